@@ -104,6 +104,16 @@ struct BlockDraft {
     deliver: bool,
 }
 
+/// A group or a sequence before it is compiled.
+struct NestedBlock<'b> {
+    kind: CompiledPartKind,
+    op: DecodeOp,
+    body: &'b [Instruction],
+    /// Where the part is, and where its body is: the body has the type of the part, if the part names one.
+    outer: &'b InstructionScope,
+    inner: &'b InstructionScope,
+}
+
 /// A block that is.
 struct CompiledBlock {
     block: u32,
@@ -160,23 +170,27 @@ impl ProgramCompiler<'_> {
                 Instruction::Field(field) => self.field(field, context, OpRole::Value, draft),
                 Instruction::Group(group) => {
                     let inside = context.inside(group.type_ref.as_ref());
-                    let op = DecodeOp { optional: group.optional, ..DecodeOp::from_code(OpCode::Group) };
-                    self.nested(
-                        (CompiledPartKind::Group(group.name.clone()), op),
-                        &group.body,
-                        (context, &inside),
-                        draft,
-                    );
+                    let group_block = NestedBlock {
+                        kind: CompiledPartKind::Group(group.name.clone()),
+                        op: DecodeOp { optional: group.optional, ..DecodeOp::from_code(OpCode::Group) },
+                        body: &group.body,
+                        outer: context,
+                        inner: &inside,
+                    };
+                    self.nested(group_block, draft);
                     draft.has_map |= group.optional;
                 }
                 Instruction::Sequence(sequence) => {
                     let inside = context.inside(sequence.type_ref.as_ref());
                     self.field(&sequence.length, &inside, OpRole::Length, draft);
-                    let of = (
-                        CompiledPartKind::Sequence(sequence.name.clone()),
-                        DecodeOp::from_code(OpCode::Sequence),
-                    );
-                    self.nested(of, &sequence.body, (context, &inside), draft);
+                    let element_block = NestedBlock {
+                        kind: CompiledPartKind::Sequence(sequence.name.clone()),
+                        op: DecodeOp::from_code(OpCode::Sequence),
+                        body: &sequence.body,
+                        outer: context,
+                        inner: &inside,
+                    };
+                    self.nested(element_block, draft);
                 }
                 Instruction::Static(name, None) => {
                     let info = self.info(context, CompiledPartKind::Reference(name.clone()), draft);
@@ -202,21 +216,16 @@ impl ProgramCompiler<'_> {
     }
 
     /// A group or a sequence, its body a block of its own.
-    fn nested(
-        &mut self,
-        (of, op): (CompiledPartKind, DecodeOp),
-        body: &[Instruction],
-        (context, inside): (&InstructionScope, &InstructionScope),
-        draft: &mut BlockDraft,
-    ) {
-        let (outer, in_element) = (self.path.len(), matches!(of, CompiledPartKind::Sequence(_)));
-        let selected = self.selected(of.name());
-        self.path.push_str(&of.name().local);
+    fn nested(&mut self, nested: NestedBlock<'_>, draft: &mut BlockDraft) {
+        let NestedBlock { kind, op, body, outer, inner } = nested;
+        let (path_len, in_element) = (self.path.len(), matches!(kind, CompiledPartKind::Sequence(_)));
+        let selected = self.selected(kind.name());
+        self.path.push_str(&kind.name().local);
         self.path.push('/');
-        let made = self.block(body, inside, in_element);
-        self.path.truncate(outer);
-        let name = of.name().clone();
-        let info = self.info(context, of, draft);
+        let made = self.block(body, inner, in_element);
+        self.path.truncate(path_len);
+        let name = kind.name().clone();
+        let info = self.info(outer, kind, draft);
         self.place(&name, info);
         draft.shown.push(info);
         let of_block = &mut self.program.infos[info as usize];

@@ -4,7 +4,7 @@ use super::compile::compile;
 use super::engine::{self, StepProgram};
 use super::exact::ExactPass;
 use super::fault::{MessageFault, MessageFaultCode};
-use super::program::{DecodeProgram, NONE};
+use super::program::{DecodeProgram, FaultPlace, NONE};
 use super::projection::{DecodedFieldRef, Projection};
 use super::record::Message;
 use super::template::Templates;
@@ -164,7 +164,7 @@ impl Decoder {
         let (used, mut place) = (pass.cursor.at, pass.place);
         let result = match result {
             Ok(template) if !self.workspace.keeps_little() => {
-                place = (template, NONE);
+                place = FaultPlace { template, part: NONE };
                 Err((MessageFaultCode::TooLarge, used))
             }
             Err((MessageFaultCode::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => {
@@ -203,12 +203,12 @@ impl Decoder {
     }
 
     #[cold]
-    fn fault(&self, code: MessageFaultCode, at: usize, (template, info): (u32, u32)) -> MessageFault {
+    fn fault(&self, code: MessageFaultCode, at: usize, place: FaultPlace) -> MessageFault {
         let name = |index: u32| self.templates.list[index as usize].name.local.clone();
-        let info = self.workspace.program.infos.get(info as usize);
+        let info = self.workspace.program.infos.get(place.part as usize);
         MessageFault {
             code,
-            template: if template == NONE { String::new() } else { name(template) },
+            template: if place.template == NONE { String::new() } else { name(place.template) },
             field: info.map(|info| info.name().local.clone()).unwrap_or_default(),
             at,
         }

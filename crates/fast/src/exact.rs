@@ -4,7 +4,7 @@
 use super::entry::{EntryKind, MessageEntry};
 use super::fault::MessageFaultCode;
 use super::packed_value::PackedValue;
-use super::program::{DecodeBlock, DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
+use super::program::{DecodeBlock, DecodeOp, DecodeProgram, FaultPlace, NONE, OpCode, OpRole};
 use super::projection::UNTAGGED;
 use super::slot::{DictionarySlot, SlotState, SlotUndo};
 use super::template::WireType;
@@ -32,8 +32,7 @@ pub(super) struct ExactPass<'p, 'b> {
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
     /// constants.
     items: usize,
-    /// Template and field of the fault.
-    pub place: (u32, u32),
+    pub place: FaultPlace,
     /// The template whose message is read.
     template: u32,
 }
@@ -41,7 +40,8 @@ pub(super) struct ExactPass<'p, 'b> {
 impl<'p, 'b> ExactPass<'p, 'b> {
     pub fn new(workspace: &'p mut DecodeWorkspace, program: &'p DecodeProgram, bytes: &'b [u8]) -> Self {
         let cursor = WireCursor { bytes, at: 0 };
-        Self { program, workspace, cursor, dynamic: 0, items: 0, place: (NONE, NONE), template: NONE }
+        let place = FaultPlace::NONE;
+        Self { program, workspace, cursor, dynamic: 0, items: 0, place, template: NONE }
     }
 
     /// Presence map, template id and what the template has; the template.
@@ -151,8 +151,8 @@ impl<'p, 'b> ExactPass<'p, 'b> {
             }
         }
         if STRICT && bits.any_left() {
-            if self.place == (NONE, NONE) {
-                self.place = (block.template, NONE);
+            if self.place == FaultPlace::NONE {
+                self.place = FaultPlace { template: block.template, part: NONE };
             }
             return Err((MessageFaultCode::R8, map));
         }
@@ -178,8 +178,8 @@ impl<'p, 'b> ExactPass<'p, 'b> {
 
     #[cold]
     fn note(&mut self, info: u32) {
-        if self.place == (NONE, NONE) {
-            self.place = (self.program.infos[info as usize].template, info);
+        if self.place == FaultPlace::NONE {
+            self.place = FaultPlace { template: self.program.infos[info as usize].template, part: info };
         }
     }
 
@@ -419,7 +419,8 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         let base = self.base(op, start)?;
         let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
         let kept = base.text_len().checked_sub(cut).ok_or((MessageFaultCode::D7, start))?;
-        self.put_together(op, base, if at_end { 0..kept } else { cut..cut + kept }, (piece, at_end), start)
+        let kept = if at_end { 0..kept } else { cut..cut + kept };
+        self.put_together(op, base, TextChange { piece, at_end, kept }, start)
     }
 
     fn tail<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
@@ -430,7 +431,8 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         };
         let base = self.base(op, start)?;
         let kept = base.text_len().saturating_sub(tail.text_len());
-        self.put_together(op, base, 0..kept, (tail, true), start).map(Some)
+        let change = TextChange { piece: tail, at_end: true, kept: 0..kept };
+        self.put_together(op, base, change, start).map(Some)
     }
 
     fn piece_of<const STRICT: bool>(&mut self, kind: WireType) -> Result<PackedValue, WireFault> {
@@ -441,10 +443,10 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         &mut self,
         op: &DecodeOp,
         base: PackedValue,
-        kept: Range<usize>,
-        (piece, at_end): (PackedValue, bool),
+        change: TextChange,
         start: usize,
     ) -> Result<PackedValue, WireFault> {
+        let TextChange { piece, at_end, kept } = change;
         let arena = &mut self.workspace.arena;
         let from = arena.len();
         if at_end {
@@ -466,6 +468,16 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         self.assign(op, Some(found));
         Ok(found)
     }
+}
+
+/// How a text is made of the one before it.
+struct TextChange {
+    /// The new bytes.
+    piece: PackedValue,
+    /// They come after the kept ones, not before.
+    at_end: bool,
+    /// Bytes of the text before.
+    kept: Range<usize>,
 }
 
 /// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.

@@ -84,10 +84,12 @@ pub fn decode_json(
             }
             PacketOutcome::Packet { offset, from, to } => {
                 let packet = &units.source.bytes()[from..to];
-                lines.packet((offset, true), packet, decoder, options).map(|()| None)
+                let place = PacketOffset { offset, is_bytes: true };
+                lines.packet(place, packet, decoder, options).map(|()| None)
             }
             PacketOutcome::Text { offset, bytes } => {
-                lines.packet((offset, false), &bytes, decoder, options).map(|()| None)
+                let place = PacketOffset { offset, is_bytes: false };
+                lines.packet(place, &bytes, decoder, options).map(|()| None)
             }
             PacketOutcome::Open { offset, from } => {
                 let open = lines.open(offset, from, &mut units, decoder, options);
@@ -119,6 +121,16 @@ pub fn decode_json(
     result.map(|()| lines.summary)
 }
 
+/// Where a packet is in the input.
+#[derive(Clone, Copy)]
+struct PacketOffset {
+    /// Of a byte, or the number of a line where packets are lines of text.
+    offset: u64,
+    /// The packet's bytes are at this offset, and each of its messages has an offset of its own. Messages of a line, or of a
+    /// packet that came in fragments, share one.
+    is_bytes: bool,
+}
+
 struct JsonLineWriter<'o> {
     head: Vec<u8>,
     text: Vec<u8>,
@@ -137,14 +149,15 @@ impl JsonLineWriter<'_> {
         Ok(())
     }
 
-    /// The messages of a packet; where it is, and whether that is a place in bytes.
+    /// The messages of a packet.
     fn packet(
         &mut self,
-        (offset, bytes): (u64, bool),
+        place: PacketOffset,
         packet: &[u8],
         decoder: &mut Decoder,
         options: JsonDecodeOptions,
     ) -> Result<(), Error> {
+        let PacketOffset { offset, is_bytes } = place;
         let head = options.framing.head_bytes();
         let Some(mut rest) = packet.get(head..) else {
             self.bad(offset, MessageFaultCode::Truncated.as_str(), &"a packet that is shorter than its head");
@@ -160,7 +173,7 @@ impl JsonLineWriter<'_> {
                     reset = DictionaryReset::Never;
                 }
             }
-            let begun = if bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
+            let begun = if is_bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
             let templates = decoder.templates().clone();
             let used = match decoder.decode(rest) {
                 Ok(message) => {

@@ -6,6 +6,19 @@ use std::collections::HashMap;
 /// In place of an index: none.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// The part that a fault names: the first that failed, so an inner one rather than those around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FaultPlace {
+    /// Index of the template, or [`NONE`].
+    pub template: u32,
+    /// Index of the field, group or sequence among the parts of the program or the plan, or [`NONE`].
+    pub part: u32,
+}
+
+impl FaultPlace {
+    pub const NONE: Self = FaultPlace { template: NONE, part: NONE };
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpCode {
     Plain,

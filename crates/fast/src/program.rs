@@ -2,7 +2,7 @@
 //! ([`super::compile`]) nor who runs it.
 
 use super::entry::MessageEntry;
-pub(super) use super::ops::{NONE, OpCode, OpRole};
+pub(super) use super::ops::{FaultPlace, NONE, OpCode, OpRole};
 use super::packed_value::PackedValue;
 use super::projection::UNTAGGED;
 use super::slot::{DictionaryLayout, SlotRange};

@@ -134,32 +134,33 @@ fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
         return Some(UdpContent::Other);
     }
     let address = |i: usize| IpAddr::V4(Ipv4Addr::new(head[i], head[i + 1], head[i + 2], head[i + 3]));
-    let (from, to) = (address(12), address(16));
+    let addresses = IpAddresses { from: address(12), to: address(16) };
     let (fragment, total) = (be16(head, 6)?, usize::from(be16(head, 2)?));
     // More fragments, or an offset.
     if fragment & 0x3fff != 0 {
         let (offset, more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
         let bytes = at + header..at + total.max(header);
         let id = be16(head, 4)?.into();
+        let IpAddresses { from, to } = addresses;
         return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
     }
     if total < header + 8 {
         return Some(UdpContent::Bad("an IPv4 packet shorter than its headers"));
     }
-    transport(packet, at + header, total - header, (from, to), cut)
+    transport(packet, at + header, total - header, addresses, cut)
 }
 
 fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
     let head = packet.get(at..at + 40)?;
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
-    let (from, to) = (address(8), address(24));
+    let addresses = IpAddresses { from: address(8), to: address(24) };
     let mut left = usize::from(be16(head, 4)?);
     let (mut next, mut at) = (head[6], at + 40);
     // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
     for _ in 0..8 {
         let length = match next {
-            UDP => return transport(packet, at, left, (from, to), cut),
+            UDP => return transport(packet, at, left, addresses, cut),
             44 => {
                 let head = packet.get(at..at + 8)?;
                 if head[0] != UDP {
@@ -169,6 +170,7 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
                 let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
                 let bytes = at + 8..at + left.max(8);
+                let IpAddresses { from, to } = addresses;
                 return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
             }
             0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
@@ -201,15 +203,16 @@ fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpContent {
     UdpContent::Fragment(fragment)
 }
 
-fn transport(
-    packet: &[u8],
-    at: usize,
-    left: usize,
-    (from, to): (IpAddr, IpAddr),
-    cut: bool,
-) -> Option<UdpContent> {
+/// Of one IP header: those of UDP's ports are still without a port.
+#[derive(Clone, Copy)]
+struct IpAddresses {
+    from: IpAddr,
+    to: IpAddr,
+}
+
+fn transport(packet: &[u8], at: usize, left: usize, addresses: IpAddresses, cut: bool) -> Option<UdpContent> {
     let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
-    let to = SocketAddr::new(to, port);
+    let to = SocketAddr::new(addresses.to, port);
     let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpContent::Cut(Some(to))) };
     let length = usize::from(length);
     if length < 8 || length > left {
@@ -223,7 +226,7 @@ fn transport(
             UdpContent::Bad("a UDP datagram longer than its packet")
         });
     }
-    Some(UdpContent::Datagram(UdpDatagram { from: SocketAddr::new(from, source), to, payload }))
+    Some(UdpContent::Datagram(UdpDatagram { from: SocketAddr::new(addresses.from, source), to, payload }))
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -70,20 +70,30 @@ pub struct CaptureWalker {
 enum CaptureFormat {
     #[default]
     Start,
-    Pcap {
-        big: bool,
-        /// Nanoseconds of one unit of the fraction.
-        fraction_ns: i64,
-        link: u16,
-        /// Written by us: an empty record notes drops.
-        journal: bool,
-    },
+    Pcap(PcapHeader),
     Ng {
         big: bool,
         interfaces: Vec<CaptureInterface>,
     },
     /// The file is lost from here on, whatever is there.
     Lost(&'static str),
+}
+
+/// The header of a pcap file: the same for all of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PcapHeader {
+    magic: PcapMagic,
+    link: u16,
+    /// Written by us: an empty record notes drops.
+    journal: bool,
+}
+
+/// A pcap file's first four bytes say how its numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PcapMagic {
+    big: bool,
+    /// Nanoseconds of one unit of the fraction.
+    fraction_ns: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +118,9 @@ impl CaptureWalker {
     #[inline]
     pub fn next(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
-        if let CaptureFormat::Pcap { big, fraction_ns, link, journal } = self.state
+        if let CaptureFormat::Pcap(header) = self.state
             && let Some(rest) = bytes.get(at..)
-            && let next @ NextCaptureRecord::Packet(_) =
-                pcap_record(rest, at, (big, fraction_ns, link, journal))
+            && let next @ NextCaptureRecord::Packet(_) = pcap_record(rest, at, header)
         {
             return next;
         }
@@ -124,9 +133,7 @@ impl CaptureWalker {
         let rest = bytes.get(at..).unwrap_or_default();
         let next = match &mut self.state {
             CaptureFormat::Start => self.start(rest, at),
-            CaptureFormat::Pcap { big, fraction_ns, link, journal } => {
-                pcap_record(rest, at, (*big, *fraction_ns, *link, *journal))
-            }
+            CaptureFormat::Pcap(header) => pcap_record(rest, at, *header),
             CaptureFormat::Ng { .. } => self.ng_block(rest, at),
             CaptureFormat::Lost(what) => NextCaptureRecord::Lost { what },
         };
@@ -142,13 +149,13 @@ impl CaptureWalker {
             self.state = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
             return self.ng_block(rest, at);
         }
-        let Some((big, fraction_ns)) = pcap_magic(*magic) else {
+        let Some(magic) = pcap_magic(*magic) else {
             return NextCaptureRecord::Lost { what: "no capture begins like this" };
         };
         let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return NextCaptureRecord::More };
-        let link = u32_at(head, 20, big) as u16;
-        let journal = u32_at(head, 12, big) == super::write::JOURNAL_MARK;
-        self.state = CaptureFormat::Pcap { big, fraction_ns, link, journal };
+        let link = u32_at(head, 20, magic.big) as u16;
+        let journal = u32_at(head, 12, magic.big) == super::write::JOURNAL_MARK;
+        self.state = CaptureFormat::Pcap(PcapHeader { magic, link, journal });
         NextCaptureRecord::Skip { end: at + FILE_HEAD }
     }
 
@@ -271,11 +278,8 @@ fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
 }
 
 #[inline]
-fn pcap_record(
-    rest: &[u8],
-    at: usize,
-    (big, fraction_ns, link, journal): (bool, i64, u16, bool),
-) -> NextCaptureRecord {
+fn pcap_record(rest: &[u8], at: usize, header: PcapHeader) -> NextCaptureRecord {
+    let PcapHeader { magic: PcapMagic { big, fraction_ns }, link, journal } = header;
     let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return NextCaptureRecord::More };
     let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
     let (captured, original) = (u32_at(head, 8, big) as usize, u32_at(head, 12, big));
@@ -294,13 +298,12 @@ fn pcap_record(
     NextCaptureRecord::Packet(CapturedPacket { bytes: start..end, end, ts_ns: Some(ts_ns), link, original })
 }
 
-/// Byte order (true: big) and nanoseconds of one unit of the fraction.
-fn pcap_magic(magic: [u8; 4]) -> Option<(bool, i64)> {
+fn pcap_magic(magic: [u8; 4]) -> Option<PcapMagic> {
     match magic {
-        [0xa1, 0xb2, 0xc3, 0xd4] => Some((true, 1000)),
-        [0xd4, 0xc3, 0xb2, 0xa1] => Some((false, 1000)),
-        [0xa1, 0xb2, 0x3c, 0x4d] => Some((true, 1)),
-        [0x4d, 0x3c, 0xb2, 0xa1] => Some((false, 1)),
+        [0xa1, 0xb2, 0xc3, 0xd4] => Some(PcapMagic { big: true, fraction_ns: 1000 }),
+        [0xd4, 0xc3, 0xb2, 0xa1] => Some(PcapMagic { big: false, fraction_ns: 1000 }),
+        [0xa1, 0xb2, 0x3c, 0x4d] => Some(PcapMagic { big: true, fraction_ns: 1 }),
+        [0x4d, 0x3c, 0xb2, 0xa1] => Some(PcapMagic { big: false, fraction_ns: 1 }),
         _ => None,
     }
 }

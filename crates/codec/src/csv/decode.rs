@@ -5,7 +5,7 @@ use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
 use super::row::{RowOutcome, RowValues, ValueSpan};
 use super::simd::CsvKernel;
-use crate::fixed::inside::{CachedZone, ColumnLayout, RecordContext, needs_other_column, read};
+use crate::fixed::inside::{CachedZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;
@@ -432,9 +432,10 @@ impl CsvRowDecoder {
             let value = match place {
                 None => ColumnValue::None,
                 Some(p) => {
-                    let whole = &record[p.start as usize..p.end as usize];
+                    let (start, end) = (p.start as usize, p.end as usize);
+                    let whole = ColumnBytes { bytes: &record[start..end], start };
                     let mut around = RecordContext { header: &self.day, zones: &mut self.zones };
-                    let value = read(column, (whole, p.start as usize), &self.values, &mut around);
+                    let value = read(column, whole, &self.values, &mut around);
                     value.map_err(|code| {
                         CsvFault::with_value(CsvFaultCode::Value(code), usize::from(at.unwrap_or(0)))
                     })?

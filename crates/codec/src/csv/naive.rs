@@ -3,7 +3,7 @@
 
 use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
-use crate::fixed::inside::{RecordContext, needs_other_column, read};
+use crate::fixed::inside::{ColumnBytes, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
 
 /// A row at its place in the input.
@@ -225,8 +225,9 @@ fn whole(
         for (i, column) in columns.iter().enumerate().filter(|(_, c)| needs_other_column(c) == late) {
             if let Some(text) = names.iter().position(|n| n == column.name()).and_then(|i| values.get(i)) {
                 let mut around = RecordContext { header: &header, zones: &mut zones };
+                let whole = ColumnBytes { bytes: text, start: 0 };
                 typed[i] =
-                    read(column, (text, 0), &typed, &mut around).map_err(fixed::RecordFaultCode::as_str)?;
+                    read(column, whole, &typed, &mut around).map_err(fixed::RecordFaultCode::as_str)?;
             }
             if typed[i] == ColumnValue::None && column.required && column.is_output() {
                 return Err("missing");

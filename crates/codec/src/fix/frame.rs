@@ -256,7 +256,8 @@ impl FixFramer {
             }
             return FixFrame::Message(message);
         }
-        self.wrong_sum(buf, span, (body_start, body_end), stated, computed, eof)
+        let body = Span { start: body_start, end: body_end };
+        self.wrong_sum(buf, span, body, ChecksumMismatch { stated, computed }, eof)
     }
 
     /// The start of the last message that starts in `buf`, or of its line in a log, 0 if none does: a
@@ -277,30 +278,22 @@ impl FixFramer {
 
     /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
     #[cold]
-    fn wrong_sum(
-        &self,
-        buf: &[u8],
-        span: Span,
-        (body_start, body_end): (usize, usize),
-        stated: Option<u16>,
-        computed: u8,
-        eof: bool,
-    ) -> FixFrame {
-        // A start inside [from, body_end) is complete or is none: a separator ends the body.
-        let inside = scan::starts(&buf[..body_end], span.start, self.sep, &self.data)
+    fn wrong_sum(&self, buf: &[u8], span: Span, body: Span, sums: ChecksumMismatch, eof: bool) -> FixFrame {
+        // A start before the end of the body is complete or is none: a separator ends the body.
+        let inside = scan::starts(&buf[..body.end], span.start, self.sep, &self.data)
             .skip_while(|&(start, _)| start == span.start)
             .any(|(_, start)| matches!(start, MessageStart::Yes(_)));
         if inside {
-            let claimed = self.logical_len(&buf[body_start..body_end]) as u32;
+            let claimed = self.logical_len(&buf[body.start..body.end]) as u32;
             let fault = FixFault::BodyLength { claimed, found: 0 };
-            return self.rescan(buf, span.start, body_start, fault, eof);
+            return self.rescan(buf, span.start, body.start, fault, eof);
         }
         if self.lenient {
-            let message = self.message(buf, span, body_start, body_end);
+            let message = self.message(buf, span, body.start, body.end);
             return FixFrame::Message(FixMessage { checksum_ok: false, ..message });
         }
-        let fault = match stated {
-            Some(stated) => FixFault::Checksum { stated, computed },
+        let fault = match sums.stated {
+            Some(stated) => FixFault::Checksum { stated, computed: sums.computed },
             None => FixFault::ChecksumField,
         };
         FixFrame::Bad { span, fault }
@@ -544,6 +537,14 @@ impl FixFramer {
         }
         FixMessage { span, body, msg_type, checksum_ok: true, length_ok: true }
     }
+}
+
+/// Two sums of a message that are not the same.
+#[derive(Clone, Copy)]
+struct ChecksumMismatch {
+    /// The value of CheckSum (10), `None` where it is not three digits.
+    stated: Option<u16>,
+    computed: u8,
 }
 
 enum BodyLengthCheck {

@@ -67,7 +67,7 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
         return refuse(&text.name.span(), "a layout needs a [[record]]".to_owned());
     }
     let mut zones = ZoneTable::default();
-    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    zones.default = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
     // The header comes first, so that times can look for its dates.
     let header = text.record.iter().position(|r| r.get_ref().role == RecordRole::Header);
     let mut records: Vec<Option<RecordLayout>> = text.record.iter().map(|_| None).collect();
@@ -84,7 +84,7 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
             return refuse(&record.span(), "a second header; a file has one".to_owned());
         }
         let known = header.and_then(|h| records[h].as_ref());
-        records[i] = Some(build_record(&text, record, known, (&mut zones, zone))?);
+        records[i] = Some(build_record(&text, record, known, &mut zones)?);
     }
     let records: Vec<RecordLayout> = records.into_iter().flatten().collect();
     for (record, text) in records.iter().zip(&text.record) {
@@ -124,6 +124,8 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
 pub struct ZoneTable {
     names: Vec<String>,
     pub zones: Vec<CachedZone>,
+    /// Of columns that name none: the zone of the layout.
+    pub default: Option<u16>,
 }
 
 impl ZoneTable {
@@ -150,7 +152,7 @@ fn build_record(
     layout: &LayoutText,
     record: &Spanned<RecordText>,
     header: Option<&RecordLayout>,
-    (zones, zone): (&mut ZoneTable, Option<u16>),
+    zones: &mut ZoneTable,
 ) -> LayoutResult<RecordLayout> {
     let (span, text) = (record.span(), record.get_ref());
     if text.column.is_empty() || text.column.len() > COLUMNS_MAX {
@@ -185,7 +187,7 @@ fn build_record(
         if text.point.is_some() || text.thousands.is_some() || text.negative.is_some() {
             return refuse(&span, "point, thousands and negative are for separated values".to_owned());
         }
-        columns.push(build_column(text, &span, place, (zones, zone))?);
+        columns.push(build_column(text, &span, place, zones)?);
     }
     let stated = text.bytes.as_ref().or(layout.record_bytes.as_ref());
     let bytes = stated.map_or(next, |b| *b.get_ref());
@@ -303,7 +305,7 @@ pub fn build_column(
     text: &ColumnText,
     span: &Range<usize>,
     place: Range<usize>,
-    (zones, zone): (&mut ZoneTable, Option<u16>),
+    zones: &mut ZoneTable,
 ) -> LayoutResult<ColumnLayout> {
     let length = place.len();
     let pad = match &text.pad {
@@ -317,7 +319,7 @@ pub fn build_column(
         let at = text.pad.as_ref().map_or(span.clone(), Spanned::span);
         return refuse(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
     }
-    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zone);
+    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zones.default);
     only_for(text, &text.decimals, &[ColumnType::Decimal], "decimals")?;
     only_for(text, &text.form, &[ColumnType::Date, ColumnType::Time, ColumnType::Timestamp], "form")?;
     only_for(text, &text.date, &[ColumnType::Time], "date")?;

@@ -44,7 +44,7 @@ fn build(
         return refuse(&name.span(), format!("{COLUMNS_MAX} columns at most"));
     }
     let mut zones = ZoneTable::default();
-    let zone = zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    zones.default = zone.as_ref().map(|z| zones.id(z)).transpose()?;
     let mut columns = Vec::new();
     let mut names = BTreeSet::new();
     let mut dates = Vec::new();
@@ -84,7 +84,7 @@ fn build(
             _ => 0,
         };
         let none = std::mem::take(&mut text.none);
-        let mut column = build_column(&text, &span, 0..length, (&mut zones, zone))?;
+        let mut column = build_column(&text, &span, 0..length, &mut zones)?;
         column.marks = marks(&text, &span)?;
         column.none = none.into_iter().map(|n| n.into_inner().into_bytes()).collect();
         dates.push(text.date);

@@ -63,7 +63,7 @@ pub(crate) mod inside {
     pub(crate) use super::csv_columns::{build_csv_columns, needs_other_column, parse_day};
     pub(crate) use super::datetime::CachedZone;
     pub(crate) use super::layout::{ColumnLayout, RecordLayout};
-    pub(crate) use super::plan::{RecordContext, read};
+    pub(crate) use super::plan::{ColumnBytes, RecordContext, read};
     pub(crate) use super::text::ColumnText;
 }
 

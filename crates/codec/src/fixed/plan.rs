@@ -75,7 +75,7 @@ pub fn run(
                 number(record, start, end).map(|n| ColumnValue::Decimal { mantissa: n as i64, exponent })
             }
             ColumnOp::Clock { digits, header, zone } => {
-                clock(record, start, end, (digits, header, zone), around)
+                clock(record, start, end, ClockSpec { digits, header, zone }, around)
             }
             ColumnOp::Careful => None,
         };
@@ -103,14 +103,26 @@ fn right_trimmed(record: &[u8], start: usize, end: usize, pad: u8) -> ColumnValu
     }
 }
 
+/// How the digits of a clock time become an instant. [`ColumnOp::Clock`] has the same fields: with this struct inside, an
+/// op would be larger.
+#[derive(Clone, Copy)]
+struct ClockSpec {
+    /// Digits of a second after HHMMSS.
+    digits: u8,
+    /// Column of the header that has the day.
+    header: u16,
+    zone: u16,
+}
+
 #[inline]
 fn clock(
     record: &[u8],
     start: usize,
     end: usize,
-    (digits, header, zone): (u8, u16, u16),
+    spec: ClockSpec,
     around: &mut RecordContext<'_>,
 ) -> Option<ColumnValue> {
+    let ClockSpec { digits, header, zone } = spec;
     let &ColumnValue::Date(days) = around.header.get(usize::from(header))? else { return None };
     let n = number(record, start, end)? as i64;
     let unit = POW10[usize::from(digits)];
@@ -132,16 +144,25 @@ pub fn read_any(
     around: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
     let (start, end) = (column.start(), column.start() + column.length());
-    read(column, (&record[start..end], start), values, around)
+    read(column, ColumnBytes { bytes: &record[start..end], start }, values, around)
 }
 
-/// Reads the value `whole` of any column; text is returned as its offset, of which `start` is that of `whole`.
+/// The bytes of a column's value, blanks and all.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnBytes<'b> {
+    pub bytes: &'b [u8],
+    /// Their offset in the record: text is returned as offsets from the same place.
+    pub start: usize,
+}
+
+/// Reads the value of any column.
 pub fn read(
     column: &ColumnLayout,
-    (whole, start): (&[u8], usize),
+    value: ColumnBytes<'_>,
     values: &[ColumnValue],
     around: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
+    let ColumnBytes { bytes: whole, start } = value;
     if let ColumnContent::Literal(is) = &column.sort {
         return if whole == &is[..] { Ok(ColumnValue::None) } else { Err(RecordFaultCode::BadLiteral) };
     }

@@ -203,11 +203,12 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             None if eof => 0,
             None => return Ok(NextIsoMessage::Incomplete { from, need: from + 2 }),
         };
+        let first_byte = Span { start: from, end: from + 1 };
         match (first, second) {
             (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
-                return Ok(self.resync(buf, (from, from + 1), eof, IsoFaultKind::Encoding));
+                return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Encoding));
             }
-            (b'<', b'/') => return Ok(self.resync(buf, (from, from + 1), eof, IsoFaultKind::Garbage)),
+            (b'<', b'/') => return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage)),
             (b'<', _) => {}
             _ => return Ok(self.garbage(buf, from, eof)),
         }
@@ -220,7 +221,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(self.message((from, end), MessagePortion::All, 0))
+                Ok(self.message(Span { start: from, end }, MessagePortion::All, 0))
             }
             ParseOutcome::Coded { end, open } => {
                 let mut context = Vec::new();
@@ -229,7 +230,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 }
                 self.context = context;
                 self.scratch.clear();
-                Ok(self.decode_and_reparse((&buf[from..end], from), MessagePortion::All, 0, visit))
+                let span = Span { start: from, end };
+                Ok(self.decode_and_reparse(buf, span, MessagePortion::All, 0, visit))
             }
             // A prolog of which the document is missing.
             ParseOutcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
@@ -242,23 +244,24 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             ParseOutcome::Need if view.len() < limit => {
                 Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
             }
-            ParseOutcome::Need => Ok(self.at_limit(buf, (from, view.len()), eof, visit)),
+            ParseOutcome::Need => Ok(self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit)),
         }
     }
 
-    /// What is at the limit is not over.
+    /// The message is not over at the end of the window, which has the most bytes that a message may have.
     #[cold]
     fn at_limit<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
-        (from, limit): (usize, usize),
+        window: Span,
         eof: bool,
         visit: &mut V,
     ) -> NextIsoMessage {
+        let Span { start: from, end: limit } = window;
         if let Some(ParseOutcome::Message { end, .. }) = self.parser.header_alone() {
             return match self.parser.characters(buf, from, end) {
                 _ if self.parser.has_doctype() => bad_stretch(from, end, IsoFaultKind::Doctype, end),
-                Ok(()) => self.message((from, end), MessagePortion::All, 0),
+                Ok(()) => self.message(Span { start: from, end }, MessagePortion::All, 0),
                 Err(fault) => bad_stretch(from, end, fault.what, fault.at as usize),
             };
         }
@@ -272,29 +275,24 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     return bad_stretch(from, limit, what, from);
                 }
                 self.scratch.clear();
-                self.decode_and_reparse((&buf[from..end], from), MessagePortion::GoesOn, 0, visit)
+                let span = Span { start: from, end };
+                self.decode_and_reparse(buf, span, MessagePortion::GoesOn, 0, visit)
             }
             (Some(end), _) if !self.parser.has_doctype() => {
                 let fault = self.parser.characters(buf, from, end).err();
                 match (self.part(&buf[from..end], from), fault) {
-                    (Ok(()), None) => self.message((from, end), MessagePortion::GoesOn, 0),
+                    (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::GoesOn, 0),
                     (Ok(()), Some(fault)) => bad_stretch(from, end, fault.what, fault.at as usize),
                     (Err(what), _) => bad_stretch(from, limit, what, from),
                 }
             }
             // What begins there may have swallowed its neighbours.
-            (_, Some(at)) => self.resync(buf, (from, at + 1), eof, no_end),
+            (_, Some(at)) => self.resync(buf, Span { start: from, end: at + 1 }, eof, no_end),
             _ => bad_stretch(from, limit, no_end, from),
         }
     }
 
-    pub(super) fn message(
-        &self,
-        span: (usize, usize),
-        part: MessagePortion,
-        context_bytes: usize,
-    ) -> NextIsoMessage {
-        let span = Span { start: span.0, end: span.1 };
+    pub(super) fn message(&self, span: Span, part: MessagePortion, context_bytes: usize) -> NextIsoMessage {
         let (part, goes_on) = (part != MessagePortion::All, part == MessagePortion::GoesOn);
         NextIsoMessage::Message(IsoMessage {
             span,
@@ -341,7 +339,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.message((at, end), part, live));
+                    return Ok(self.message(Span { start: at, end }, part, live));
                 }
                 ParseOutcome::Coded { end, open } => {
                     let begun = self.parser.document_at().is_some_and(|at| at < live);
@@ -350,7 +348,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.decode_and_reparse((&buf[at..place(end)], at), part, live, visit));
+                    let span = Span { start: at, end: place(end) };
+                    return Ok(self.decode_and_reparse(buf, span, part, live, visit));
                 }
                 ParseOutcome::Tail { end } => {
                     self.context.clear();
@@ -384,7 +383,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 self.context.clear();
                 let no_end = IsoFaultKind::NoEnd { limit: self.max_message as u32 };
                 return Ok(match self.parser.unclosed.filter(|at| *at >= live) {
-                    Some(unclosed) => self.resync(buf, (at, place(unclosed) + 1), eof, no_end),
+                    Some(unclosed) => {
+                        let bad = Span { start: at, end: place(unclosed) + 1 };
+                        self.resync(buf, bad, eof, no_end)
+                    }
                     None => bad_stretch(at, limit, no_end, at),
                 });
             };
@@ -393,16 +395,12 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             let fault = if coded { None } else { self.parser.characters(&scratch, live, end).err() };
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
+            let span = Span { start: at, end: place(end) };
             if coded && parted.is_ok() {
-                return Ok(self.decode_and_reparse(
-                    (&buf[at..place(end)], at),
-                    MessagePortion::GoesOn,
-                    live,
-                    visit,
-                ));
+                return Ok(self.decode_and_reparse(buf, span, MessagePortion::GoesOn, live, visit));
             }
             return Ok(match (parted, fault) {
-                (Ok(()), None) => self.message((at, place(end)), MessagePortion::GoesOn, live),
+                (Ok(()), None) => self.message(span, MessagePortion::GoesOn, live),
                 // The parts behind it are none the worse for it.
                 (Ok(()), Some(fault)) => bad_stretch(at, place(end), fault.what, place(fault.at as usize)),
                 (Err(what), _) => {
@@ -452,7 +450,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         // other fault is behind.
         let after =
             at + usize::from(!matches!(fault.what, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
-        match self.resync(buf, (from, after.max(from + 1)), eof, fault.what) {
+        let bad = Span { start: from, end: after.max(from + 1) };
+        match self.resync(buf, bad, eof, fault.what) {
             NextIsoMessage::Bad { span, .. } => {
                 let fault = IsoFault { at: at.saturating_sub(from) as u32, ..fault };
                 NextIsoMessage::Bad { span, fault }
@@ -461,19 +460,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// From `from` on it is bad; from `after` on the next message may start.
+    /// The bytes of `bad` are bad for certain, and so are those after them up to where the next message starts.
     #[cold]
-    fn resync(
-        &self,
-        buf: &[u8],
-        (from, after): (usize, usize),
-        eof: bool,
-        what: IsoFaultKind,
-    ) -> NextIsoMessage {
+    fn resync(&self, buf: &[u8], bad: Span, eof: bool, what: IsoFaultKind) -> NextIsoMessage {
+        let from = bad.start;
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         let whole = eof && view.len() == buf.len();
-        let end = match start_of_message(view, after, limit, whole) {
+        let end = match start_of_message(view, bad.end, limit, whole) {
             DocumentStart::At(n) => n,
             DocumentStart::None if view.len() > limit || whole => view.len().min(limit),
             DocumentStart::None | DocumentStart::Undecided => {
@@ -498,7 +492,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 Some(&b) if starts_name(b) || b == b'?' || b == b'!' => {
                     bad_stretch(from, n, IsoFaultKind::Garbage, from)
                 }
-                _ => self.resync(buf, (from, n), eof, IsoFaultKind::Garbage),
+                _ => self.resync(buf, Span { start: from, end: n }, eof, IsoFaultKind::Garbage),
             },
             None if view.len() == limit || eof => bad_stretch(from, view.len(), IsoFaultKind::Garbage, from),
             None => NextIsoMessage::Incomplete { from, need: buf.len() + 1 },

@@ -3,26 +3,27 @@
 use super::frame::{Iso20022Decoder, IsoMessage, MessagePortion, NextIsoMessage, bad_stretch};
 use super::parse::{ElementVisitor, ParseOutcome};
 use super::{IsoFault, IsoFaultKind};
+use unitape_base::Span;
 
 impl<M: Copy + Default> Iso20022Decoder<M> {
-    /// A message, or a part of one, that declares another encoding: its bytes are decoded and read again. `scratch` holds
+    /// A message, or a part of one, that declares another encoding: its bytes in `buf` are decoded and read again. `scratch` holds
     /// the context, of `live` bytes.
     #[cold]
     pub(super) fn decode_and_reparse<V: ElementVisitor<Mark = M>>(
         &mut self,
-        (raw, at): (&[u8], usize),
+        buf: &[u8],
+        span: Span,
         part: MessagePortion,
         live: usize,
         visit: &mut V,
     ) -> NextIsoMessage {
-        let span = (at, at + raw.len());
         let mut text = std::mem::take(&mut self.scratch);
         text.truncate(live);
         let Some(charset) = self.parser.charset else {
             unreachable!("bytes are coded in a set that is known")
         };
-        if let Err(fault) = charset.decode(raw, &mut text) {
-            return bad_stretch(span.0, span.1, fault.what, at + fault.at as usize);
+        if let Err(fault) = charset.decode(&buf[span.start..span.end], &mut text) {
+            return bad_stretch(span.start, span.end, fault.what, span.start + fault.at as usize);
         }
         let end = text.len();
         // What ended the message is the next one, or nothing.
@@ -44,7 +45,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.scratch = text;
         match (fault, self.message(span, part, live)) {
             // A place in decoded text is none in the bytes.
-            (Some(fault), _) => bad_stretch(span.0, span.1, fault.what, at),
+            (Some(fault), _) => bad_stretch(span.start, span.end, fault.what, span.start),
             (None, NextIsoMessage::Message(message)) => {
                 NextIsoMessage::Message(IsoMessage { recoded: true, ..message })
             }

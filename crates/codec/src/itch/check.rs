@@ -66,7 +66,8 @@ fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<NaiveMessage
         assert_eq!(line["offset"].as_u64(), Some(found.offset as u64));
         if let Some(Ok((letter, fields))) = &mut found.what {
             assert_eq!(line["type"].as_str().map(str::as_bytes), Some(&[*letter][..]));
-            *fields = line["fields"].as_object().expect("fields").iter().map(as_text).collect();
+            *fields =
+                line["fields"].as_object().expect("fields").iter().map(|(n, v)| as_text(n, v)).collect();
             fields.sort();
         }
     }
@@ -74,8 +75,8 @@ fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<NaiveMessage
     found
 }
 
-fn as_text((name, value): (&String, &Value)) -> (String, String) {
-    (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+fn as_text(name: &str, value: &Value) -> (String, String) {
+    (name.to_owned(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// The lines of faults say the code that the twin has.

@@ -7,19 +7,14 @@ use super::message::{TypeSpec, specs};
 ///
 /// # Panics
 /// When the values are not those of the type.
-pub fn write(
-    out: &mut Vec<u8>,
-    letter: u8,
-    (locate, tracking, nanos): (u16, u16, u64),
-    values: &[SampleValue<'_>],
-) {
+pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &[SampleValue<'_>]) {
     let spec = specs().iter().find(|s| s.letter == letter).expect("a type of ITCH 5.0");
     assert_eq!(values.len(), spec.fields.len(), "values of {}", spec.name);
     out.extend_from_slice(&(spec.bytes as u16).to_be_bytes());
     out.push(letter);
-    out.extend_from_slice(&locate.to_be_bytes());
-    out.extend_from_slice(&tracking.to_be_bytes());
-    out.extend_from_slice(&nanos.to_be_bytes()[2..]);
+    out.extend_from_slice(&header.stock_locate.to_be_bytes());
+    out.extend_from_slice(&header.tracking_number.to_be_bytes());
+    out.extend_from_slice(&header.timestamp_ns.to_be_bytes()[2..]);
     for (field, value) in spec.fields.iter().zip(values) {
         let bytes = field.sort.bytes();
         match *value {
@@ -31,6 +26,17 @@ pub fn write(
             }
         }
     }
+}
+
+/// The fields that every message begins with, after its type.
+#[derive(Debug, Clone, Copy)]
+pub struct ItchMessageHeader {
+    /// Number of the security on this day, 0 where the message is of none.
+    pub stock_locate: u16,
+    /// For use inside Nasdaq.
+    pub tracking_number: u16,
+    /// Since midnight in New York; 48 bits of it are written.
+    pub timestamp_ns: u64,
 }
 
 /// A value to write.
@@ -185,7 +191,12 @@ fn each(out: &mut Vec<u8>, n: u16, spec: &TypeSpec) {
             }
         })
         .collect();
-    write(out, spec.letter, (n + 1, 2 * n, 34_200_000_000_000 + u64::from(n)), &parts);
+    let header = ItchMessageHeader {
+        stock_locate: n + 1,
+        tracking_number: 2 * n,
+        timestamp_ns: 34_200_000_000_000 + u64::from(n),
+    };
+    write(out, spec.letter, header, &parts);
 }
 
 fn directory(day: &mut SampleDay, locate: u16, symbol: &[u8]) {
@@ -248,6 +259,7 @@ impl SampleDay {
 
     fn put(&mut self, letter: u8, locate: u16, values: &[SampleValue<'_>]) {
         self.nanos += 1 + self.below(2_000);
-        write(&mut self.out, letter, (locate, 0, self.nanos), values);
+        let header = ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: self.nanos };
+        write(&mut self.out, letter, header, values);
     }
 }

@@ -38,8 +38,7 @@
 use super::bare;
 use super::blocks::{self, EnvelopeScan};
 use super::fault::SwiftFault;
-use super::simd::{DelimiterOffsets, SwiftKernel};
-use super::tokens::{SwiftField, SwiftTag, sub_blocks};
+use super::tokens::{SwiftFields, SwiftTag, sub_blocks};
 use super::usual_shape;
 use unitape_base::Span;
 
@@ -217,17 +216,18 @@ impl SwiftFramer {
         }
     }
 
-    /// As [`SwiftFramer::frame`], with the fields of the message in `tokens`; `None` if it is not of the usual shape.
+    /// As [`SwiftFramer::frame`], and reads the fields of the message; `None` if it is not of the usual shape.
     #[inline]
     pub(super) fn frame_usual_shape(
         &self,
-        kernel: SwiftKernel,
-        (buf, at, eof): (&[u8], usize, bool),
-        places: &mut DelimiterOffsets,
-        tokens: &mut Vec<SwiftField>,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+        fields: &mut SwiftFields,
     ) -> Option<SwiftMessage> {
+        let SwiftFields { tokens, places, kernel } = fields;
         let w = self.window(buf, skip(buf, at, eof)?, eof);
-        let message = usual_shape::message(kernel, w.view, w.from, w.whole, places, tokens)?;
+        let message = usual_shape::message(*kernel, w.view, w.from, w.whole, places, tokens)?;
         (message.span.end <= w.limit).then_some(message)
     }
 

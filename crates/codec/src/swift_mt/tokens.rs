@@ -3,7 +3,7 @@
 use super::bare::tag_here;
 use super::frame::{SwiftFrame, SwiftFramer, SwiftMessage};
 use super::simd::{DelimiterOffsets, SwiftKernel};
-use super::usual_shape;
+use super::usual_shape::{self, ValueExtent};
 use memchr::{memchr, memmem};
 use std::fmt;
 
@@ -114,9 +114,9 @@ impl SwiftField {
 /// ```
 #[derive(Debug)]
 pub struct SwiftFields {
-    tokens: Vec<SwiftField>,
-    places: DelimiterOffsets,
-    kernel: SwiftKernel,
+    pub(super) tokens: Vec<SwiftField>,
+    pub(super) places: DelimiterOffsets,
+    pub(super) kernel: SwiftKernel,
 }
 
 impl Default for SwiftFields {
@@ -143,8 +143,7 @@ impl SwiftFields {
     /// Frames what is at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
     pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
-        let Self { tokens, places, kernel } = self;
-        if let Some(message) = framer.frame_usual_shape(*kernel, (buf, at, eof), places, tokens) {
+        if let Some(message) = framer.frame_usual_shape(buf, at, eof, self) {
             return SwiftFrame::Message(message);
         }
         let frame = framer.frame(buf, at, eof);
@@ -184,7 +183,8 @@ impl SwiftFields {
                 }
             };
             let end = if next.is_some() { from } else { text.len() };
-            self.tokens.push(usual_shape::token(text, tag, at, (start, line.unwrap_or(end), end)));
+            let value = ValueExtent { start, line: line.unwrap_or(end), end };
+            self.tokens.push(usual_shape::token(text, tag, at, value));
             match next {
                 Some(next) => (at, (tag, colon)) = (from, next),
                 None => return,

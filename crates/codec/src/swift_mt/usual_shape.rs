@@ -131,22 +131,27 @@ fn fields(
         if text.get(next) == Some(&b':')
             && let Some((next_tag, colon)) = tag_here(text, next)
         {
-            tokens.push(token(text, tag, at, (value, line, end)));
+            tokens.push(token(text, tag, at, ValueExtent { start: value, line, end }));
             (at, tag, value, line) = (next, next_tag, colon + 1, usize::MAX);
         }
     }
-    tokens.push(token(text, tag, at, (value, line, text.len())));
+    tokens.push(token(text, tag, at, ValueExtent { start: value, line, end: text.len() }));
     Some(())
 }
 
-/// A field whose tag starts at `at`; the value ends before the line ends in front of `end`.
+/// Of a field's value, line ends after it still included.
+#[derive(Clone, Copy)]
+pub(super) struct ValueExtent {
+    pub(super) start: usize,
+    /// One past the first line; `end` or more where there is no other line.
+    pub(super) line: usize,
+    pub(super) end: usize,
+}
+
+/// A field whose tag starts at `at`; its value is without the line ends at its end.
 #[inline(always)]
-pub(super) fn token(
-    text: &[u8],
-    tag: SwiftTag,
-    at: usize,
-    (start, line, mut end): (usize, usize, usize),
-) -> SwiftField {
+pub(super) fn token(text: &[u8], tag: SwiftTag, at: usize, value: ValueExtent) -> SwiftField {
+    let ValueExtent { start, line, mut end } = value;
     while end > start && matches!(text[end - 1], b'\r' | b'\n') {
         end -= 1;
     }

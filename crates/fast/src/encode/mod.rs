@@ -57,6 +57,7 @@ pub use draft::{
 
 use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX, OPS_OF_ITEM};
 use super::fault::{MessageFault, MessageFaultCode};
+use super::ops::FaultPlace;
 use super::record::Message;
 use super::template::{Templates, WireType};
 use super::wire::EXPONENT_MAX;
@@ -168,12 +169,12 @@ impl Encoder {
             dynamic: 0,
             entries: 0,
             text_bytes: 0,
-            place: (NONE, NONE),
+            place: FaultPlace::NONE,
         };
         match pass.segment(draft.template, 0) {
             Ok(()) => Ok(()),
             Err(code) => {
-                let ((template, info), at) = (pass.place, pass.out.len() - start);
+                let (FaultPlace { template, part }, at) = (pass.place, pass.out.len() - start);
                 self.dictionaries.undo(before.0);
                 self.template_id = before.1;
                 out.truncate(start);
@@ -181,7 +182,7 @@ impl Encoder {
                 Err(MessageFault {
                     code,
                     template: if template == NONE { String::new() } else { name(template) },
-                    field: self.plan.infos.get(info as usize).map_or(String::new(), |i| i.name.local.clone()),
+                    field: self.plan.infos.get(part as usize).map_or(String::new(), |i| i.name.local.clone()),
                     at,
                 })
             }
@@ -222,8 +223,7 @@ struct EncodePass<'p> {
     /// As a decoder has them.
     entries: usize,
     text_bytes: usize,
-    /// Template and field of the fault.
-    place: (u32, u32),
+    place: FaultPlace,
 }
 
 impl EncodePass<'_> {
@@ -232,7 +232,7 @@ impl EncodePass<'_> {
         let of = self.plan.templates[template as usize];
         let block = self.plan.blocks[of.block as usize];
         let Some(id) = of.id else {
-            self.place = (template, NONE);
+            self.place = FaultPlace { template, part: NONE };
             return Err(MessageFaultCode::D9);
         };
         let mut map = PresenceMapWriter::begin(self.out, block.bits);
@@ -402,8 +402,8 @@ impl EncodePass<'_> {
 
     #[cold]
     fn note(&mut self, info: u32) {
-        if self.place == (NONE, NONE) {
-            self.place = (self.plan.infos[info as usize].template, info);
+        if self.place == FaultPlace::NONE {
+            self.place = FaultPlace { template: self.plan.infos[info as usize].template, part: info };
         }
     }
 }

@@ -211,7 +211,7 @@ impl PlanCompiler<'_> {
                     let cell = self.cell(context);
                     let name = &sequence.name;
                     let mut inside = context.inside(sequence.type_ref.as_ref(), &name.local);
-                    let bits = self.field(&sequence.length, &inside, (OpRole::Length, cell), ops);
+                    let bits = self.field(&sequence.length, &inside, OpRole::Length, cell, ops);
                     (inside.frame, inside.group) = (self.frame(), NONE);
                     let (element, optional) = (inside.frame, sequence.optional);
                     let place =
@@ -266,14 +266,15 @@ impl PlanCompiler<'_> {
             &field.name.local,
             TemplatePart::Field(FieldRef { frame, cell, group, kind, optional }),
         );
-        self.field(field, context, (OpRole::Value, cell), ops)
+        self.field(field, context, OpRole::Value, cell, ops)
     }
 
     fn field(
         &mut self,
         field: &Arc<TemplateField>,
         context: &EncodeScope,
-        (role, cell): (OpRole, u32),
+        role: OpRole,
+        cell: u32,
         ops: &mut Vec<EncodeOp>,
     ) -> u32 {
         let info = self.info(context, &field.name, Some(field.clone()));

@@ -73,7 +73,7 @@ pub(super) unsafe fn decode(
         (*state).base = start.addr();
         (*state).paused = std::ptr::null();
         (*state).workspace = workspace;
-        message_at((state, workspace), steps, entries, start)
+        message_at(state, workspace, steps, entries, start)
     }
 }
 
@@ -81,7 +81,8 @@ pub(super) unsafe fn decode(
 /// The state is new, and of this workspace; the steps and the entries are of its program.
 #[inline(always)]
 unsafe fn message_at(
-    (state, workspace): (*mut EngineState, *mut DecodeWorkspace),
+    state: *mut EngineState,
+    workspace: *mut DecodeWorkspace,
     steps: &StepProgram,
     entries: &DictionaryLayout,
     start: BytePtr,
@@ -104,7 +105,7 @@ unsafe fn message_at(
             ((*workspace).template_id?, at)
         };
         let start = steps.start(id)?;
-        begin(&mut *workspace, (entries, &steps.pieces), start);
+        begin(&mut *workspace, entries, &steps.pieces, start);
         let out = (*state).borrow_of(&mut *workspace, 0);
         let at = parts::run(state, steps.steps.as_ptr().add(start.first as usize), at, map, out);
         if at.is_null() || at > (*state).end {
@@ -122,7 +123,8 @@ unsafe fn message_at(
 #[inline(always)]
 unsafe fn begin(
     workspace: &mut DecodeWorkspace,
-    (entries, pieces): (&DictionaryLayout, &[NumberedSlotRange]),
+    entries: &DictionaryLayout,
+    pieces: &[NumberedSlotRange],
     start: &steps::TemplateStart,
 ) {
     let before = workspace.epoch;

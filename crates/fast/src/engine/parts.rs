@@ -85,15 +85,10 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// A group or an element: its presence map, and all that is in it. Null where the exact engine is to decode the message.
 ///
 /// # Safety
-/// The state is whole, the step the first of a block of its program, `at` inside the buffer, and `out` where the next
+/// The state is whole, the first step that of a block of its program, `at` inside the buffer, and `out` where the next
 /// entry goes.
 #[inline(always)]
-unsafe fn enter(
-    state: *mut EngineState,
-    (first, has_map): (*const EngineStep, bool),
-    at: BytePtr,
-    out: *mut MessageEntry,
-) -> BytePtr {
+unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut MessageEntry) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
         let mut at = at;
@@ -105,24 +100,32 @@ unsafe fn enter(
         }
         let out = (*state).room(out);
         let mut bits = 0;
-        if has_map {
+        if steps.has_map {
             match map(at) {
                 Some((found, next)) => (bits, at) = (found, next),
                 None => give_up!(),
             }
         }
-        run(state, first, at, bits, out)
+        run(state, steps.first, at, bits, out)
     }
 }
 
-/// The first step of a block, and whether the block has a presence map.
+/// The block of a group or an element, as far as a run needs it.
+#[derive(Clone, Copy)]
+struct NestedSteps {
+    first: *const EngineStep,
+    /// A presence map of its own is before it in the message.
+    has_map: bool,
+}
+
+/// The block of a step.
 ///
 /// # Safety
 /// The step is of a program, and has a block.
 #[inline(always)]
-unsafe fn inside(step: *const EngineStep) -> (*const EngineStep, bool) {
+unsafe fn inside(step: *const EngineStep) -> NestedSteps {
     // SAFETY: the caller's.
-    unsafe { (step.sub((*step).follow as usize), (*step).has_initial) }
+    unsafe { NestedSteps { first: step.sub((*step).follow as usize), has_map: (*step).has_initial } }
 }
 
 /// A block's steps.

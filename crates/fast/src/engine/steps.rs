@@ -180,7 +180,7 @@ impl StepProgram {
                 since = 0;
             }
             since += 1;
-            let mut step = self.step(program, (op, ops.get(n + 1)), from + n as u32, bmi2);
+            let mut step = self.step(program, op, ops.get(n + 1), from + n as u32, bmi2);
             if has_bit(op) {
                 step.mask = 1u64.checked_shl(63u32.wrapping_sub(bits)).unwrap_or(0);
                 bits += 1;
@@ -224,7 +224,8 @@ impl StepProgram {
     fn step(
         &self,
         program: &DecodeProgram,
-        (op, next): (&DecodeOp, Option<&DecodeOp>),
+        op: &DecodeOp,
+        next: Option<&DecodeOp>,
         index: u32,
         bmi2: bool,
     ) -> EngineStep {

@@ -34,6 +34,13 @@ struct EntryWords {
     extra: u64,
 }
 
+/// The same where it may be a text of more than eight bytes: its words are then its place in the arena.
+#[derive(Clone, Copy)]
+struct EntryValue {
+    words: EntryWords,
+    is_long: bool,
+}
+
 enum TextOutcome {
     Value(EntryWords, BytePtr),
     Null(BytePtr),
@@ -222,6 +229,8 @@ unsafe fn put(
 
 /// The same of a value that may be a text in the arena.
 ///
+/// Six arguments, as those of [`put`] are: the first five are a handler's, and stay in their registers.
+///
 /// # Safety
 /// As [`StepHandler`].
 #[inline(always)]
@@ -231,19 +240,20 @@ unsafe fn put_any<const K: u8>(
     at: BytePtr,
     map: u64,
     out: *mut MessageEntry,
-    (word, long): (EntryWords, bool),
+    value: EntryValue,
 ) -> BytePtr {
     // SAFETY: the caller's.
     unsafe {
-        if K != DECIMAL && long {
-            if !(*(*state).workspace).text_fits(word.bits as u32 as usize) {
+        let EntryValue { words, is_long } = value;
+        if K != DECIMAL && is_long {
+            if !(*(*state).workspace).text_fits(words.bits as u32 as usize) {
                 give_up!();
             }
-            *out = MessageEntry { bits: word.bits, meta: (*step).meta + LONG };
+            *out = MessageEntry { bits: words.bits, meta: (*step).meta + LONG };
             let out = out.byte_add((*step).advance);
             return go_on!(state, step + 1, at, map, out);
         }
-        put(state, step, at, map, out, word)
+        put(state, step, at, map, out, words)
     }
 }
 
@@ -324,10 +334,11 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
 /// # Safety
 /// As [`StepHandler`].
 #[inline(always)]
-unsafe fn initial(step: *const EngineStep) -> (EntryWords, bool) {
+unsafe fn initial(step: *const EngineStep) -> EntryValue {
     // SAFETY: the caller's.
     let step = unsafe { &*step };
-    (EntryWords { bits: step.initial, extra: u64::from(step.initial_extra) << 56 }, step.initial_long)
+    let words = EntryWords { bits: step.initial, extra: u64::from(step.initial_extra) << 56 };
+    EntryValue { words, is_long: step.initial_long }
 }
 
 /// The value before, where it is none, empty or long.
@@ -348,13 +359,17 @@ unsafe fn previous<const K: u8, const N: bool>(
         match slot.state() {
             slot::SlotState::Empty if N => go_on!(state, step + 1, at, map, out),
             slot::SlotState::Long if K != DECIMAL && (slot.meta >> 8) as u8 == K => {
-                put_any::<K>(state, step, at, map, out, (EntryWords { bits: slot.bits, extra: 0 }, true))
+                let words = EntryWords { bits: slot.bits, extra: 0 };
+                put_any::<K>(state, step, at, map, out, EntryValue { words, is_long: true })
             }
             slot::SlotState::Undefined if (*step).has_initial => {
-                let (word, long) = initial(step);
-                *slot =
-                    DictionarySlot { bits: word.bits, meta: (assigned(K) | word.extra) + u64::from(long) };
-                put_any::<K>(state, step, at, map, out, (word, long))
+                let value = initial(step);
+                let EntryValue { words, is_long } = value;
+                *slot = DictionarySlot {
+                    bits: words.bits,
+                    meta: (assigned(K) | words.extra) + u64::from(is_long),
+                };
+                put_any::<K>(state, step, at, map, out, value)
             }
             slot::SlotState::Undefined if N => {
                 *slot = DictionarySlot { bits: 0, meta: empty(K) };
@@ -390,7 +405,7 @@ unsafe fn long<const O: u8>(
             _ => rest.iter().position(|b| *b >= 0x80),
         };
         let Some(stop) = stop else { give_up!() };
-        put_long::<ASCII, O>(state, step, (at, stop + 1), map, out)
+        put_long::<ASCII, O>(state, step, WireText { at, length: stop + 1 }, map, out)
     }
 }
 
@@ -413,8 +428,16 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
         if left < 0 || length > left as u64 {
             give_up!();
         }
-        put_long::<K, O>(state, step, (at, length as usize), map, out)
+        put_long::<K, O>(state, step, WireText { at, length: length as usize }, map, out)
     }
+}
+
+/// A text in the message: where its bytes are.
+#[derive(Clone, Copy)]
+struct WireText {
+    at: BytePtr,
+    /// In bytes, the one with a stop bit included.
+    length: usize,
 }
 
 /// Puts a text into the arena, and continues after it.
@@ -425,10 +448,11 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
 unsafe fn put_long<const K: u8, const O: u8>(
     state: *mut EngineState,
     step: *const EngineStep,
-    (at, length): (BytePtr, usize),
+    text: WireText,
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
+    let WireText { at, length } = text;
     // SAFETY: the caller's.
     unsafe {
         let workspace = &mut *(*state).workspace;
@@ -504,7 +528,7 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
             EntryWords { bits: slot.bits, extra: slot.meta }
         } else if slot.state() == slot::SlotState::Undefined {
             // Nought where there is none.
-            initial(step).0
+            initial(step).words
         } else {
             give_up!()
         };

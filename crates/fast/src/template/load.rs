@@ -49,7 +49,7 @@ pub(super) const OPERATORS: [(&str, Operator); 6] = [
 pub(super) fn load(files: &[TemplateFile<'_>]) -> Result<Templates, TemplateError> {
     let mut trees = Vec::new();
     for (index, source) in files.iter().enumerate() {
-        trees.push(parse((index, source.name), source.content)?);
+        trees.push(parse(index, source.name, source.content)?);
     }
     // Types of 1.2 are known in all files.
     let mut defines = HashMap::new();
@@ -477,13 +477,8 @@ impl TemplateLoader<'_> {
             let half = |element: Option<&XmlElement>, part, kind, optional| match element {
                 Some(element) => {
                     let operator = self.only_operator(element)?;
-                    self.operation(
-                        operator,
-                        (kind, &IntegerMeaning::Number),
-                        optional,
-                        key(scope, &name, part),
-                        scope,
-                    )
+                    let declared = DeclaredType { kind, meaning: &IntegerMeaning::Number };
+                    self.operation(operator, declared, optional, key(scope, &name, part), scope)
                 }
                 None => Ok(none(key(scope, &name, part))),
             };
@@ -493,10 +488,8 @@ impl TemplateLoader<'_> {
             FieldEncoding::Split(exponent, mantissa)
         } else {
             let place = key(scope, &name, KeyPart::Whole);
-            FieldEncoding::Plain(
-                kind,
-                self.operation(parts.operator(), (kind, &meaning), optional, place, scope)?,
-            )
+            let declared = DeclaredType { kind, meaning: &meaning };
+            FieldEncoding::Plain(kind, self.operation(parts.operator(), declared, optional, place, scope)?)
         };
         Ok(TemplateField { name, id, optional, kind, meaning })
     }
@@ -535,8 +528,8 @@ impl TemplateLoader<'_> {
             return Err(self.location(element).error(S1, what));
         }
         let operator = element.map(|e| self.only_operator(e)).transpose()?.flatten();
-        let operation =
-            self.operation(operator, (WireType::UInt32, &IntegerMeaning::Number), optional, place, scope)?;
+        let declared = DeclaredType { kind: WireType::UInt32, meaning: &IntegerMeaning::Number };
+        let operation = self.operation(operator, declared, optional, place, scope)?;
         let id = element.and_then(|e| e.get("id")).map(str::to_owned);
         let kind = FieldEncoding::Plain(WireType::UInt32, operation);
         Ok(Arc::new(TemplateField { name, id, optional, kind, meaning: IntegerMeaning::Number }))
@@ -545,12 +538,13 @@ impl TemplateLoader<'_> {
     fn operation(
         &self,
         element: Option<&XmlElement>,
-        (kind, meaning): (WireType, &IntegerMeaning),
+        declared: DeclaredType<'_>,
         optional: bool,
         mut place: DictionaryKey,
         scope: &ElementScope,
     ) -> Result<FieldOperator, TemplateError> {
         let Some(element) = element else { return Ok(none(place)) };
+        let DeclaredType { kind, meaning } = declared;
         let at = self.location(element);
         let word = &element.name;
         if let Some(inner) = element.children.first() {
@@ -595,6 +589,13 @@ impl TemplateLoader<'_> {
         }
         Ok(FieldOperator { operator, initial: value, key: place })
     }
+}
+
+/// The type that a template gives a field: its encoding, and what its numbers mean.
+#[derive(Clone, Copy)]
+struct DeclaredType<'t> {
+    kind: WireType,
+    meaning: &'t IntegerMeaning,
 }
 
 struct FieldHeader {

@@ -24,7 +24,7 @@ pub(super) fn resolve(templates: &mut Templates, origins: &[(String, usize)]) ->
     let mut sizes = vec![SizeState::Unknown; templates.list.len()];
     let (mut parts, mut text) = (0, 0);
     for index in 0..templates.list.len() {
-        let size = size_of(templates, (index, 0), &mut sizes, origins)?;
+        let size = size_of(templates, index, 0, &mut sizes, origins)?;
         (parts, text) = (parts + size.parts, text + size.text);
         if parts > ALL_PARTS_MAX || text > TEXT_MAX {
             let what = format!(
@@ -65,9 +65,11 @@ enum SizeState {
     Known(TemplateSize),
 }
 
+/// The size of a template that was reached through this many others.
 fn size_of(
     templates: &Templates,
-    (index, through): (usize, usize),
+    index: usize,
+    through: usize,
     sizes: &mut [SizeState],
     origins: &[(String, usize)],
 ) -> Result<TemplateSize, TemplateError> {
@@ -99,7 +101,7 @@ fn size_of(
             };
             match instruction {
                 Instruction::Static(_, Some(other)) => {
-                    let more = size_of(templates, (*other, through + 1), sizes, origins)?;
+                    let more = size_of(templates, *other, through + 1, sizes, origins)?;
                     size.parts += more.parts;
                     size.text += more.text + path * more.parts;
                     size.depth = size.depth.max(level + more.depth);

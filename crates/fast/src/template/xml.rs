@@ -70,10 +70,7 @@ impl FileLocation<'_> {
 ///
 /// # Errors
 /// S1 where it is not well-formed, or its elements go deeper than 64.
-pub(super) fn parse(
-    (index, file): (usize, &str),
-    content: &[u8],
-) -> Result<(XmlElement, String), TemplateError> {
+pub(super) fn parse(index: usize, file: &str, content: &[u8]) -> Result<(XmlElement, String), TemplateError> {
     let mut tree = XmlElementReader { index, file, content, counted: 0, line: 1 };
     let mut reader = Reader::from_reader(content);
     // The elements that are open, each with the namespaces that it binds.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
-use unitape_codec::itch::sample::{SampleValue, write};
+use unitape_codec::itch::sample::{ItchMessageHeader, SampleValue, write};
 use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.
@@ -323,15 +323,19 @@ impl ItchDayWriter {
             SampleValue::Number(0),
             text(b"N"),
         ];
-        write(out, b'R', (locate(instr), 0, self.nanos()), &values);
+        write(out, b'R', self.header(locate(instr)), &values);
     }
 
     fn system(&self, event: &[u8], out: &mut Vec<u8>) {
-        write(out, b'S', (0, 0, self.nanos()), &[SampleValue::Text(event)]);
+        write(out, b'S', self.header(0), &[SampleValue::Text(event)]);
     }
 
     fn put(&self, world: &MarketSetup, letter: u8, book: u32, values: &[SampleValue<'_>], out: &mut Vec<u8>) {
-        write(out, letter, (locate(world.instr_of(book)), 0, self.nanos()), values);
+        write(out, letter, self.header(locate(world.instr_of(book))), values);
+    }
+
+    fn header(&self, stock_locate: u16) -> ItchMessageHeader {
+        ItchMessageHeader { stock_locate, tracking_number: 0, timestamp_ns: self.nanos() }
     }
 
     fn nanos(&self) -> u64 {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_base::capture;
 use unitape_codec::itch::MoldPacket;
-use unitape_codec::itch::sample::{SampleValue, write};
+use unitape_codec::itch::sample::{ItchMessageHeader, SampleValue, write};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -18,7 +18,9 @@ fn book(tape: &Path, args: &[&str]) -> Ran {
 /// A message of ITCH at this second after midnight in New York.
 fn itch(letter: u8, locate: u16, second: u64, values: &[SampleValue<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
-    write(&mut out, letter, (locate, 0, second * SECOND), values);
+    let header =
+        ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: second * SECOND };
+    write(&mut out, letter, header, values);
     out
 }
 

@@ -2,7 +2,7 @@
 
 use super::rows::RecordBatch;
 use super::simd::BatchKernel;
-use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneFlags, Lanes};
+use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneBuffers, LaneFlags};
 use crate::fixed::datetime::{CachedZone, DateTimeContent, DateTimeForm};
 use crate::fixed::text::TrimSide;
 use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
@@ -58,9 +58,9 @@ impl ClockColumn {
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
         day: DayOrigin<'_>,
-        (values, scratch): (&mut Lanes, &mut Lanes),
-        odd: &mut bool,
+        buffers: LaneBuffers<'_>,
     ) -> LaneFlags {
+        let LaneBuffers { values, scratch, odd } = buffers;
         let mut odd_date = *odd;
         let mut found = kernel.clocks(self, rows, values, odd);
         if !self.dated {

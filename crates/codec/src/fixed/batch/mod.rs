@@ -116,6 +116,15 @@ struct LaneFlags {
     pub none: u64,
 }
 
+/// Where a column is read to. A column of two numbers, as a timestamp or one of more than 16 digits is, has the second one
+/// in `scratch`.
+struct LaneBuffers<'l> {
+    values: &'l mut Lanes,
+    scratch: &'l mut Lanes,
+    /// Of the column, from one batch to the next: [`BatchColumn::odd`].
+    odd: &'l mut bool,
+}
+
 impl BatchReader {
     /// For records of the sort `identifier` of this layout; `None` where they cannot be read so: a header or trailer,
     /// which state things of others, columns that depend on each other, other encodings.
@@ -196,15 +205,15 @@ impl BatchReader {
         for ((op, values), none) in ops.iter_mut().zip(values).zip(none) {
             prefetch(ahead.bytes, at, part);
             at += part;
-            let odd = &mut op.odd;
+            let buffers = LaneBuffers { values, scratch, odd: &mut op.odd };
             let mut found = match &op.what {
-                BatchColumnKind::Number(number) => number.read(*kernel, rows, (values, scratch), odd),
+                BatchColumnKind::Number(number) => number.read(*kernel, rows, buffers),
                 BatchColumnKind::Clock(clock) => {
                     let day = DayOrigin::from_clock(clock, decoder);
-                    clock.read(*kernel, rows, day, (values, scratch), odd)
+                    clock.read(*kernel, rows, day, buffers)
                 }
                 BatchColumnKind::Text { start, length, pad } => blank(rows, *start, *length, *pad),
-                BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, values),
+                BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, buffers.values),
             };
             if let BatchColumnKind::Number(number) = &op.what {
                 for value in &op.none {
@@ -276,13 +285,12 @@ impl DigitColumn {
         &self,
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
-        (values, scratch): (&mut Lanes, &mut Lanes),
-        odd: &mut bool,
+        buffers: LaneBuffers<'_>,
     ) -> LaneFlags {
         if self.above == 0 {
-            return kernel.numbers(self, rows, values, odd);
+            return kernel.numbers(self, rows, buffers.values, buffers.odd);
         }
-        self.read_long(kernel, rows, (values, scratch), odd)
+        self.read_long(kernel, rows, buffers)
     }
 
     /// A column of more than 16 digits.
@@ -290,9 +298,9 @@ impl DigitColumn {
         &self,
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
-        (values, scratch): (&mut Lanes, &mut Lanes),
-        odd: &mut bool,
+        buffers: LaneBuffers<'_>,
     ) -> LaneFlags {
+        let LaneBuffers { values, scratch, odd } = buffers;
         // The first digits, which may be blank, and the sixteen behind them, which are then digits or blank too.
         let above = DigitColumn { width: self.above, start: self.start, above: 0, ..*self };
         let below = DigitColumn { width: 16, start: self.start + self.above, above: 0, ..*self };

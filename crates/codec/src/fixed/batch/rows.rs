@@ -248,8 +248,12 @@ mod tests {
         /// A step too far reads what is not there; the places of even records are computed in two ways.
         #[test]
         fn even_records_are_where_they_are_listed(
-            (bytes, at, stride, count) in (0usize..300, 0usize..40, 0usize..50, 0usize..70),
-            (column, reach) in (0usize..30, 0usize..60),
+            bytes in 0usize..300,
+            at in 0usize..40,
+            stride in 0usize..50,
+            count in 0usize..70,
+            column in 0usize..30,
+            reach in 0usize..60,
         ) {
             let bytes: Vec<u8> = (0..bytes).map(|n| n as u8).collect();
             let Some(even) = StridedRecords::new(&bytes, at, stride, count, reach) else {

@@ -3,7 +3,7 @@
 use super::super::charset::SingleByteCharset;
 use super::super::frame::starts_message;
 use super::super::{DEPTH_MAX, IsoFaultKind, Span};
-use super::{DocumentParser, OpenElement, ParseResult, ParseStop, TEXT};
+use super::{DocumentParser, OpenElement, ParseResult, ParseStop, ParserZone, TEXT};
 use memchr::memmem;
 use unitape_base::xml::{self, skip_white, starts_name};
 
@@ -22,21 +22,16 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// Takes a comment, CDATA section or processing instruction; gives where it ends.
     #[cold]
-    pub(super) fn markup(
-        &mut self,
-        buf: &[u8],
-        lt: usize,
-        (pi, wrapper): (bool, bool),
-    ) -> ParseResult<usize> {
+    pub(super) fn markup(&mut self, buf: &[u8], lt: usize, zone: ParserZone) -> ParseResult<usize> {
         let rest = &buf[lt..];
-        if pi {
+        if rest.get(1) == Some(&b'?') {
             return self.instruction(buf, lt);
         }
         for (head, known) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
             if rest.starts_with(head) {
                 return match known {
                     0 => comment(buf, lt),
-                    1 => self.cdata(buf, lt, wrapper),
+                    1 => self.cdata(buf, lt, zone == ParserZone::Wrapper),
                     _ => self.doctype(buf, lt),
                 };
             }
@@ -87,12 +82,12 @@ impl<M: Copy + Default> DocumentParser<M> {
         if end.is_none() && may_wrap && !holds_message(&buf[from..]) {
             return Err(ParseStop::Need);
         }
-        if let Some(next) = self.swallowed(buf, (from, end.unwrap_or(buf.len())), wrapper) {
+        let section = Span { start: from, end: end.unwrap_or(buf.len()) };
+        if let Some(next) = self.swallowed(buf, section, wrapper) {
             return Err(ParseStop::Bad(IsoFaultKind::Truncated, next));
         }
         if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
-            let view = &buf[from..end.unwrap_or(buf.len())];
-            if holds_message(view) {
+            if holds_message(section.slice(buf)) {
                 if self.stack.len() >= DEPTH_MAX {
                     return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
                 }
@@ -109,8 +104,8 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// Sections do not nest. One that holds the start of another one and that of a message lost its end, and would end with
     /// that of the next message. So did one in a document that is in a section itself, if it holds a message.
-    fn swallowed(&self, buf: &[u8], (from, end): (usize, usize), wrapper: bool) -> Option<usize> {
-        let content = &buf[from..end];
+    fn swallowed(&self, buf: &[u8], section: Span, wrapper: bool) -> Option<usize> {
+        let content = section.slice(buf);
         let in_section = || !wrapper && self.stack.iter().any(|open| open.name_bytes == 0);
         if memmem::find(content, b"<![CDATA[").is_none() && !in_section() {
             return None;
@@ -118,7 +113,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         if wrapper && content.trim_ascii_start().starts_with(b"<") && holds_message(content) {
             return None;
         }
-        let starts = memchr::memchr_iter(b'<', content).map(|n| from + n);
+        let starts = memchr::memchr_iter(b'<', content).map(|n| section.start + n);
         starts.into_iter().find(|at| starts_message(&buf[*at..]) == Some(true))
     }
 

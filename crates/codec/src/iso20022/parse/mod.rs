@@ -330,7 +330,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                     let (name, bytes) = (open.name as usize, usize::from(open.name_bytes));
                     at = lt + 2 + bytes;
                     if !same(buf, lt + 2, name, bytes) || buf.get(at) != Some(&b'>') || bytes == 0 {
-                        at = end_tag(buf, lt, (name, bytes))?;
+                        at = end_tag(buf, lt, Span { start: name, end: name + bytes })?;
                     }
                     at += 1;
                     self.stack.pop();
@@ -366,7 +366,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                         open.flags |= MARKED | if white { 0 } else { TEXT };
                     }
                     self.unclosed = Some(lt);
-                    at = self.markup(buf, lt, (next == b'?', zone == ParserZone::Wrapper))?;
+                    at = self.markup(buf, lt, zone)?;
                     self.unclosed = None;
                 }
                 _ if starts_name(next) => {
@@ -469,7 +469,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             }
             (ParserZone::Wrapper, Some(root)) => {
                 *zone = ParserZone::In(root, depth);
-                self.begin_root(buf, root, (name, local), lt)?;
+                self.begin_root(buf, root, name, local, lt)?;
                 visit.root(root)
             }
             (ParserZone::Wrapper, None) => M::default(),

@@ -43,7 +43,8 @@ impl<M: Copy + Default> DocumentParser<M> {
         &mut self,
         buf: &[u8],
         root: MessageRoot,
-        (name, local): (usize, usize),
+        name: usize,
+        local: usize,
         lt: usize,
     ) -> ParseResult<()> {
         let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());

@@ -72,11 +72,11 @@ impl<M: Copy + Default> DocumentParser<M> {
     }
 }
 
-/// An end tag that is not written in the plainest way; gives where its `>` is.
+/// An end tag that is not written in the plainest way, of the element with the name there; gives where its `>` is.
 #[cold]
-pub(super) fn end_tag(buf: &[u8], lt: usize, (name, bytes): (usize, usize)) -> ParseResult<usize> {
+pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
     let rest = &buf[lt + 2..];
-    let want = &buf[name..name + bytes];
+    let (want, bytes) = (&buf[name.start..name.end], name.len());
     if rest.len() < bytes {
         return Err(if want.starts_with(rest) {
             ParseStop::Need

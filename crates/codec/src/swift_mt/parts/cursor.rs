@@ -100,7 +100,7 @@ impl<'c> ValueCursor<'c> {
     /// Notes the next `len` bytes.
     #[inline(always)]
     pub(super) fn component(&mut self, name: &'static str, kind: ComponentKind, len: usize) {
-        self.take_number(name, kind, len, (0, 0));
+        self.take_number(name, kind, len, 0, 0);
     }
 
     /// Notes the next `len` bytes with what they say: a number and a power of ten.
@@ -110,7 +110,8 @@ impl<'c> ValueCursor<'c> {
         name: &'static str,
         kind: ComponentKind,
         len: usize,
-        (number, exponent): (i64, i8),
+        number: i64,
+        exponent: i8,
     ) {
         let start = (self.at - self.base) as u32;
         self.at += len;
@@ -174,7 +175,7 @@ impl<'c> ValueCursor<'c> {
             _ => (6, words::date(word, kind == ComponentKind::ValueDate)),
         };
         let Some(midnight) = midnight else { return Err(name) };
-        self.take_number(name, kind, len, (midnight, 0));
+        self.take_number(name, kind, len, midnight, 0);
         Ok(midnight)
     }
 
@@ -183,7 +184,7 @@ impl<'c> ValueCursor<'c> {
     pub(super) fn entry_date(&mut self, midnight: i64) {
         let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);
         let said = near.or_else(|| far_entry_date(&self.text[self.at - 6..])).unwrap_or(i64::MIN);
-        self.take_number("entry_date", ComponentKind::EntryDate, 4, (said, 0));
+        self.take_number("entry_date", ComponentKind::EntryDate, 4, said, 0);
     }
 
     /// `HHMM` or `HHMMSS`.
@@ -193,7 +194,7 @@ impl<'c> ValueCursor<'c> {
         let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
         let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
         let Some(seconds) = words::time(word) else { return Err(name) };
-        self.take_number(name, ComponentKind::Time, len, (seconds, 0));
+        self.take_number(name, ComponentKind::Time, len, seconds, 0);
         Ok(())
     }
 
@@ -202,7 +203,7 @@ impl<'c> ValueCursor<'c> {
     pub(super) fn amount(&mut self, name: &'static str) -> ComponentResult {
         match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
             Some((len, amount)) => {
-                self.take_number(name, ComponentKind::Amount, len, (amount.mantissa, amount.exponent));
+                self.take_number(name, ComponentKind::Amount, len, amount.mantissa, amount.exponent);
                 Ok(())
             }
             None => Err(name),

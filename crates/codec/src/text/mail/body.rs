@@ -180,6 +180,15 @@ impl PartPosition {
     const BODY: Self = PartPosition { depth: 0, default: "text/plain", is_body: true };
 }
 
+/// A content type of several parts (RFC 2046, 5.1).
+#[derive(Clone, Copy)]
+struct MultipartType<'t> {
+    /// After the `/`, such as `mixed`.
+    subtype: &'t str,
+    /// Without the `--` that is before it in a line.
+    boundary: &'t str,
+}
+
 impl MailContent {
     fn part(
         &mut self,
@@ -210,7 +219,8 @@ impl MailContent {
             let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
                 return Err(TextFault::new(TextFaultCode::BadHeader, at, "parts without a boundary"));
             };
-            return self.multipart(entity, (subtype, boundary), position.depth, pieces);
+            let multipart = MultipartType { subtype, boundary };
+            return self.multipart(entity, multipart, position.depth, pieces);
         }
         let disposition = MimeField::find(message, fields, "content-disposition")?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
@@ -243,10 +253,11 @@ impl MailContent {
     fn multipart(
         &mut self,
         entity: MimeEntity<'_>,
-        (subtype, boundary): (&str, &str),
+        kind: MultipartType<'_>,
         depth: usize,
         pieces: &mut Vec<TextPiece>,
     ) -> Result<(), TextFault> {
+        let MultipartType { subtype, boundary } = kind;
         let default = if subtype == "digest" { "message/rfc822" } else { "text/plain" };
         let position = PartPosition { depth: depth + 1, default, is_body: false };
         let mut alternatives = Vec::new();
@@ -305,7 +316,7 @@ impl MailContent {
             let bytes = bytes(carrier, &encoding.value)?;
             let span = Span { start: 0, end: bytes.len() };
             // A place in decoded bytes is none in the message.
-            return self.letter(&bytes, span, (depth, at)).map_err(|f| TextFault { at: at as u32, ..f });
+            return self.letter(&bytes, span, depth, at).map_err(|f| TextFault { at: at as u32, ..f });
         }
         if !matches!(encoding.value.as_str(), "" | "7bit" | "8bit" | "binary") {
             return Err(TextFault::new(
@@ -314,10 +325,10 @@ impl MailContent {
                 "a transfer encoding that is not known",
             ));
         }
-        self.letter(carrier.message, carrier.span, (depth, at))
+        self.letter(carrier.message, carrier.span, depth, at)
     }
 
-    fn letter(&mut self, message: &[u8], span: Span, (depth, at): (usize, usize)) -> Result<(), TextFault> {
+    fn letter(&mut self, message: &[u8], span: Span, depth: usize, at: usize) -> Result<(), TextFault> {
         let view = &message[..span.end];
         let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
         let (fields, from) = fields_of_part(view, start)?;

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_codec::itch::MoldPacket;
-use unitape_codec::itch::sample::{SampleConfig, SampleValue, one_of_each, sample_messages, write};
+use unitape_codec::itch::sample::{
+    ItchMessageHeader, SampleConfig, SampleValue, one_of_each, sample_messages, write,
+};
 use unitape_model::{Dictionary, Event, NameKind, frames};
 
 const DAY: &[u8] = b"2026-03-02";
@@ -319,12 +321,16 @@ const ADD: [SampleValue<'_>; 5] = [
     SampleValue::Number(100_000),
 ];
 
+fn header(stock_locate: u16, timestamp_ns: u64) -> ItchMessageHeader {
+    ItchMessageHeader { stock_locate, tracking_number: 0, timestamp_ns }
+}
+
 /// An add of 500 shares, then this message; the code and sentence of the quarantine, if it went there.
 fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
     let mut input = Vec::new();
-    write(&mut input, b'A', (5, 0, 1_000), &ADD);
-    write(&mut input, letter, (locate, 0, 2_000), values);
-    write(&mut input, b'D', (5, 0, 3_000), &[SampleValue::Number(77)]);
+    write(&mut input, b'A', header(5, 1_000), &ADD);
+    write(&mut input, letter, header(locate, 2_000), values);
+    write(&mut input, b'D', header(5, 3_000), &[SampleValue::Number(77)]);
     let mut out = String::new();
     // With the names known and unknown: the way that a message goes must not show.
     for known in [Dictionary::default(), {
@@ -431,7 +437,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
         let mut out = Vec::new();
         let mut values = ADD;
         values[0] = SampleValue::Number(n);
-        write(&mut out, b'A', (5, 0, n), &values);
+        write(&mut out, b'A', header(5, n), &values);
         out
     };
     let packet = |sequence: u64, messages: &[u64]| {
