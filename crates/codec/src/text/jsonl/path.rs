@@ -102,7 +102,7 @@ mod tests {
             ("a[0]", "expected `.`"),
             ("a[]b", "expected `.`"),
             ("\"a", "not over"),
-            ("a@b", "in quotes"),
+            ("a@b", "needs quotes"),
         ] {
             let got = read(text).unwrap_err();
             assert!(got.contains(says), "{text}: {got}");
