@@ -1,6 +1,6 @@
 //! From the fixed part of an event to what books ask of it.
 
-use crate::mbo::{ExtraOrderTerms, OrderTerms};
+use crate::mbo::{OrderTerms, RareOrderFields};
 use crate::mbp::{LevelAction, LevelChange, StoredLevel};
 use crate::qty::OrderQuantity;
 use crate::value::OrderId;
@@ -91,7 +91,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
             }
         }
     }
-    if let Some(ExtraOrderTerms { display: Some(OrderQuantity { mantissa: 0, .. }), .. }) = terms.more {
+    if let Some(RareOrderFields { display: Some(OrderQuantity { mantissa: 0, .. }), .. }) = terms.more {
         terms.hidden = Some(true);
     }
 }

@@ -45,12 +45,12 @@ pub(crate) struct OrderTerms {
     /// Whether the order can never enter a queue; none where the event does not say.
     pub hidden: Option<bool>,
     /// What few events say.
-    pub more: Option<ExtraOrderTerms>,
+    pub more: Option<RareOrderFields>,
 }
 
 /// What few events say of an order.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ExtraOrderTerms {
+pub(crate) struct RareOrderFields {
     /// The quantity left of it, whatever the book has.
     pub left: Option<OrderQuantity>,
     /// How much of it is shown at most.
@@ -59,7 +59,7 @@ pub(crate) struct ExtraOrderTerms {
     pub moot: bool,
 }
 
-impl ExtraOrderTerms {
+impl RareOrderFields {
     /// The order with what is said to be left of it, and its quantities in a power that all of them are whole numbers of.
     #[cold]
     fn state(&self, mut order: StoredOrder, total: Option<OrderQuantity>) -> Result<StoredOrder, BookFault> {

@@ -7,7 +7,7 @@ use unitape_marketdata::{
     Subscription, Trade, TradingState,
 };
 
-use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, Market};
+use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, MarketRecord};
 
 /// Who is called with what.
 #[derive(Debug, Default)]
@@ -24,14 +24,14 @@ pub(crate) struct CallbackTable {
 #[derive(Debug)]
 pub(crate) struct SubscribedCallback {
     pub subscription: Subscription,
-    pub callback: unsafe extern "C" fn(context: *mut c_void, market: *const Market),
+    pub callback: unsafe extern "C" fn(context: *mut c_void, market: *const MarketRecord),
     pub context: *mut c_void,
 }
 
 impl CallbackTable {
     /// Calls those whose subscription covers the instrument.
     #[inline]
-    fn call(&mut self, tables: &ReferenceTables, instrument: InstrumentId, market: &Market) {
+    fn call(&mut self, tables: &ReferenceTables, instrument: InstrumentId, market: &MarketRecord) {
         let known = self.routes.get(instrument.index()).is_some_and(Option::is_some);
         if !known {
             self.route(tables, instrument);
@@ -58,7 +58,7 @@ impl CallbackTable {
     }
 
     /// Calls those whose subscription covers any instrument of the product.
-    fn call_product(&mut self, tables: &ReferenceTables, product: ProductId, market: &Market) {
+    fn call_product(&mut self, tables: &ReferenceTables, product: ProductId, market: &MarketRecord) {
         let known = self.of_products.get(product.index()).is_some_and(Option::is_some);
         if !known {
             self.route_product(tables, product);
@@ -87,14 +87,14 @@ impl CallbackTable {
         self.of_products.clear();
     }
 
-    fn call_all(&self, market: &Market) {
+    fn call_all(&self, market: &MarketRecord) {
         self.subscribed.iter().for_each(|s| s.call(market));
     }
 }
 
 impl SubscribedCallback {
     #[inline]
-    fn call(&self, market: &Market) {
+    fn call(&self, market: &MarketRecord) {
         // SAFETY: the caller of `unitape_handler_subscribe` vouches for both as long as the subscription lasts, and what the
         // event points to lives until this is over.
         unsafe { (self.callback)(self.context, market) };
@@ -108,17 +108,17 @@ impl Listener for CallbackTable {
         changes.extend(update.changes.iter().map(LevelChange::from));
         // SAFETY: it is pointed to until the calls below are over, and the header forbids to use it longer.
         let book = unsafe { Book::new(update.book) };
-        let market = Market::book(update, &changes, &book);
+        let market = MarketRecord::book(update, &changes, &book);
         self.call(update.at.tables, update.instrument, &market);
         self.changes = changes;
     }
 
     fn on_trade(&mut self, at: &EventContext<'_>, trade: &Trade) {
-        self.call(at.tables, trade.instrument, &Market::trade(at, trade));
+        self.call(at.tables, trade.instrument, &MarketRecord::trade(at, trade));
     }
 
     fn on_state(&mut self, at: &EventContext<'_>, state: &TradingState<'_>) {
-        let market = Market::state(at, state);
+        let market = MarketRecord::state(at, state);
         match state.instrument {
             Some(instrument) => self.call(at.tables, instrument, &market),
             None => self.call_product(at.tables, state.product, &market),
@@ -126,30 +126,30 @@ impl Listener for CallbackTable {
     }
 
     fn on_stale(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        self.call(at.tables, instrument, &Market::new(MARKET_STALE, at, Some(instrument)));
+        self.call(at.tables, instrument, &MarketRecord::new(MARKET_STALE, at, Some(instrument)));
     }
 
     fn on_recovered(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
-        self.call(at.tables, instrument, &Market::new(MARKET_RECOVERED, at, Some(instrument)));
+        self.call(at.tables, instrument, &MarketRecord::new(MARKET_RECOVERED, at, Some(instrument)));
     }
 
     fn on_instrument(&mut self, at: &EventContext<'_>, instrument: InstrumentId) {
         self.route(at.tables, instrument);
-        self.call(at.tables, instrument, &Market::instrument(at, instrument));
+        self.call(at.tables, instrument, &MarketRecord::instrument(at, instrument));
     }
 
     fn on_gap(&mut self, at: &EventContext<'_>, gap: SequenceGap) {
         let market = match gap {
-            SequenceGap::Messages { product, from, to } => Market::gap(at, Some(product), from, to),
-            SequenceGap::Packets { from, to } => Market::gap(at, None, from, to),
-            SequenceGap::NoRoom { product } => Market::gap(at, Some(product), 0, 0),
+            SequenceGap::Messages { product, from, to } => MarketRecord::gap(at, Some(product), from, to),
+            SequenceGap::Packets { from, to } => MarketRecord::gap(at, None, from, to),
+            SequenceGap::NoRoom { product } => MarketRecord::gap(at, Some(product), 0, 0),
         };
         self.call_all(&market);
     }
 
     fn on_refused(&mut self, at: &EventContext<'_>, refusal: &RefusedInput<'_>) {
         let mut text = std::mem::take(&mut self.text);
-        self.call_all(&Market::refused(at, refusal, &mut text));
+        self.call_all(&MarketRecord::refused(at, refusal, &mut text));
         self.text = text;
     }
 }

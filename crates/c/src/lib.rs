@@ -38,7 +38,7 @@ pub use cursor::*;
 pub use error::code;
 pub use gate::*;
 pub use handler::*;
-pub use market::{Book, Level, LevelChange, Market, MarketCallback};
+pub use market::{Book, Level, LevelChange, MarketCallback, MarketRecord};
 pub use options::*;
 pub use publication::*;
 pub use ring::*;

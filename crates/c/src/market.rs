@@ -34,7 +34,7 @@ pub struct LevelChange {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct Market {
+pub struct MarketRecord {
     pub what: u32,
     pub flags: u32,
     pub instrument: u32,
@@ -64,7 +64,7 @@ pub struct Market {
 pub struct Book(BookView<'static>);
 
 /// `unitape_market_callback` of the header.
-pub type MarketCallback = Option<unsafe extern "C" fn(context: *mut c_void, market: *const Market)>;
+pub type MarketCallback = Option<unsafe extern "C" fn(context: *mut c_void, market: *const MarketRecord)>;
 
 const MARKET_BOOK: u32 = 1;
 const MARKET_TRADE: u32 = 2;
@@ -138,7 +138,7 @@ impl Book {
     }
 }
 
-impl Market {
+impl MarketRecord {
     /// An event of this message, with nothing in it.
     #[inline]
     pub(crate) fn new(what: u32, at: &EventContext<'_>, instrument: Option<InstrumentId>) -> Self {

@@ -51,7 +51,7 @@ struct Seen {
     handler: usize,
 }
 
-unsafe extern "C" fn on_market(context: *mut c_void, market: *const Market) {
+unsafe extern "C" fn on_market(context: *mut c_void, market: *const MarketRecord) {
     // SAFETY: the test's own, and it is alone.
     let (seen, market) = unsafe { (&mut *context.cast::<Seen>(), &*market) };
     seen.whats.push(market.what);

@@ -11,7 +11,7 @@ use std::process::Command;
 use common::{C99, CXX, LIBS, compiler, include, library, must};
 use unitape_c::{
     ChannelStats, Dropped, Frame, Gate, GateStanding, HandlerStats, Lag, Level, LevelChange, LineStats,
-    Losses, Market, Options, code,
+    Losses, MarketRecord, Options, code,
 };
 
 const HEADER: &str =
@@ -57,7 +57,7 @@ const TYPES: [(&str, &str); 43] = [
     ("*mut u32", "uint32_t *"),
     ("*mut HandlerHandle", "unitape_handler *"),
     ("*mut *mut HandlerHandle", "unitape_handler **"),
-    ("*const Market", "const unitape_market *"),
+    ("*const MarketRecord", "const unitape_market *"),
     ("*const Book", "const unitape_book *"),
     ("*mut Level", "unitape_level *"),
     ("*mut HandlerStats", "unitape_handler_stats *"),
@@ -164,7 +164,7 @@ fn check() -> String {
     layout!(c, Losses, "unitape_losses": overruns, bytes, events);
     layout!(c, Level, "unitape_level": px, qty, qty_exponent, orders);
     layout!(c, LevelChange, "unitape_level_change": level, side, action, depth, reserved);
-    layout!(c, Market, "unitape_market": what, flags, instrument, product, channel, phase, sequence, ts_event, ts_recv, px,
+    layout!(c, MarketRecord, "unitape_market": what, flags, instrument, product, channel, phase, sequence, ts_event, ts_recv, px,
         qty, qty_exponent, side, id, from, to, code, text, text_length, changes, change_count, book);
     layout!(c, HandlerStats, "unitape_handler_stats": packets, unknown, refused, gaps, levels, passed_over, updates, trades,
         stale, recovered, faults, waiting, dropped);

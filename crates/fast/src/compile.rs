@@ -11,8 +11,8 @@ use super::entry::MessageEntry;
 use super::ops::SlotNumbering;
 use super::packed_value::PackedValue;
 use super::program::{
-    CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeBlock, DecodeOp,
-    DecodeProgram, NONE, OpCode, OpRole,
+    CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeOp, DecodeProgram,
+    NONE, OpBlock, OpCode, OpRole,
 };
 use super::projection::{Projection, UNTAGGED};
 use super::slot::SlotRange;
@@ -143,7 +143,7 @@ impl ProgramCompiler<'_> {
         program.ops.extend_from_slice(&draft.ops);
         let to = program.ops.len() as u32;
         let (has_map, template, text) = (draft.has_map, context.template as u32, draft.text);
-        program.blocks.push(DecodeBlock { from, to, has_map, template, text });
+        program.blocks.push(OpBlock { from, to, has_map, template, text });
         CompiledBlock { block: program.blocks.len() as u32 - 1, inside, deliver: draft.deliver, has_repeats }
     }
 

@@ -4,7 +4,7 @@
 use super::entry::{EntryKind, MessageEntry};
 use super::fault::MessageFaultCode;
 use super::packed_value::PackedValue;
-use super::program::{DecodeBlock, DecodeOp, DecodeProgram, FaultPlace, NONE, OpCode, OpRole};
+use super::program::{DecodeOp, DecodeProgram, FaultPlace, NONE, OpBlock, OpCode, OpRole};
 use super::projection::UNTAGGED;
 use super::slot::{DictionarySlot, SlotState, SlotUndo};
 use super::template::WireType;
@@ -70,7 +70,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
     }
 
     /// A group or an element.
-    fn block<const STRICT: bool>(&mut self, block: DecodeBlock) -> Result<(), WireFault> {
+    fn block<const STRICT: bool>(&mut self, block: OpBlock) -> Result<(), WireFault> {
         let start = self.cursor.at;
         let bits =
             if block.has_map { PresenceMap::read::<STRICT>(&mut self.cursor)? } else { PresenceMap::EMPTY };
@@ -79,7 +79,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
 
     fn run<const STRICT: bool>(
         &mut self,
-        block: DecodeBlock,
+        block: OpBlock,
         mut bits: PresenceMap<'b>,
         map: usize,
     ) -> Result<(), WireFault> {

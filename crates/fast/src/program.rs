@@ -52,7 +52,7 @@ impl DecodeOp {
 
 /// What has one presence map, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DecodeBlock {
+pub(super) struct OpBlock {
     pub from: u32,
     pub to: u32,
     pub has_map: bool,
@@ -157,7 +157,7 @@ impl CompiledPart {
 #[derive(Debug, Clone, Default)]
 pub(super) struct DecodeProgram {
     pub ops: Vec<DecodeOp>,
-    pub blocks: Vec<DecodeBlock>,
+    pub blocks: Vec<OpBlock>,
     pub infos: Vec<CompiledPart>,
     pub initials: Vec<PackedValue>,
     /// Initial values that are long texts: what every arena begins with.

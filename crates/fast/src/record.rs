@@ -192,9 +192,9 @@ impl<'m> Message<'m> {
         }
     }
 
-    fn seen<const INNER: bool>(&self) -> ExpandedEntries<'m, INNER> {
+    fn seen<const INNER: bool>(&self) -> EntryExpander<'m, INNER> {
         let block = &self.program.templates[self.template].inside;
-        ExpandedEntries {
+        EntryExpander {
             infos: &self.program.infos,
             constants: &self.program.constants,
             templates: &self.program.templates,
@@ -217,7 +217,7 @@ enum ExpandedEntry<'m> {
 
 /// With `INNER` messages in the message begin and end as groups do.
 #[derive(Clone)]
-struct ExpandedEntries<'m, const INNER: bool> {
+struct EntryExpander<'m, const INNER: bool> {
     infos: &'m [CompiledPart],
     constants: &'m [ConstantEntry],
     templates: &'m [CompiledTemplate],
@@ -228,7 +228,7 @@ struct ExpandedEntries<'m, const INNER: bool> {
     in_element: bool,
 }
 
-impl<'m, const INNER: bool> Iterator for ExpandedEntries<'m, INNER> {
+impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
     type Item = ExpandedEntry<'m>;
 
     #[inline]
@@ -283,7 +283,7 @@ impl<'m, const INNER: bool> Iterator for ExpandedEntries<'m, INNER> {
     }
 }
 
-impl<'m, const INNER: bool> ExpandedEntries<'m, INNER> {
+impl<'m, const INNER: bool> EntryExpander<'m, INNER> {
     #[inline]
     fn constant(&mut self, before: u32) -> Option<ExpandedEntry<'m>> {
         if self.inside.from >= before {

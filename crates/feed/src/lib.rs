@@ -54,7 +54,7 @@ pub use pipeline::consolidate::{
 };
 pub use pipeline::explain::explain;
 pub use pipeline::intake::MappingReload;
-pub use pipeline::job::FormatRevision;
+pub use pipeline::job::FormatReload;
 pub use pipeline::lead::ClockLead;
 pub use pipeline::masters::MasterLoader;
 pub use pipeline::merge::{MergeOptions, MergeSegment, merge};

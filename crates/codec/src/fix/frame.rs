@@ -54,8 +54,8 @@ use unitape_base::Span;
 use super::data::DataTags;
 use super::fault::FixFault;
 use super::plain::plain_length;
-use super::scan::{self, ChecksumTrailer, LineEndRule, MessageStart};
-use super::sep::{FieldSeparator, SeparatorCheck};
+use super::scan::{self, ChecksumTrailer, MessageEndRule, MessageStart};
+use super::sep::{FieldSeparator, SeparatorMatch};
 
 /// What is at a position. Bytes between the position asked for and the start of a span are
 /// line ends; the next position to ask for is the end of the span.
@@ -186,11 +186,11 @@ impl FixFramer {
         self.log
     }
 
-    const fn line_ends(&self) -> LineEndRule {
+    const fn line_ends(&self) -> MessageEndRule {
         match (self.log, self.lenient) {
-            (true, _) => LineEndRule::Any,
-            (false, true) => LineEndRule::AfterSep,
-            (false, false) => LineEndRule::No,
+            (true, _) => MessageEndRule::Any,
+            (false, true) => MessageEndRule::AfterSep,
+            (false, false) => MessageEndRule::No,
         }
     }
 
@@ -440,9 +440,9 @@ impl FixFramer {
             pos += 1;
         }
         match self.sep.check_at(buf, pos) {
-            SeparatorCheck::Yes => {}
-            SeparatorCheck::No => return BodyLengthCheck::Wrong,
-            SeparatorCheck::Need => return BodyLengthCheck::Need,
+            SeparatorMatch::Yes => {}
+            SeparatorMatch::No => return BodyLengthCheck::Wrong,
+            SeparatorMatch::Need => return BodyLengthCheck::Need,
         }
         match plain_length(&buf[digits..pos]) {
             Some(bytes) => BodyLengthCheck::Claims { body_start: pos + self.sep.len(), bytes },

@@ -3,7 +3,7 @@
 
 use super::data::DataTags;
 use super::plain::plain_length;
-use super::sep::{FieldSeparator, SeparatorCheck};
+use super::sep::{FieldSeparator, SeparatorMatch};
 use unitape_base::Span;
 
 /// Bytes after a position that a start or trailer there may take, at most.
@@ -39,9 +39,9 @@ pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> Messag
         pos += 1;
     }
     match sep.check_at(buf, pos) {
-        SeparatorCheck::Yes => MessageStart::Yes(pos + sep.len()),
-        SeparatorCheck::No => MessageStart::No,
-        SeparatorCheck::Need => MessageStart::Need,
+        SeparatorMatch::Yes => MessageStart::Yes(pos + sep.len()),
+        SeparatorMatch::No => MessageStart::No,
+        SeparatorMatch::Need => MessageStart::Need,
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) enum ChecksumTrailer {
 
 /// Whether a line end ends things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineEndRule {
+pub(crate) enum MessageEndRule {
     /// No: it is a byte like others.
     No,
     /// CheckSum (10), and a message where it is right after a separator.
@@ -123,7 +123,7 @@ pub(crate) fn trailer(
     buf: &[u8],
     at: usize,
     sep: FieldSeparator,
-    line_ends: LineEndRule,
+    line_ends: MessageEndRule,
     eof: bool,
 ) -> ChecksumTrailer {
     let rest = &buf[at.min(buf.len())..];
@@ -141,7 +141,7 @@ pub(crate) fn trailer(
         return if b"10=".starts_with(rest) { ChecksumTrailer::Need } else { ChecksumTrailer::No };
     }
     let value_at = at + 3;
-    let at_line_end = line_ends != LineEndRule::No;
+    let at_line_end = line_ends != MessageEndRule::No;
     for len in 0..=CHECKSUM_LEN_MAX {
         let pos = value_at + len;
         let value = || match &buf[value_at..pos] {
@@ -149,15 +149,15 @@ pub(crate) fn trailer(
             _ => None,
         };
         match sep.check_at(buf, pos) {
-            SeparatorCheck::Yes => return ChecksumTrailer::Ends { value: value(), end: pos + sep.len() },
-            SeparatorCheck::Need if at_line_end && eof => {
+            SeparatorMatch::Yes => return ChecksumTrailer::Ends { value: value(), end: pos + sep.len() },
+            SeparatorMatch::Need if at_line_end && eof => {
                 return ChecksumTrailer::Ends { value: value(), end: buf.len() };
             }
-            SeparatorCheck::Need => return ChecksumTrailer::Need,
-            SeparatorCheck::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
+            SeparatorMatch::Need => return ChecksumTrailer::Need,
+            SeparatorMatch::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
                 return ChecksumTrailer::Ends { value: value(), end: pos };
             }
-            SeparatorCheck::No => {}
+            SeparatorMatch::No => {}
         }
     }
     ChecksumTrailer::No
@@ -182,11 +182,11 @@ pub(crate) fn first_end(
     part: &[u8],
     from: usize,
     sep: FieldSeparator,
-    line_ends: LineEndRule,
+    line_ends: MessageEndRule,
     eof: bool,
 ) -> MessageEnd {
     let trailer_found = first_trailer(part, from, sep, line_ends, eof);
-    if line_ends == LineEndRule::No {
+    if line_ends == MessageEndRule::No {
         return trailer_found;
     }
     let before = match trailer_found {
@@ -195,7 +195,7 @@ pub(crate) fn first_end(
     };
     let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
     for line in lines {
-        if line_ends == LineEndRule::Any || part[from..line].ends_with(sep.bytes()) {
+        if line_ends == MessageEndRule::Any || part[from..line].ends_with(sep.bytes()) {
             return MessageEnd::Line(line);
         }
     }
@@ -206,7 +206,7 @@ fn first_trailer(
     part: &[u8],
     from: usize,
     sep: FieldSeparator,
-    line_ends: LineEndRule,
+    line_ends: MessageEndRule,
     eof: bool,
 ) -> MessageEnd {
     let needle: &[u8] = match sep {

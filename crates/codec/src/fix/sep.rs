@@ -15,7 +15,7 @@ pub enum FieldSeparator {
 }
 
 /// Whether a separator is somewhere.
-pub(crate) enum SeparatorCheck {
+pub(crate) enum SeparatorMatch {
     Yes,
     No,
     Need,
@@ -72,14 +72,14 @@ impl FieldSeparator {
     }
 
     #[inline]
-    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorCheck {
+    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorMatch {
         if self.is_at(buf, at) {
-            return SeparatorCheck::Yes;
+            return SeparatorMatch::Yes;
         }
         match buf.get(at) {
-            None => SeparatorCheck::Need,
-            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorCheck::Need,
-            Some(_) => SeparatorCheck::No,
+            None => SeparatorMatch::Need,
+            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorMatch::Need,
+            Some(_) => SeparatorMatch::No,
         }
     }
 

@@ -39,7 +39,7 @@ impl ColumnValue {
     /// Writes the value as plain text: decimals canonical, dates and times as ISO 8601 has them, flags `Y` and
     /// `N`. Text is the record's own bytes, with runs of blanks inside made one if `squeeze`.
     pub fn write(self, record: &[u8], squeeze: bool, out: &mut Vec<u8>) {
-        let mut text = ByteWriter(out);
+        let mut text = FmtWriter(out);
         // Writing to a Vec cannot fail.
         _ = match self {
             ColumnValue::None => Ok(()),
@@ -72,9 +72,9 @@ impl ColumnValue {
 }
 
 /// Text goes where bytes go.
-struct ByteWriter<'o>(&'o mut Vec<u8>);
+struct FmtWriter<'o>(&'o mut Vec<u8>);
 
-impl Write for ByteWriter<'_> {
+impl Write for FmtWriter<'_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())

@@ -72,7 +72,7 @@ impl Default for SampleConfig {
 /// 2 others), as a file with lengths. Every order that a message names lives.
 #[must_use]
 pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
-    let mut day = SampleDay {
+    let mut day = SampleGenerator {
         rng: config.seed,
         out: Vec::with_capacity(config.messages * 34),
         nanos: 14_400_000_000_000,
@@ -199,7 +199,7 @@ fn each(out: &mut Vec<u8>, n: u16, spec: &TypeSpec) {
     write(out, spec.letter, header, &parts);
 }
 
-fn directory(day: &mut SampleDay, locate: u16, symbol: &[u8]) {
+fn directory(day: &mut SampleGenerator, locate: u16, symbol: &[u8]) {
     let t = SampleValue::Text;
     let values = [
         t(symbol),
@@ -228,7 +228,7 @@ fn take(live: &mut Vec<(u64, u16, u32)>, pick: usize, part: u32) {
 }
 
 /// Mostly round lots.
-fn shares(day: &mut SampleDay) -> u32 {
+fn shares(day: &mut SampleGenerator) -> u32 {
     match day.below(10) {
         0..6 => 100,
         6..8 => 100 * (1 + day.below(20) as u32),
@@ -241,13 +241,13 @@ fn symbol(n: u16) -> Vec<u8> {
     [n / 17_576, n / 676, n / 26, n].map(|l| b'A' + (l % 26) as u8).to_vec()
 }
 
-struct SampleDay {
+struct SampleGenerator {
     rng: u64,
     out: Vec<u8>,
     nanos: u64,
 }
 
-impl SampleDay {
+impl SampleGenerator {
     fn below(&mut self, n: u64) -> u64 {
         // SplitMix64.
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -62,7 +62,7 @@ use super::record::Message;
 use super::template::{Templates, WireType};
 use super::wire::EXPONENT_MAX;
 use draft::{CellKind, DraftCell};
-use operators::{EncoderDictionaries, OperatorValue};
+use operators::{EncoderDictionaries, OperandValue};
 use plan::{EncodeBlock, EncodeOp, EncodePlan, NONE, OpCode, OpRole};
 use std::sync::Arc;
 use wire::PresenceMapWriter;
@@ -366,7 +366,7 @@ impl EncodePass<'_> {
         &self,
         op: &EncodeOp,
         cell: DraftCell,
-    ) -> Result<(Option<OperatorValue<'t>>, Option<OperatorValue<'t>>), MessageFaultCode> {
+    ) -> Result<(Option<OperandValue<'t>>, Option<OperandValue<'t>>), MessageFaultCode> {
         // No decoder accepts an exponent that is out of bounds, also not where its template has it.
         let initial = || {
             let exponent = self.plan.initials[op.initial as usize].bits as i64;
@@ -397,7 +397,7 @@ impl EncodePass<'_> {
                 mantissa = scaled.ok_or(MessageFaultCode::D3)?;
             }
         }
-        Ok((Some(OperatorValue::int(i64::from(exponent) as u64)), Some(OperatorValue::int(mantissa as u64))))
+        Ok((Some(OperandValue::int(i64::from(exponent) as u64)), Some(OperandValue::int(mantissa as u64))))
     }
 
     #[cold]
@@ -414,34 +414,32 @@ fn cell_value<'d>(
     draft: &'d MessageDraft,
     op: &EncodeOp,
     cell: DraftCell,
-) -> Result<Option<OperatorValue<'d>>, MessageFaultCode> {
+) -> Result<Option<OperandValue<'d>>, MessageFaultCode> {
     let text = || &draft.texts[(cell.bits >> 32) as usize..][..cell.bits as u32 as usize];
     Ok(Some(match (op.kind, cell.tag) {
         (_, CellKind::Absent) => return Ok(None),
-        (WireType::UInt64, CellKind::UInt) | (WireType::Int64, CellKind::Int) => {
-            OperatorValue::int(cell.bits)
-        }
-        (WireType::UInt32, CellKind::UInt) if cell.bits >> 32 == 0 => OperatorValue::int(cell.bits),
+        (WireType::UInt64, CellKind::UInt) | (WireType::Int64, CellKind::Int) => OperandValue::int(cell.bits),
+        (WireType::UInt32, CellKind::UInt) if cell.bits >> 32 == 0 => OperandValue::int(cell.bits),
         (WireType::Int32 | WireType::UInt32 | WireType::Int64 | WireType::UInt64, _) => {
-            OperatorValue::int(integer(op.kind, cell)?)
+            OperandValue::int(integer(op.kind, cell)?)
         }
         (WireType::Decimal, _) => {
             let (mantissa, exponent) = decimal(cell)?;
-            OperatorValue { exponent, ..OperatorValue::int(mantissa as u64) }
+            OperandValue { exponent, ..OperandValue::int(mantissa as u64) }
         }
         (WireType::Ascii, CellKind::Text) if text().is_ascii() => {
-            OperatorValue { text: text(), ..OperatorValue::int(0) }
+            OperandValue { text: text(), ..OperandValue::int(0) }
         }
         (WireType::Ascii, CellKind::Text) => return Err(MessageFaultCode::R3),
         (WireType::Unicode, CellKind::Text) | (WireType::Bytes, CellKind::Bytes) => {
-            OperatorValue { text: text(), ..OperatorValue::int(0) }
+            OperandValue { text: text(), ..OperandValue::int(0) }
         }
         _ => return Err(MessageFaultCode::D1),
     }))
 }
 
-fn length<'d>(op: &EncodeOp, cell: DraftCell) -> Option<OperatorValue<'d>> {
-    (cell.tag == CellKind::There || !op.optional).then(|| OperatorValue::int(cell.count.into()))
+fn length<'d>(op: &EncodeOp, cell: DraftCell) -> Option<OperandValue<'d>> {
+    (cell.tag == CellKind::There || !op.optional).then(|| OperandValue::int(cell.count.into()))
 }
 
 /// A number as an integer of this type, in two's complement.

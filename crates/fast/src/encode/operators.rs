@@ -9,21 +9,21 @@ use crate::workspace::TEXT_BYTES_MAX;
 
 /// A value in the type of its op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OperatorValue<'t> {
+pub(super) struct OperandValue<'t> {
     /// An integer or a mantissa, in two's complement.
     pub bits: u64,
     pub exponent: i8,
     pub text: &'t [u8],
 }
 
-impl<'t> OperatorValue<'t> {
+impl<'t> OperandValue<'t> {
     #[inline(always)]
     pub const fn int(bits: u64) -> Self {
-        OperatorValue { bits, exponent: 0, text: &[] }
+        OperandValue { bits, exponent: 0, text: &[] }
     }
 
     fn of(initial: &'t EncodeInitialValue) -> Self {
-        OperatorValue { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
+        OperandValue { bits: initial.bits, exponent: initial.exponent, text: &initial.text }
     }
 }
 
@@ -95,10 +95,10 @@ impl EncoderDictionaries {
     }
 
     #[inline(always)]
-    fn assign(&mut self, op: &EncodeOp, value: Option<OperatorValue<'_>>) {
+    fn assign(&mut self, op: &EncodeOp, value: Option<OperandValue<'_>>) {
         let slot = &mut self.slots[op.slot as usize];
         self.undo.push((op.slot, *slot));
-        let OperatorValue { bits, exponent, text } = value.unwrap_or(OperatorValue::int(0));
+        let OperandValue { bits, exponent, text } = value.unwrap_or(OperandValue::int(0));
         *slot = EncoderSlot { bits, epoch: self.epoch, empty: value.is_none(), exponent, kind: op.kind };
         if is_text(op.kind) {
             let mut new = self.spare.pop().unwrap_or_default();
@@ -110,10 +110,10 @@ impl EncoderDictionaries {
     }
 
     /// The value of the slot, if it is defined and not empty.
-    fn stored(&self, op: &EncodeOp) -> OperatorValue<'_> {
+    fn stored(&self, op: &EncodeOp) -> OperandValue<'_> {
         let slot = self.slots[op.slot as usize];
         let text: &[u8] = if is_text(op.kind) { &self.texts[op.slot as usize] } else { &[] };
-        OperatorValue { bits: slot.bits, exponent: slot.exponent, text }
+        OperandValue { bits: slot.bits, exponent: slot.exponent, text }
     }
 
     /// Whether a decoder derives the value if the message leaves it out.
@@ -121,8 +121,8 @@ impl EncoderDictionaries {
     fn left_out(
         &self,
         op: &EncodeOp,
-        given: Option<OperatorValue<'_>>,
-        initial: Option<OperatorValue<'_>>,
+        given: Option<OperandValue<'_>>,
+        initial: Option<OperandValue<'_>>,
     ) -> OmittedValue {
         let slot = self.slots[op.slot as usize];
         if slot.epoch != self.epoch {
@@ -148,13 +148,13 @@ impl EncoderDictionaries {
     fn base<'t>(
         &'t self,
         op: &EncodeOp,
-        initial: Option<OperatorValue<'t>>,
-    ) -> Result<OperatorValue<'t>, MessageFaultCode> {
+        initial: Option<OperandValue<'t>>,
+    ) -> Result<OperandValue<'t>, MessageFaultCode> {
         let slot = self.slots[op.slot as usize];
         let undefined = slot.epoch != self.epoch;
         match slot.empty {
-            _ if undefined => Ok(initial.unwrap_or(OperatorValue::int(0))),
-            true if op.code == OpCode::Tail => Ok(initial.unwrap_or(OperatorValue::int(0))),
+            _ if undefined => Ok(initial.unwrap_or(OperandValue::int(0))),
+            true if op.code == OpCode::Tail => Ok(initial.unwrap_or(OperandValue::int(0))),
             true => Err(MessageFaultCode::D6),
             false if slot.kind != op.kind => Err(MessageFaultCode::D4),
             false => Ok(self.stored(op)),
@@ -180,11 +180,11 @@ impl EncodePass<'_> {
     pub(super) fn value(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperatorValue<'_>>,
+        given: Option<OperandValue<'_>>,
         map: &mut PresenceMapWriter,
     ) -> Result<(), MessageFaultCode> {
         let plan = self.plan;
-        let initial = plan.initials.get(op.initial as usize).map(OperatorValue::of);
+        let initial = plan.initials.get(op.initial as usize).map(OperandValue::of);
         let given = match given {
             None if !op.optional => Some(self.value_if_unset(op, initial)?),
             given => given,
@@ -245,11 +245,11 @@ impl EncodePass<'_> {
     fn value_if_unset<'t>(
         &self,
         op: &EncodeOp,
-        initial: Option<OperatorValue<'t>>,
-    ) -> Result<OperatorValue<'t>, MessageFaultCode> {
+        initial: Option<OperandValue<'t>>,
+    ) -> Result<OperandValue<'t>, MessageFaultCode> {
         match op.code {
             OpCode::Constant | OpCode::Default => Ok(initial.expect("it was looked at in the file")),
-            _ if self.neutral => Ok(OperatorValue::int(0)),
+            _ if self.neutral => Ok(OperandValue::int(0)),
             _ => Err(MessageFaultCode::Missing),
         }
     }
@@ -258,8 +258,8 @@ impl EncodePass<'_> {
     fn tail(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperatorValue<'_>>,
-        initial: Option<OperatorValue<'_>>,
+        given: Option<OperandValue<'_>>,
+        initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
         let Some(value) = given else {
             wire::null(self.out);
@@ -273,7 +273,7 @@ impl EncodePass<'_> {
             std::cmp::Ordering::Greater => 0,
         };
         is_whole(op.kind, text)?;
-        write(self.out, op, Some(OperatorValue { text: &text[kept..], ..value }));
+        write(self.out, op, Some(OperandValue { text: &text[kept..], ..value }));
         Ok(())
     }
 
@@ -281,8 +281,8 @@ impl EncodePass<'_> {
     fn delta(
         &mut self,
         op: &EncodeOp,
-        given: Option<OperatorValue<'_>>,
-        initial: Option<OperatorValue<'_>>,
+        given: Option<OperandValue<'_>>,
+        initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
         let Some(value) = given else {
             wire::null(self.out);
@@ -312,8 +312,8 @@ impl EncodePass<'_> {
     fn piece(
         &mut self,
         op: &EncodeOp,
-        value: OperatorValue<'_>,
-        initial: Option<OperatorValue<'_>>,
+        value: OperandValue<'_>,
+        initial: Option<OperandValue<'_>>,
     ) -> Result<(), MessageFaultCode> {
         let (text, base) = (value.text, self.dictionaries.base(op, initial)?.text);
         let (start, end) = (same_start(op.kind, base, text), same_end(op.kind, base, text));
@@ -333,7 +333,7 @@ impl EncodePass<'_> {
             (cut as i64, behind)
         };
         wire::difference(self.out, cut.into(), op.optional);
-        write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperatorValue { text: piece, ..value }));
+        write(self.out, &EncodeOp { optional: false, ..*op }, Some(OperandValue { text: piece, ..value }));
         self.dictionaries.assign(op, Some(value));
         Ok(())
     }
@@ -341,7 +341,7 @@ impl EncodePass<'_> {
 
 /// Writes a value as it appears in a message.
 #[inline(always)]
-fn write(out: &mut Vec<u8>, op: &EncodeOp, value: Option<OperatorValue<'_>>) {
+fn write(out: &mut Vec<u8>, op: &EncodeOp, value: Option<OperandValue<'_>>) {
     let Some(value) = value else { return wire::null(out) };
     match op.kind {
         WireType::UInt32 | WireType::UInt64 => wire::int(out, value.bits, false, op.optional),

@@ -15,12 +15,12 @@ use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, FolderSettings, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceSupply};
-use crate::pipeline::job::{BlockJob, BlockKind, FormatRevision};
+use crate::pipeline::job::{BlockJob, BlockKind, FormatReload};
 use crate::pipeline::lead::ClockLead;
 use crate::pipeline::open_sources::OpenSources;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::sequence::{
-    BlockPlacement, BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters, SequencerStart,
+    BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters, SequencerStart, TapePlacement,
 };
 use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
@@ -273,7 +273,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
             setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
         }
-        let sorted = FormatRevision::new(feed.format.clone(), 0);
+        let sorted = FormatReload::new(feed.format.clone(), 0);
         intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
         let mut state = state;
         state.rotates = feed.rotates();
@@ -481,7 +481,7 @@ impl Farm for FeedFarm {
     type Input = Box<BlockJob>;
     type Block = Box<BlockJob>;
     type Sequencer = BlockSequencer;
-    type Plan = Option<BlockPlacement>;
+    type Plan = Option<TapePlacement>;
     type Error = Error;
 
     fn intake(
@@ -510,7 +510,7 @@ impl Farm for FeedFarm {
         sequencer: &mut BlockSequencer,
         worker: &mut FeedWorker,
         mut job: Box<BlockJob>,
-    ) -> Result<Option<BlockPlacement>, Error> {
+    ) -> Result<Option<TapePlacement>, Error> {
         let since = Instant::now();
         if let Some(buffer) = worker.pieces.take() {
             sequencer.recycle(buffer);
@@ -539,7 +539,7 @@ impl Farm for FeedFarm {
         Ok(plan)
     }
 
-    fn finish(&self, worker: &mut FeedWorker, plan: Option<BlockPlacement>) -> Result<(), Error> {
+    fn finish(&self, worker: &mut FeedWorker, plan: Option<TapePlacement>) -> Result<(), Error> {
         if let Some(plan) = plan {
             let (job, pieces) = plan.copy_to_tape(&mut worker.by_kind)?;
             worker.spares.push(job);

@@ -5,7 +5,7 @@
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
 use crate::error::Error;
-use crate::pipeline::job::{BlockJob, BlockKind, FormatRevision};
+use crate::pipeline::job::{BlockJob, BlockKind, FormatReload};
 use crate::sources::folder::{FolderKind, NextFolderSource, SourceFolder};
 use crate::sources::head::SourceHead;
 use crate::sources::link::{FeedAvailability, LinkPart, RestartPolicy};
@@ -60,19 +60,19 @@ pub struct LiveRun {
 /// Formats that replace those in use, by feed.
 #[derive(Debug, Default)]
 pub struct MappingReload {
-    fresh: Mutex<Vec<(usize, Arc<FormatRevision>)>>,
+    fresh: Mutex<Vec<(usize, Arc<FormatReload>)>>,
     some: AtomicBool,
 }
 
 impl MappingReload {
     /// From the next block on, the feed of this index is decoded so.
-    pub fn put(&self, feed: usize, sorted: FormatRevision) {
+    pub fn put(&self, feed: usize, sorted: FormatReload) {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push((feed, Arc::new(sorted)));
         // Release: pairs with the Acquire in `take`.
         self.some.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<(usize, Arc<FormatRevision>)> {
+    fn take(&self) -> Vec<(usize, Arc<FormatReload>)> {
         // Acquire: pairs with the Release in `batch_field`.
         if !self.some.load(Ordering::Acquire) {
             return Vec::new();
@@ -84,7 +84,7 @@ impl MappingReload {
 
 /// A feed as the intake has it.
 pub struct FeedIntake {
-    sorted: Arc<FormatRevision>,
+    sorted: Arc<FormatReload>,
     supply: SourceSupply,
     open: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to recognise its format.
@@ -123,7 +123,7 @@ pub const BLOCKS_MAX: u64 = 64;
 impl FeedIntake {
     /// A feed with its sources; `every` is how often its directory is looked at.
     pub fn new(
-        sorted: FormatRevision,
+        sorted: FormatReload,
         supply: SourceSupply,
         outstanding: Arc<AtomicU64>,
         every: Duration,

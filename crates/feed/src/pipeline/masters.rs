@@ -27,7 +27,7 @@ use unitape_model::{
 #[derive(Debug, Default)]
 pub struct MasterLoader {
     files: Vec<PathBuf>,
-    notations: Vec<MasterNotation>,
+    notations: Vec<SymbolAlias>,
     instruments: InternedTexts,
     venues: InternedTexts,
     identity: String,
@@ -46,7 +46,7 @@ const KEYS: [&str; 4] = ["isin", "valid_from", "valid_to", "tick_table"];
 
 /// A notation as an entry has it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct MasterNotation {
+struct SymbolAlias {
     name: Box<str>,
     venue: VenueIndex,
     from: DayNumber,
@@ -168,7 +168,7 @@ impl MasterLoader {
         let mut notations = std::mem::take(&mut self.notations);
         notations.sort_unstable();
         // Of what came so far of a notation the entry that ends last: all of them mean the same where they overlap.
-        let mut last: Option<&MasterNotation> = None;
+        let mut last: Option<&SymbolAlias> = None;
         for n in &notations {
             match last.filter(|l| l.name == n.name && l.venue == n.venue) {
                 Some(l) if n.from <= l.to && n.instrument != l.instrument => return Err(self.conflict(l, n)),
@@ -180,7 +180,7 @@ impl MasterLoader {
         let mut rows = Vec::with_capacity(notations.len());
         for stretch in notations.chunk_by(|a, b| a.name == b.name) {
             let start = rows.len();
-            for &MasterNotation { venue, from, to, instrument, .. } in stretch {
+            for &SymbolAlias { venue, from, to, instrument, .. } in stretch {
                 rows.push(NotationRow { venue, from, to, instrument });
             }
             by_name.insert(stretch[0].name.as_bytes().into(), start..rows.len());
@@ -263,7 +263,7 @@ impl MasterLoader {
         let instrument_id = InstrumentId(self.instruments.id(instrument));
         let mut add = |name: &str, venue| {
             let (name, instrument) = (name.into(), instrument_id);
-            self.notations.push(MasterNotation { name, venue, from, to, instrument, place });
+            self.notations.push(SymbolAlias { name, venue, from, to, instrument, place });
         };
         add(instrument, 0);
         for alone in [isin.unwrap_or_default(), text(event, EventField::Figi)] {
@@ -279,14 +279,14 @@ impl MasterLoader {
     }
 
     /// Two entries give one notation to different instruments.
-    fn conflict(&self, first: &MasterNotation, second: &MasterNotation) -> Error {
+    fn conflict(&self, first: &SymbolAlias, second: &SymbolAlias) -> Error {
         // The error names the place of the later entry, and mentions that of the earlier one.
         let (first, second) = if first.place < second.place { (first, second) } else { (second, first) };
         let what = match second.venue.checked_sub(1) {
             None => format!("`{}`", second.name),
             Some(i) => format!("`{}` on {}", second.name, self.venues.names[i as usize]),
         };
-        let name = |n: &MasterNotation| &self.instruments.names[n.instrument.index()];
+        let name = |n: &SymbolAlias| &self.instruments.names[n.instrument.index()];
         let MasterPlace { file, offset } = first.place;
         let whose = format!("{}, byte {offset}", self.files[file].display());
         let (new, old) = (name(second), name(first));

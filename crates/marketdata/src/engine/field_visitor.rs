@@ -22,7 +22,7 @@ pub(super) fn extract_fields(
     message: &Message<'_>,
     kind: Option<MessageKind>,
     at: usize,
-    context: FieldContext<'_>,
+    context: VisitorContext<'_>,
     batch: &mut PacketMessages,
 ) {
     if let Some(mut taking) = FieldVisitor::new(message, kind, at, context, batch) {
@@ -32,7 +32,7 @@ pub(super) fn extract_fields(
 }
 
 /// How the fields of a message are read, and where its long ids are kept.
-pub(super) struct FieldContext<'r> {
+pub(super) struct VisitorContext<'r> {
     pub config: &'r HandlerConfig,
     pub ids: &'r mut LongIdTable,
 }
@@ -156,10 +156,10 @@ impl<'r> FieldVisitor<'r> {
         message: &Message<'_>,
         kind: Option<MessageKind>,
         at: usize,
-        context: FieldContext<'r>,
+        context: VisitorContext<'r>,
         batch: &'r mut PacketMessages,
     ) -> Option<Self> {
-        let FieldContext { config, ids } = context;
+        let VisitorContext { config, ids } = context;
         let PacketMessages { messages, entries, definitions, texts, unknown } = batch;
         let from = entries.len() as u32;
         messages.push(MessageFields {

@@ -26,7 +26,7 @@ pub struct MappingFile {
 
 /// The keys that make a file a mapping with a table `[fast]`.
 #[derive(Debug, Deserialize)]
-struct FormatProbe {
+struct MappingKeys {
     format: Option<String>,
     fast: Option<IgnoredAny>,
 }
@@ -38,7 +38,7 @@ impl MappingFile {
     /// What is wrong, with its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let fail = |(origin, what)| Error::Mapping { origin, what };
-        let sort: FormatProbe = toml::parse(text, origin).map_err(fail)?;
+        let sort: MappingKeys = toml::parse(text, origin).map_err(fail)?;
         if sort.format.as_deref() != Some("fast") || sort.fast.is_none() {
             let what = "a handler needs format fast and a table [fast] with channels".to_owned();
             return Err(fail((toml::origin(origin, text, &["format"]), what)));

@@ -1,7 +1,7 @@
 //! A packet split into its header, its messages, and their contents.
 
 use super::config::{ByteOrder, DictionaryResetMode};
-use super::field_visitor::{self, FieldContext};
+use super::field_visitor::{self, VisitorContext};
 use super::ids::LongIdTable;
 use super::message_fields::PacketMessages;
 use super::packet_header::{self, PacketHeader};
@@ -168,7 +168,7 @@ impl PacketDecoder {
                 let detail = format!("bytes behind the message at byte {at}");
                 return Err(PacketFault { code: "garbage", detail });
             }
-            let context = FieldContext { config, ids };
+            let context = VisitorContext { config, ids };
             field_visitor::extract_fields(message, set.kinds[message.template], at, context, batch);
             at += length;
         }

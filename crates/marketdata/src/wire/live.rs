@@ -5,7 +5,7 @@
 //! and one for each that has something; who waits sleeps in the first.
 
 use super::datagram::DatagramBatch;
-use super::sockets::{NetworkInterface, UdpLine, UdpSockets};
+use super::sockets::{NetworkInterface, UdpEndpoint, UdpSockets};
 use crate::engine::Packet;
 use crate::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +58,7 @@ impl LiveReceiver {
         options: &LiveOptions,
     ) -> Result<Self, Error> {
         let interface = options.interface.map(NetworkInterface::Address);
-        let line = |address| UdpLine { address, interface: interface.clone() };
+        let line = |address| UdpEndpoint { address, interface: interface.clone() };
         let lines: Vec<_> = addresses.into_iter().map(line).collect();
         let sockets = UdpSockets::open(&lines, options.buffer_bytes)?;
         let drops = vec![DropCounter::default(); lines.len()];

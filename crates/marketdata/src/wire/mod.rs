@@ -7,4 +7,4 @@ mod sockets;
 pub use datagram::DatagramBatch;
 pub(crate) use live::now;
 pub use live::{LiveOptions, LiveReceiver};
-pub use sockets::{NetworkInterface, UdpLine, UdpSockets};
+pub use sockets::{NetworkInterface, UdpEndpoint, UdpSockets};

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Where datagrams are sent to, and by which interface they come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UdpLine {
+pub struct UdpEndpoint {
     /// Group or local address, and port.
     pub address: SocketAddr,
     /// By which a group is joined; the system's choice without.
@@ -49,8 +49,8 @@ impl UdpSockets {
     ///
     /// # Errors
     /// When the system refuses one.
-    pub fn open(lines: &[UdpLine], buffer_bytes: usize) -> Result<Self, Error> {
-        let open = |line: &UdpLine| Ok((line.open(buffer_bytes)?, line.address));
+    pub fn open(lines: &[UdpEndpoint], buffer_bytes: usize) -> Result<Self, Error> {
+        let open = |line: &UdpEndpoint| Ok((line.open(buffer_bytes)?, line.address));
         let all = lines.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let asked = all.iter().map(|(socket, _)| poll_fd(socket.as_fd())).collect();
         Ok(Self { asked, all, end: None })
@@ -120,7 +120,7 @@ impl UdpSockets {
     }
 }
 
-impl UdpLine {
+impl UdpEndpoint {
     fn open(&self, buffer_bytes: usize) -> Result<UdpSocket, Error> {
         let fail = |what| move |source| Error::Socket { address: self.to_string(), what, source };
         let group = self.address.ip().is_multicast();
@@ -185,7 +185,7 @@ impl NetworkInterface {
     }
 }
 
-impl fmt::Display for UdpLine {
+impl fmt::Display for UdpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.interface {
             Some(interface) => write!(f, "{} by {interface}", self.address),

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use unitape_feed::{Format, OverflowPolicy, ReceiveSource};
 use unitape_marketdata::ChannelId;
-use unitape_marketdata::wire::UdpLine;
+use unitape_marketdata::wire::UdpEndpoint;
 
 /// Where datagrams are sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -116,7 +116,7 @@ impl From<TimeOfDay> for String {
 /// An address that is listened to, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpListenTarget {
-    line: UdpLine,
+    line: UdpEndpoint,
     /// Channel and line.
     of: Option<(String, char)>,
 }
@@ -140,7 +140,7 @@ impl FeedConfig {
         match &self.udp {
             None => Ok(Vec::new()),
             Some(UdpTargets::To(all)) => {
-                let line = |&address| UdpLine { address, interface: a.clone() };
+                let line = |&address| UdpEndpoint { address, interface: a.clone() };
                 Ok(all.iter().map(|to| UdpListenTarget { line: line(to), of: None }).collect())
             }
             Some(UdpTargets::Channels) => {
@@ -154,7 +154,7 @@ impl FeedConfig {
                 let listened = |(address, channel, line): (SocketAddr, ChannelId, u8)| {
                     let interface = if line == 0 { a.clone() } else { b.cloned() };
                     let of = (config.channel(channel).to_owned(), if line == 0 { 'A' } else { 'B' });
-                    UdpListenTarget { line: UdpLine { address, interface }, of: Some(of) }
+                    UdpListenTarget { line: UdpEndpoint { address, interface }, of: Some(of) }
                 };
                 let all: Vec<_> = config.addresses().map(listened).collect();
                 match all.is_empty() {

@@ -5,7 +5,7 @@ use crate::config::RunConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Format, FormatRevision, InstrumentMaster, MappingReload};
+use unitape_feed::{Format, FormatReload, InstrumentMaster, MappingReload};
 
 /// What watches the mapping files of a run.
 pub struct MappingWatch<'a> {
@@ -57,7 +57,7 @@ impl MappingWatch<'_> {
                         if listens(i, &format) != began[i] {
                             events(RunEvent::AddressesChanged { feed: &feed.name });
                         }
-                        fresh.put(i, FormatRevision::new(format, generations[i]));
+                        fresh.put(i, FormatReload::new(format, generations[i]));
                     }
                     Err(error) => events(RunEvent::MappingRefused { feed: &feed.name, error: &error }),
                 }

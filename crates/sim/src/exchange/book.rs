@@ -6,7 +6,7 @@ use unitape_model::Side;
 
 /// A price level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PublishedLevel {
+pub struct ExchangeLevel {
     /// The price, in units of the product's exponent.
     pub px: i64,
     /// The quantity.
@@ -42,7 +42,7 @@ pub struct PublishedUpdate {
     /// At which level, from 1.
     pub depth: u32,
     /// The level that is there then; none where levels go.
-    pub level: Option<PublishedLevel>,
+    pub level: Option<ExchangeLevel>,
 }
 
 /// A trade as it is published.
@@ -65,7 +65,7 @@ const HIDDEN: usize = 4;
 #[derive(Debug, Clone)]
 pub(super) struct ExchangeBook {
     /// Best first.
-    sides: [Vec<PublishedLevel>; 2],
+    sides: [Vec<ExchangeLevel>; 2],
     /// Of what is published.
     depth: usize,
     tick: i64,
@@ -79,12 +79,12 @@ impl ExchangeBook {
     }
 
     /// What is published of a side.
-    pub fn top(&self, side: Side) -> &[PublishedLevel] {
+    pub fn top(&self, side: Side) -> &[ExchangeLevel] {
         let levels = &self.sides[side as usize];
         &levels[..levels.len().min(self.depth)]
     }
 
-    pub fn level_snapshot(&self, side: Side) -> Arc<[PublishedLevel]> {
+    pub fn level_snapshot(&self, side: Side) -> Arc<[ExchangeLevel]> {
         self.top(side).into()
     }
 
@@ -120,9 +120,9 @@ impl ExchangeBook {
         }
     }
 
-    fn level(rng: &mut Rng, px: i64) -> PublishedLevel {
+    fn level(rng: &mut Rng, px: i64) -> ExchangeLevel {
         let orders = 1 + rng.halving() as u32;
-        PublishedLevel { px, qty: orders * (1 + rng.below(40) as u32), orders }
+        ExchangeLevel { px, qty: orders * (1 + rng.below(40) as u32), orders }
     }
 
     /// A price that is no other's, near the best.

@@ -1,6 +1,6 @@
 //! The books that a receiver has against the exchange's own.
 
-use super::{Exchange, ExchangeInstrument, ExchangeProduct, PublishedLevel};
+use super::{Exchange, ExchangeInstrument, ExchangeLevel, ExchangeProduct};
 
 /// A level as receivers have it, who know no exponents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub struct ReceivedBook {
 impl ExchangeProduct {
     /// Levels as receivers have them.
     #[must_use]
-    pub fn exact_levels(&self, levels: &[PublishedLevel]) -> Vec<ExactLevel> {
+    pub fn exact_levels(&self, levels: &[ExchangeLevel]) -> Vec<ExactLevel> {
         let unit = 10i64.pow((9 + i32::from(self.exponent)) as u32);
-        let of = |l: &PublishedLevel| ExactLevel { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
+        let of = |l: &ExchangeLevel| ExactLevel { px: l.px * unit, qty: l.qty.into(), orders: l.orders };
         levels.iter().map(of).collect()
     }
 }

@@ -45,7 +45,7 @@ mod truth;
 mod world;
 
 pub use crate::error::Error;
-pub use book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
+pub use book::{ExchangeLevel, MdUpdateAction, PublishedTrade, PublishedUpdate};
 pub use check::{ExactLevel, ReceivedBook};
 pub use faults::{FaultCounts, FaultRates};
 pub use flow::Exchange;

@@ -1,7 +1,7 @@
 //! The contents of the channels: messages of templates that are known at run time alone. The publisher fills each
 //! field that a template has.
 
-use super::book::{MdUpdateAction, PublishedLevel, PublishedTrade, PublishedUpdate};
+use super::book::{ExchangeLevel, MdUpdateAction, PublishedTrade, PublishedUpdate};
 use super::reference::ReferencePublisher;
 use super::truth::BookMoment;
 use super::world::{ExchangeInstrument, ExchangeProduct};
@@ -426,7 +426,7 @@ impl FastPublisher {
             }
         };
         let px = |mantissa| FieldValue::Decimal { mantissa, exponent: product.exponent };
-        let nothing: &[PublishedLevel] = &[];
+        let nothing: &[ExchangeLevel] = &[];
         let sides = now.map_or([nothing; 2], |now| [&now.bids, &now.offers]);
         for (levels, side) in sides.into_iter().zip([Side::Buy, Side::Sell]) {
             for (at, level) in levels.iter().enumerate() {

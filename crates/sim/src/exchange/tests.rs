@@ -1,6 +1,6 @@
 //! A receiver of the simplest kind, that misses nothing, held against the truth; and the faults against their rates.
 
-use super::book::{MdUpdateAction, PublishedLevel};
+use super::book::{ExchangeLevel, MdUpdateAction};
 use super::*;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -72,12 +72,12 @@ fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Said> {
 }
 
 /// A side as a receiver keeps it.
-fn apply(side: &mut Vec<PublishedLevel>, entry: &HashMap<String, Number>, depth: usize) {
+fn apply(side: &mut Vec<ExchangeLevel>, entry: &HashMap<String, Number>, depth: usize) {
     let at = number(entry, "MDPriceLevel").unwrap() as usize - 1;
     let level = || {
         let Some(Number::Decimal(px, _)) = entry.get("MDEntryPx") else { panic!("{entry:?}") };
         let (qty, orders) = (number(entry, "MDEntrySize").unwrap(), number(entry, "NumberOfOrders").unwrap());
-        PublishedLevel { px: *px, qty: qty as u32, orders: orders as u32 }
+        ExchangeLevel { px: *px, qty: qty as u32, orders: orders as u32 }
     };
     match number(entry, "MDUpdateAction").unwrap() {
         0 => side.insert(at, level()),
@@ -105,7 +105,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
     let config =
         ExchangeConfig { seed, messages: 20_000, spreads: 3, options: 60, ..ExchangeConfig::default() };
     let (mut exchange, mut decoders) = exchange(config, templates);
-    let mut books: HashMap<u64, [Vec<PublishedLevel>; 2]> = HashMap::new();
+    let mut books: HashMap<u64, [Vec<ExchangeLevel>; 2]> = HashMap::new();
     let mut seqs: HashMap<u64, u32> = HashMap::new();
     let mut numbers: BTreeMap<(ExchangeChannel, ExchangeLine, u32), u64> = BTreeMap::new();
     let mut ahead: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
@@ -161,7 +161,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
                                 continue;
                             }
                             let orders = number(entry, "NumberOfOrders").unwrap() as u32;
-                            sides[kind].push(PublishedLevel { px: *px, qty, orders });
+                            sides[kind].push(ExchangeLevel { px: *px, qty, orders });
                             assert_eq!(number(entry, "MDPriceLevel"), Some(sides[kind].len() as u64));
                         }
                     }

@@ -1,6 +1,6 @@
 //! The truth: the books of the exchange as they were at each number of their product, to compare a receiver's with.
 
-use super::book::{ExchangeBook, PublishedLevel, PublishedTrade};
+use super::book::{ExchangeBook, ExchangeLevel, PublishedTrade};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use unitape_model::Side;
@@ -20,9 +20,9 @@ pub struct BookMoment {
     /// Since this message.
     pub at: ProductProgress,
     /// Best first.
-    pub bids: Arc<[PublishedLevel]>,
+    pub bids: Arc<[ExchangeLevel]>,
     /// Best first.
-    pub offers: Arc<[PublishedLevel]>,
+    pub offers: Arc<[ExchangeLevel]>,
     /// `SecurityTradingStatus`.
     pub status: u32,
     /// The last one since the books began.
@@ -116,7 +116,7 @@ impl BookHistory {
             self.moments.resize(instrument + 1, VecDeque::new());
         }
         let moments = &mut self.moments[instrument];
-        let side = |side: Side, before: Option<&Arc<[PublishedLevel]>>| match before {
+        let side = |side: Side, before: Option<&Arc<[ExchangeLevel]>>| match before {
             Some(before) if !changed[side as usize] => before.clone(),
             _ => book.level_snapshot(side),
         };

@@ -145,7 +145,12 @@ impl DefinitionLog {
     ///
     /// # Errors
     /// Damage of what is durable of it, which stays as it is.
-    pub fn open(paths: &TapePaths, meta: &TapeManifest, from: Position, bounds: LogBounds) -> Result<Self> {
+    pub fn open(
+        paths: &TapePaths,
+        meta: &TapeManifest,
+        from: Position,
+        bounds: LogRecoveryBounds,
+    ) -> Result<Self> {
         let path = paths.definitions();
         if bounds.durable_bytes > HEAD as u64 && !path.exists() {
             return Err(lost(&path, 0, "the dictionary log is missing", None));
@@ -270,7 +275,7 @@ impl DefinitionLog {
 
 /// What of the log is certain, and what of it the tape has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogBounds {
+pub(crate) struct LogRecoveryBounds {
     /// Bytes of it that are durable.
     pub durable_bytes: u64,
     /// End of the tape.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, LogBounds};
+use crate::disk::definitions::{DefinitionLog, LogRecoveryBounds};
 use crate::disk::durable::DurableMark;
 use crate::disk::end::{committed_bytes, find_end};
 use crate::disk::failure::FlushTarget;
@@ -130,7 +130,7 @@ impl TapeRecorder {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
         let given = durable.position.max(Position(from * size));
-        let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
+        let bounds = LogRecoveryBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
         let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();

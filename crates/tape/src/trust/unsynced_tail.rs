@@ -3,7 +3,7 @@
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, HEAD, LogBounds};
+use crate::disk::definitions::{DefinitionLog, HEAD, LogRecoveryBounds};
 use crate::disk::durable::{DurableMark, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
 use crate::disk::lock::holder;
@@ -56,7 +56,7 @@ pub(crate) fn check_before_writing(
     end: Position,
     clean: bool,
 ) -> Result<()> {
-    let bounds = LogBounds { durable_bytes: durable.definitions_bytes, end, cut: false };
+    let bounds = LogRecoveryBounds { durable_bytes: durable.definitions_bytes, end, cut: false };
     if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, LogBounds};
+use crate::disk::definitions::{DefinitionLog, LogRecoveryBounds};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
     SegmentHeader, TapeId, TapePaths, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
@@ -228,7 +228,7 @@ pub(crate) fn truncate(
     }
     if live.paths.definitions().exists() {
         let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
-        let bounds = LogBounds { durable_bytes, end: end.position, cut: true };
+        let bounds = LogRecoveryBounds { durable_bytes, end: end.position, cut: true };
         DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
     }
     Ok(())

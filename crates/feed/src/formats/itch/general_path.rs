@@ -14,7 +14,7 @@
 //! | others | `status` |
 
 use super::config::ItchSettings;
-use super::orders::LiveOrder;
+use super::orders::ItchOrderState;
 use super::{ItchDecoder, ItchMessagePlace, NO_DAY, refused};
 use crate::block::json::json_string;
 use crate::block::{Block, BlockNames};
@@ -85,8 +85,8 @@ struct OrderFields {
 }
 
 impl OrderFields {
-    fn of(order: &LiveOrder, shares: u32) -> Self {
-        let LiveOrder { order, px, side, firm, locate, .. } = *order;
+    fn of(order: &ItchOrderState, shares: u32) -> Self {
+        let ItchOrderState { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
     }
 }
@@ -125,7 +125,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     fn message(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::AddOrder(m) => {
-                let order = LiveOrder {
+                let order = ItchOrderState {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -137,7 +137,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 self.comes(d, order, &m.stock())
             }
             ItchMessage::AddOrderMpid(m) => {
-                let order = LiveOrder {
+                let order = ItchOrderState {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -382,7 +382,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     fn comes(
         &mut self,
         d: &mut ItchDecoder,
-        order: LiveOrder,
+        order: ItchOrderState,
         stock: &[u8; 8],
     ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;

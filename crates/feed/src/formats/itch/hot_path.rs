@@ -7,7 +7,7 @@ use super::general_path::side;
 use super::image::{
     ImageFrame, LIQ_ADDED, MATCH_ID, OID, narrow, put_number, time, with_extension, without_last,
 };
-use super::orders::LiveOrder;
+use super::orders::ItchOrderState;
 use super::{ItchDecoder, ItchMessagePlace};
 use crate::block::{Block, UnitKind};
 use unitape_codec::itch::ItchMessage;
@@ -125,7 +125,7 @@ impl ItchDecoder {
         let arena = &mut block.arena;
         let (ts, count) = match message {
             ItchMessage::AddOrder(m) => {
-                let order = LiveOrder {
+                let order = ItchOrderState {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -140,7 +140,7 @@ impl ItchDecoder {
                 (ts, 1)
             }
             ItchMessage::AddOrderMpid(m) => {
-                let order = LiveOrder {
+                let order = ItchOrderState {
                     order: m.order(),
                     px: m.price(),
                     left: m.shares(),
@@ -249,7 +249,7 @@ impl ItchDecoder {
         arena: &mut Vec<u8>,
         nanos: u64,
         place: &ItchMessagePlace,
-        order: LiveOrder,
+        order: ItchOrderState,
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {
         let id = self.stocks.id(order.locate, stock);
@@ -274,7 +274,7 @@ impl ItchDecoder {
         order: u64,
         shares: u32,
         executed: bool,
-    ) -> Option<(LiveOrder, u32)> {
+    ) -> Option<(ItchOrderState, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
         let mut now = None;
         orders.change(order, |o| {
@@ -292,7 +292,7 @@ impl ItchDecoder {
 
     /// Deletes an order, likewise; with what was left of it and the id of its firm.
     #[inline]
-    fn delete_plain(&mut self, locate: u16, order: u64) -> Option<(LiveOrder, u32, u32)> {
+    fn delete_plain(&mut self, locate: u16, order: u64) -> Option<(ItchOrderState, u32, u32)> {
         let (orders, firms) = (self.orders.as_mut().expect("asked with orders only"), &self.firms);
         let mut gone = None;
         orders.change(order, |o| {

@@ -8,7 +8,7 @@
 
 use super::config::ItchSettings;
 use super::general_path::PRICE_UNIT;
-use super::orders::LiveOrder;
+use super::orders::ItchOrderState;
 use super::{ItchMessagePlace, NO_DAY};
 use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
@@ -129,7 +129,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
 
     /// What the order table says: instrument, side, price.
     #[inline(always)]
-    pub fn order(&mut self, order: &LiveOrder, id: InstrumentId, firm: u32) {
+    pub fn order(&mut self, order: &ItchOrderState, id: InstrumentId, firm: u32) {
         self.instrument(id);
         self.0[at::KIND_A] |= order.side;
         self.price(order.px);

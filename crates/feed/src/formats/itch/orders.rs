@@ -14,7 +14,7 @@ use super::prefetch::prefetch;
 /// An order that lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
-pub struct LiveOrder {
+pub struct ItchOrderState {
     /// Its reference.
     pub order: u64,
     /// Price, 1/10,000.
@@ -31,7 +31,7 @@ pub struct LiveOrder {
     pub side: u8,
 }
 
-const _: () = assert!(size_of::<LiveOrder>() == 32);
+const _: () = assert!(size_of::<ItchOrderState>() == 32);
 
 /// Why an order was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum OrderInsertRefusal {
 #[derive(Clone, Debug)]
 pub struct ItchOrderTable {
     /// A power of two.
-    slots: Vec<LiveOrder>,
+    slots: Vec<ItchOrderState>,
     /// How far a product is shifted to become a slot.
     shift: u32,
     live: usize,
@@ -72,7 +72,7 @@ impl Default for ItchOrderTable {
 impl ItchOrderTable {
     fn with_slots(slots: usize) -> Self {
         let shift = 64 - slots.trailing_zeros();
-        Self { slots: vec![LiveOrder::default(); slots], shift, live: 0, stuck: false }
+        Self { slots: vec![ItchOrderState::default(); slots], shift, live: 0, stuck: false }
     }
 
     /// Orders that live.
@@ -84,7 +84,7 @@ impl ItchOrderTable {
     pub fn clear(&mut self) {
         match self.slots.len() > SLOTS_KEPT {
             true => *self = Self::default(),
-            false => self.slots.fill(LiveOrder::default()),
+            false => self.slots.fill(ItchOrderState::default()),
         }
         (self.live, self.stuck) = (0, false);
     }
@@ -97,7 +97,7 @@ impl ItchOrderTable {
 
     /// The order of this reference.
     #[inline]
-    pub fn get(&mut self, order: u64) -> Option<&mut LiveOrder> {
+    pub fn get(&mut self, order: u64) -> Option<&mut ItchOrderState> {
         let at = self.find(order)?;
         Some(&mut self.slots[at])
     }
@@ -105,7 +105,7 @@ impl ItchOrderTable {
     /// Shows `change` the order of this reference; what it leaves without shares goes. False when there is none, or
     /// `change` does not want it, which then has not touched it.
     #[inline]
-    pub fn change(&mut self, order: u64, change: impl FnOnce(&mut LiveOrder) -> bool) -> bool {
+    pub fn change(&mut self, order: u64, change: impl FnOnce(&mut ItchOrderState) -> bool) -> bool {
         let Some(at) = self.find(order) else { return false };
         if !change(&mut self.slots[at]) {
             return false;
@@ -121,7 +121,7 @@ impl ItchOrderTable {
     /// # Errors
     /// When it is there, or there is no room.
     #[inline]
-    pub fn insert(&mut self, order: LiveOrder) -> Result<(), OrderInsertRefusal> {
+    pub fn insert(&mut self, order: ItchOrderState) -> Result<(), OrderInsertRefusal> {
         debug_assert!(order.side != 0);
         if self.live >= self.slots.len() / 8 * 5 && !self.grow() {
             return Err(OrderInsertRefusal::Full);
@@ -144,7 +144,7 @@ impl ItchOrderTable {
 
     /// Takes an order out.
     #[inline]
-    pub fn remove(&mut self, order: u64) -> Option<LiveOrder> {
+    pub fn remove(&mut self, order: u64) -> Option<ItchOrderState> {
         let at = self.find(order)?;
         let gone = self.slots[at];
         self.remove_at(at);
@@ -168,7 +168,7 @@ impl ItchOrderTable {
                 gap = at;
             }
         }
-        self.slots[gap] = LiveOrder::default();
+        self.slots[gap] = ItchOrderState::default();
         self.live -= 1;
     }
 
@@ -226,8 +226,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn order(order: u64, left: u32) -> LiveOrder {
-        LiveOrder { order, left, side: 1, ..LiveOrder::default() }
+    fn order(order: u64, left: u32) -> ItchOrderState {
+        ItchOrderState { order, left, side: 1, ..ItchOrderState::default() }
     }
 
     /// An order that is not found behind a gap would be unknown for the rest of the day.

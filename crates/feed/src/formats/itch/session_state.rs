@@ -1,7 +1,7 @@
 //! What orders and sessions come to, message by message: the state of a source.
 
 use super::ItchDecoder;
-use super::orders::{ItchOrderTable, LiveOrder, OrderInsertRefusal};
+use super::orders::{ItchOrderState, ItchOrderTable, OrderInsertRefusal};
 use crate::mapping::MessageRefusal;
 use std::collections::VecDeque;
 use std::fmt;
@@ -77,13 +77,17 @@ impl MoldSession {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReducedOrder {
     /// The order as it is now, also when nothing is left.
-    pub order: LiveOrder,
+    pub order: ItchOrderState,
 }
 
 impl ItchDecoder {
     /// An order arrives. The locate code must name its symbol.
     #[inline]
-    pub(super) fn add_order(&mut self, order: LiveOrder, symbol: &[u8; 8]) -> Result<(), MessageRefusal> {
+    pub(super) fn add_order(
+        &mut self,
+        order: ItchOrderState,
+        symbol: &[u8; 8],
+    ) -> Result<(), MessageRefusal> {
         self.check_stock(order.locate, symbol)?;
         let Some(orders) = &mut self.orders else { return Ok(()) };
         orders.insert(order).map_err(|no| no_room(no, order.order, orders))
@@ -133,7 +137,7 @@ impl ItchDecoder {
 
     /// An order goes.
     #[inline]
-    pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<LiveOrder, MessageRefusal> {
+    pub(super) fn remove_order(&mut self, locate: u16, order: u64) -> Result<ItchOrderState, MessageRefusal> {
         let orders = self.orders.as_mut().expect("asked with orders only");
         match orders.get(order) {
             None => Err(unknown(order)),
@@ -148,14 +152,15 @@ impl ItchDecoder {
         &mut self,
         locate: u16,
         replace: OrderReplace<'_>,
-    ) -> Result<(LiveOrder, LiveOrder), MessageRefusal> {
+    ) -> Result<(ItchOrderState, ItchOrderState), MessageRefusal> {
         let (old, new) = (replace.order(), replace.new_order());
         let orders = self.orders.as_mut().expect("asked with orders only");
         if new != old && orders.get(new).is_some() {
             return Err(no_room(OrderInsertRefusal::Duplicate, new, orders));
         }
         let gone = self.remove_order(locate, old)?;
-        let order = LiveOrder { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
+        let order =
+            ItchOrderState { order: new, px: replace.price(), left: replace.shares(), done: 0, ..gone };
         let orders = self.orders.as_mut().expect("as above");
         if let Err(no) = orders.insert(order) {
             let refused = no_room(no, new, orders);

@@ -10,7 +10,7 @@ use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_fr
 use crate::block::{Block, BlockUnit, IdFixup, NO_TS, Reclassify, UnitKind};
 use crate::error::Error;
 use crate::pipeline::feed_state::{FeedState, SourceState};
-use crate::pipeline::job::{BlockJob, FormatRevision};
+use crate::pipeline::job::{BlockJob, FormatReload};
 use crate::quarantine::RawLog;
 use crate::sources::link::FeedLink;
 use std::ops::Range;
@@ -86,7 +86,7 @@ impl BlockSequencer {
 /// Units of one block on their way to the tape.
 struct UnitEmitter<'e> {
     block: &'e mut Block,
-    sorted: Option<&'e FormatRevision>,
+    sorted: Option<&'e FormatReload>,
     // Of the feed.
     sources: &'e mut Vec<SourceState>,
     cursor: &'e mut BlockCursor,

@@ -125,20 +125,20 @@ struct FramePiece {
 
 /// Where a block goes: its own pieces and the place claimed for them.
 #[derive(Debug)]
-pub struct BlockPlacement {
+pub struct TapePlacement {
     job: Box<BlockJob>,
     pieces: Vec<FramePiece>,
     claim: Claim,
 }
 
-impl BlockPlacement {
+impl TapePlacement {
     /// Copies the block onto the tape and publishes it, and counts its events. Gives the block back for its next
     /// bytes.
     ///
     /// # Errors
     /// When the tape refuses; the claim is then lost and the tape must be opened again.
     pub fn copy_to_tape(self, by_kind: &mut KindCounts) -> Result<(Box<BlockJob>, PieceBuffer), Error> {
-        let BlockPlacement { job, pieces, mut claim } = self;
+        let TapePlacement { job, pieces, mut claim } = self;
         for p in &pieces {
             claim.put_each(p.of(&job.block), |header| count(header, by_kind))?;
         }
@@ -237,7 +237,7 @@ impl BlockSequencer {
     ///
     /// # Errors
     /// When the tape or the raw log cannot take more.
-    pub fn take(&mut self, mut job: Box<BlockJob>) -> Result<Option<BlockPlacement>, Error> {
+    pub fn take(&mut self, mut job: Box<BlockJob>) -> Result<Option<TapePlacement>, Error> {
         for (feed, look) in self.feeds.iter_mut().zip(&job.looks) {
             feed.look = *look;
         }
@@ -322,7 +322,7 @@ impl BlockSequencer {
     ///
     /// # Errors
     /// As [`BlockSequencer::take`].
-    pub fn flush(&mut self) -> Result<Option<BlockPlacement>, Error> {
+    pub fn flush(&mut self) -> Result<Option<TapePlacement>, Error> {
         self.patience.over = true;
         self.place()
     }
@@ -345,7 +345,7 @@ impl BlockSequencer {
     }
 
     /// Merges as far as every open feed has something at hand, and claims the place for it.
-    fn place(&mut self) -> Result<Option<BlockPlacement>, Error> {
+    fn place(&mut self) -> Result<Option<TapePlacement>, Error> {
         self.pieces.clear();
         let waits = loop {
             let mut next: Option<(UnixNanos, usize)> = None;
@@ -393,7 +393,7 @@ impl BlockSequencer {
         {
             let job = feed.queue.pop_front().expect("one block");
             feed.outstanding.fetch_sub(1, Ordering::Relaxed);
-            return Ok(Some(BlockPlacement { job, pieces: std::mem::take(&mut self.pieces), claim }));
+            return Ok(Some(TapePlacement { job, pieces: std::mem::take(&mut self.pieces), claim }));
         }
         for p in &self.pieces {
             let frames = p.of(&self.feeds[p.feed as usize].queue[p.block as usize].block);

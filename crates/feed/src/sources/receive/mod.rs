@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use unitape_marketdata::wire::{UdpLine, UdpSockets};
+use unitape_marketdata::wire::{UdpEndpoint, UdpSockets};
 use unitape_model::{ErrorCause, UnixNanos};
 
 pub use tcp::TcpFeed;
@@ -46,7 +46,7 @@ pub enum ReceiveSource {
     /// UDP, to hosts or to groups, all of them into one journal.
     Udp {
         /// Where datagrams are sent to.
-        lines: Vec<UdpLine>,
+        lines: Vec<UdpEndpoint>,
         /// Bytes of the buffer of each socket, as the kernel grants them.
         buffer_bytes: usize,
         /// When the decoders are too far behind.

@@ -28,7 +28,7 @@ impl Engine {
                 self.packets.body(channel, PacketBody { payload: bytes, offset: body }, &mut self.core.ids)
             });
             if read.is_ok() {
-                self.core.batch(&self.packets.batch, &packet.of, bytes, &mut EarlyEventSink(&mut *out));
+                self.core.batch(&self.packets.batch, &packet.of, bytes, &mut SnapshotReplaySink(&mut *out));
             }
         }
         self.core.products.counters.snapshots_early += self.core.products.counters.snapshots - before;
@@ -47,9 +47,9 @@ impl Engine {
 }
 
 /// Steps of a packet that was accounted for when it came.
-struct EarlyEventSink<'s, S>(&'s mut S);
+struct SnapshotReplaySink<'s, S>(&'s mut S);
 
-impl<S: MarketEventSink> MarketEventSink for EarlyEventSink<'_, S> {
+impl<S: MarketEventSink> MarketEventSink for SnapshotReplaySink<'_, S> {
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         match step {
             // One that is bad was of no use when it came, either.

@@ -2,7 +2,7 @@
 
 use super::history::Chance;
 use super::*;
-use crate::engine::field_visitor::{self, FieldContext, FieldVisitor};
+use crate::engine::field_visitor::{self, FieldVisitor, VisitorContext};
 use crate::engine::ids::LongIdTable;
 use crate::engine::message_fields::{BatchRange, PacketMessages};
 use crate::engine::values::qty_of;
@@ -183,10 +183,10 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
             let message = decoder.decode(&bytes).unwrap();
             assert_eq!(message.bytes, bytes.len());
             let kind = set.kinds[message.template];
-            let context = FieldContext { config: &config, ids: &mut quick.1 };
+            let context = VisitorContext { config: &config, ids: &mut quick.1 };
             field_visitor::extract_fields(&message, kind, 0, context, &mut quick.0);
             let from = slow.0.entries.len() as u32;
-            let context = FieldContext { config: &config, ids: &mut slow.1 };
+            let context = VisitorContext { config: &config, ids: &mut slow.1 };
             let mut slowly = Slowly(FieldVisitor::new(&message, kind, 0, context, &mut slow.0).unwrap());
             message.visit(&mut slowly);
             slow.0.messages.last_mut().unwrap().entries =

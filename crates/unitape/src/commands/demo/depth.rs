@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_sim::exchange::{
-    ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, FaultCounts,
-    FaultRates, PublishedLevel,
+    ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLevel,
+    ExchangeLine, FaultCounts, FaultRates,
 };
 
 /// Name of the feed.
@@ -241,7 +241,7 @@ fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
     let of = |(place, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {
         let now = truth.current_moment(place)?;
         let unit = 10i64.pow((9 + i32::from(world.product_of(place).exponent)) as u32);
-        let side = |levels: &[PublishedLevel]| {
+        let side = |levels: &[ExchangeLevel]| {
             levels.iter().map(|l| (l.px * unit, u64::from(l.qty), l.orders)).collect()
         };
         Some(ExpectedBook { instr: instrument.id.to_string(), sides: [side(&now.bids), side(&now.offers)] })

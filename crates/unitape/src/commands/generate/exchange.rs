@@ -304,7 +304,7 @@ fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
     for (place, instrument) in world.instruments.iter().enumerate() {
         let (product, at_) = (world.product_of(place), truth.progress_of(instrument.product));
         let Some(now) = truth.current_moment(place) else { continue };
-        let side = |levels: &[unitape_sim::exchange::PublishedLevel]| {
+        let side = |levels: &[unitape_sim::exchange::ExchangeLevel]| {
             levels.iter().map(|level| (level.px, level.qty, level.orders)).collect::<Vec<_>>()
         };
         let line = serde_json::json!({

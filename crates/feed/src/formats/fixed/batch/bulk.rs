@@ -37,7 +37,7 @@ pub(super) fn emit_all(
     kind: &mut RecordTypeProgram,
     block: &mut Block,
     batch: StridedBatch<'_>,
-    found: &mut BatchLookups,
+    found: &mut BatchScratch,
 ) -> bool {
     let count = batch.rows.count();
     let end = batch.start + (count * batch.rows.stride()) as u64;
@@ -115,7 +115,7 @@ fn fill(
     frames: &mut impl BatchFrames,
     batch: StridedBatch<'_>,
     head: LaneColumns<'_>,
-    found: &BatchLookups,
+    found: &BatchScratch,
 ) {
     let LaneColumns { times, sequences } = head;
     let heads = times.iter().zip(sequences).zip(batch.offsets());
@@ -147,14 +147,14 @@ fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_o
 
 /// What was looked up, by lane; of the batch in hand.
 #[derive(Debug)]
-pub(super) struct BatchLookups {
+pub(super) struct BatchScratch {
     ids: [[u32; LANES]; NAMES_MAX],
     extensions: [ExtensionSpan; LANES],
     /// Where the frames start that have extensions, and where the last ends.
     starts: [u32; LANES + 1],
 }
 
-impl Default for BatchLookups {
+impl Default for BatchScratch {
     fn default() -> Self {
         Self {
             ids: [[0; LANES]; NAMES_MAX],
@@ -167,7 +167,7 @@ impl Default for BatchLookups {
 impl EventProgram {
     /// Frames of all lanes with their extensions, as they are before anything is put into them.
     #[inline]
-    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut BatchLookups) {
+    fn extend(&self, arena: &mut Vec<u8>, count: usize, found: &mut BatchScratch) {
         let Some(kept) = &self.kept else { return };
         let header = FrameHeader::read(&self.template);
         let fixed = self.template.len();

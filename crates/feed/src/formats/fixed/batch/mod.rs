@@ -39,7 +39,7 @@ pub(super) struct FixedBatchDecoder {
     lists: RecordStartLists,
     frames: RecordFramer,
     found: Box<[RecordBounds; LANES]>,
-    looked_up: Box<bulk::BatchLookups>,
+    looked_up: Box<bulk::BatchScratch>,
     /// Records taken so.
     taken: u64,
 }
