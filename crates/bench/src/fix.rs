@@ -171,7 +171,7 @@ fn model(
     outcome?;
     fs::remove_dir_all(tape)?;
     let of = |name: &str| by_name.get(name).copied().unwrap_or(0) as f64;
-    let helpers = ["tape-keeper", "tape-recorder", "tape-porter"].map(of);
+    let helpers = ["tape-prealloc", "tape-recorder", "tape-copier"].map(of);
     let per_op = |ns: f64| rounded(ns / count as f64);
     let each = |ns: u64| per_op(ns as f64 / way.times.len().max(1) as f64);
     let tape_bytes = way.tape_bytes as f64;

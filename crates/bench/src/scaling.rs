@@ -5,7 +5,7 @@
 //!      workers / W                   what workers do side by side: decode, map, copy onto the tape
 //!      (workers + helpers) / C       all work there is, on all cores there are
 //!      intake, sequence              turns: one worker at a time
-//!      keeper, recorder, sums        threads of the tape, of which there is one each
+//!      preallocator, recorder, sums        threads of the tape, of which there is one each
 //! ```
 //!
 //! It knows nothing of cache lines that move between cores nor of the bandwidth of memory: it is what is to be reached,
@@ -138,7 +138,11 @@ mod tests {
         let m = model().concluded();
         assert_eq!(m.predicted_ns[&1], 405.0);
         assert_eq!((m.predicted_ns[&2], m.predicted_ns[&4]), (230.0, 230.0), "450 of work on two cores");
-        assert_eq!((m.predicted_ns[&16], m.predicted_ns[&64]), (45.0, 45.0), "the keeper is one thread");
+        assert_eq!(
+            (m.predicted_ns[&16], m.predicted_ns[&64]),
+            (45.0, 45.0),
+            "the preallocator is one thread"
+        );
         assert_eq!((m.serial_fraction, m.predicted_gb_per_s[&1]), (0.1, 2.469));
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The work between two calls of [`mark`] is one repeat; there are two, the first of which warms up. What is counted is
-//! what the calling thread does: the recorder and the keeper run in threads of their own. It uses nothing but the public
+//! what the calling thread does: the recorder and the preallocator run in threads of their own. It uses nothing but the public
 //! interface, and as little of it as it can, because it is also built against older commits.
 
 use std::hint::black_box;

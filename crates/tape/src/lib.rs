@@ -5,7 +5,7 @@
 //!                              │frame│frame  │frame│…  │PAD│frame│frame│ 0 0 0 0           mapped by all
 //!                              └───────────────────────────┴──────────────────────────
 //!                                 ▲            ▲                          ▲
-//!            readers, any number, each its own position        follower: dictionary log, checksums,
+//!            readers, any number, each its own position        recorder: dictionary log, checksums,
 //!                                                              durable position, copy of hot segments
 //! ```
 //!

@@ -159,7 +159,7 @@ fn readers_stopped_and_killed_while_segments_go_round() {
         wait_for(|| done() || !reader.is_running(), "the readers to see all");
         assert!(reader.is_running(), "seed {seed}: reader {which} has failed");
     }
-    // How many come round is a matter of the keeper's time; that some do is what the readers were stopped for.
+    // How many come round is a matter of the preallocator's time; that some do is what the readers were stopped for.
     let segments = writer.end().0 / SMALL;
     assert!((files.len() as u64) < segments, "{} files for {segments} segments", files.len());
     writer.close().unwrap();
@@ -183,7 +183,7 @@ fn half_zeroed(hot: &Path) -> usize {
     spares.filter(|e| half(e.path())).count()
 }
 
-/// The process of the keeper dies while it zeroes: the file has lost its old name and not yet a new one, and the kernel
+/// The process of the preallocator dies while it zeroes: the file has lost its old name and not yet a new one, and the kernel
 /// takes its lock. The next process that opens the tape must not mistake the file for a segment, nor for a zeroed
 /// one.
 #[test]

@@ -59,7 +59,7 @@ fn a_copy_of_a_running_tape_leaves_it_alone() {
         let (mut writer, _) = Writer::open(&tape, ID, hot_options()).unwrap();
         append(&mut writer, SEED, 0, 300);
         wait_recorded(&writer);
-        let mut follower = Checker::new(&tape, SEED);
+        let mut recorder = Checker::new(&tape, SEED);
         copy(&tape, &copied);
         let (mut other, recovery) =
             Writer::open(&copied, ID, WriterOptions { backing: backing.clone(), ..hot_options() }).unwrap();
@@ -71,7 +71,7 @@ fn a_copy_of_a_running_tape_leaves_it_alone() {
         append(&mut other, OTHER_SEED, 0, 200);
         append(&mut writer, SEED, 300, 900);
         append(&mut other, OTHER_SEED, 200, 300);
-        assert_eq!(follower.catch_up(), 900, "{backing:?}: a reader of the original misses what came later");
+        assert_eq!(recorder.catch_up(), 900, "{backing:?}: a reader of the original misses what came later");
         assert_eq!(own_and_other(&copied, had), (300, 300), "{backing:?}: the copy");
         assert!(backing == Backing::File || hot_of(&tape) != hot_of(&copied));
         other.close().unwrap();

@@ -239,7 +239,7 @@ fn copy_tree(from: &Path, to: &Path, step: &mut impl FnMut()) {
         step();
         match fs::copy(&path, &target) {
             Ok(_) => {}
-            // The keeper and the recorder make and rename files meanwhile.
+            // The preallocator and the recorder make and rename files meanwhile.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => panic!("{}: {e}", path.display()),
         }

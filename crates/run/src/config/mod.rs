@@ -144,8 +144,8 @@ pub struct RunSettings {
     pub journal_file_bytes: u64,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes: u64,
-    /// `single_process`: all feeds straight onto the tape. `segment_processes`: each feed is a process of its own with its own tape, in
-    /// the directory of the tape with `.segments` behind it, and a merge reads them.
+    /// `together`: all feeds in this process, straight onto the tape. `apart`: each feed is a process with a tape of its own,
+    /// in the tape's directory with `.segments` after it, and a merge puts these tapes onto one.
     pub segments: SegmentMode,
     /// An instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,

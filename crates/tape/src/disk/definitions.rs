@@ -122,7 +122,7 @@ impl DefinitionReader {
     }
 }
 
-/// The appending side, owned by the follower.
+/// The appending side, owned by the recorder.
 #[derive(Debug)]
 pub(crate) struct DefinitionLog {
     file: File,
@@ -132,7 +132,7 @@ pub(crate) struct DefinitionLog {
     pub length: u64,
     /// Everything below this position is in the log.
     covered: Position,
-    /// The follower came this far; the definitions before it occupy this many bytes. The log may have more of them.
+    /// The recorder came this far; the definitions before it occupy this many bytes. The log may have more of them.
     passed: (Position, u64),
     /// The same at the start of the segment that is followed.
     marked: (Position, u64),

@@ -1,7 +1,7 @@
 //! Shared memory that is used again: a hot segment that is on the disk gives its pages to a later one.
 //!
 //! ```text
-//!   0007.seg ──recorder: on the disk──▶ spare-0007 ──keeper: nobody holds it, zeroed──▶ prepared-000c ──▶ 000c.seg
+//!   0007.seg ──recorder: on the disk──▶ spare-0007 ──preallocator: nobody holds it, zeroed──▶ prepared-000c ──▶ 000c.seg
 //!      ▲ readers hold it (shared lock)      │ somebody still does
 //!      └ no name, no new reader             └──▶ unlinked; its memory goes with the last who has it
 //! ```
@@ -11,9 +11,9 @@
 //!
 //! Invariant: what a reader can see is never written again. A reader holds a shared lock on the file while it has the
 //! segment, and believes a segment only if, under the lock, its name still is that of the file: then it cannot have
-//! been renamed before, and cannot be taken until the lock is gone. The keeper takes a file only when it has lost its
+//! been renamed before, and cannot be taken until the lock is gone. The preallocator takes a file only when it has lost its
 //! name and the exclusive lock is to be had, and lets go of the lock before the file gets its next name. The kernel
-//! takes the locks of the dead; one who is stopped keeps its segment, and the keeper makes a fresh one.
+//! takes the locks of the dead; one who is stopped keeps its segment, and the preallocator makes a fresh one.
 //!
 //! What the lock protects are whole files, so there is no order of memory to think of here: the system calls are far
 //! stronger than what is needed between the last byte zeroed and the first one read.

@@ -91,7 +91,7 @@ impl StatePage {
         self.writable
     }
 
-    /// Followed (and in a hot tape recorded) up to here, as the follower says.
+    /// Followed (and in a hot tape recorded) up to here, as the recorder says.
     pub fn recorded(&self) -> &AtomicU64 {
         self.word(0)
     }
@@ -102,7 +102,7 @@ impl StatePage {
         Position(self.recorded().load(Ordering::Acquire))
     }
 
-    /// Everything before this survives power loss, as the follower says.
+    /// Everything before this survives power loss, as the recorder says.
     #[inline]
     pub fn durable(&self) -> Position {
         // Acquire: pairs with the Release in `set_durable`.
@@ -115,7 +115,7 @@ impl StatePage {
         self.word(DURABLE).fetch_max(position.0, Ordering::Release);
     }
 
-    /// Asks the follower to make everything before `position` durable. Who may only read cannot.
+    /// Asks the recorder to make everything before `position` durable. Who may only read cannot.
     pub fn request_durable(&self, position: Position) {
         if self.writable {
             // Relaxed: a wish, nothing is read under it.
@@ -189,7 +189,7 @@ impl StatePage {
 
     /// Sets the recorded position.
     pub fn set_recorded(&self, position: Position) {
-        // Release: pairs with the Acquire of the writer's window check. Never backwards: a follower that begins
+        // Release: pairs with the Acquire of the writer's window check. Never backwards: a recorder that begins
         // again goes over what is recorded already.
         self.recorded().fetch_max(position.0, Ordering::Release);
     }

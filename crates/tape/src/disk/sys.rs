@@ -1,7 +1,7 @@
 //! The system calls with which a tape changes something, all of them, and where tests make them fail.
 //!
 //! ```text
-//!  writer, keeper, recorder, recovery ──▶ sys::{open, write_at, sync_data, …} ──▶ the system
+//!  writer, preallocator, recorder, recovery ──▶ sys::{open, write_at, sync_data, …} ──▶ the system
 //!                                               └─ feature `faults`: the n-th call of a kind fails
 //! ```
 //!

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  recorder   look at 1, give │ look at 2, give │ sum 1, 2 │ 1 is written: look at 3, give │ 2 is written: …
-//!  porter                     └────── write 1 ────────┘└────── write 2 ─────────┘└────── write 3 ───
+//!  copier                     └────── write 1 ────────┘└────── write 2 ─────────┘└────── write 3 ───
 //! ```
 //!
 //! What is given is written in its order and answered in its order. A piece that fails does not stop those behind it: they
@@ -53,7 +53,7 @@ impl CopyThread {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("tape-porter".into()).spawn(body)?;
+        let thread = std::thread::Builder::new().name("tape-copier".into()).spawn(body)?;
         Ok(Self { loads: Some(loads), written, on_the_way: 0, thread: Some(thread) })
     }
 

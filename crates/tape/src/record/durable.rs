@@ -4,7 +4,7 @@
 //!  committed ── survives the death of any process ──▶ the header word is stored; a reader sees it
 //!  durable ──── survives power loss ────────────────▶ DIR/durable names a position after it
 //!
-//!  waiter ──ask: word 3──▶ follower ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
+//!  waiter ──ask: word 3──▶ recorder ── flush files ─▶ flush DIR/durable ─▶ word 2 ──▶ all waiters
 //! ```
 //!
 //! Any process asks by raising one shared word and waits on another, so that one flush serves all who wait.

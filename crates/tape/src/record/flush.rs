@@ -1,4 +1,4 @@
-//! The follower's flushes: which files are written and not yet on the disk, and what becomes of a flush that
+//! The recorder's flushes: which files are written and not yet on the disk, and what becomes of a flush that
 //! fails.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!
 //! After a flush that failed the kernel considers the pages clean: the next flush of the same file would succeed
 //! without an error. So the durable position never passes bytes whose flush failed, unless they were written again.
-//! Each file stays open from before the follower is done with it until it is flushed, because the kernel reports an
+//! Each file stays open from before the recorder is done with it until it is flushed, because the kernel reports an
 //! error of its own write-back to open files only.
 
 use std::fs::File;

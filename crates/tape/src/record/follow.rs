@@ -1,4 +1,4 @@
-//! The follower behind the writer: dictionary log, checksums, durable position, and in a hot tape the copy
+//! The recorder behind the writer: dictionary log, checksums, durable position, and in a hot tape the copy
 //! on the disk.
 //!
 //! It knows the tape only through its files, so it can be a thread of the writer or a process of its own. After
@@ -45,14 +45,14 @@ mod sync;
 pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &AtomicBool) -> Result<()> {
     let live = SegmentLocator::open(dir)?;
     sys::make_dir(&live.paths.run()).with_context("make", &live.paths.run())?;
-    let mut follower = TapeRecorder::open(live, sync, 2)?;
-    follower.set_removal(removal);
+    let mut recorder = TapeRecorder::open(live, sync, 2)?;
+    recorder.set_removal(removal);
     let mut quiet = 0u32;
     loop {
         // Relaxed: a wish, nothing is read under it.
         let stopping = stop.load(Ordering::Relaxed);
-        let moved = match follower.step().and_then(|moved| follower.housekeep().map(|()| moved)) {
-            Err(e) if follower.is_mending(&e) => {
+        let moved = match recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved)) {
+            Err(e) if recorder.is_mending(&e) => {
                 std::thread::sleep(MENDING);
                 continue;
             }
@@ -61,18 +61,18 @@ pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &Atom
         quiet = if moved { 0 } else { quiet.saturating_add(1) };
         if !moved {
             if stopping {
-                return follower.finish();
+                return recorder.finish();
             }
             // A writer that closes waits for this, whatever the policy.
-            if quiet == 32 && follower.position > follower.flush.flushed.position {
-                follower.sync_last()?;
+            if quiet == 32 && recorder.position > recorder.flush.flushed.position {
+                recorder.sync_last()?;
             }
             std::thread::sleep(IDLE);
         }
     }
 }
 
-/// Pause of a follower that has caught up; it looks rarely, so that the writer's lines stay with the writer.
+/// Pause of a recorder that has caught up; it looks rarely, so that the writer's lines stay with the writer.
 pub(crate) const IDLE: Duration = Duration::from_millis(1);
 
 /// Pause before what a flush has lost is written again.
@@ -81,7 +81,7 @@ pub(crate) const MENDING: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct TapeRecorder {
     /// First, for it goes first: it reads from `source` while it has something to write.
-    porter: Option<CopyThread>,
+    copier: Option<CopyThread>,
     pub(crate) live: SegmentLocator,
     pub(crate) sync: SyncPolicy,
     keep_segments: u64,
@@ -91,9 +91,9 @@ pub(crate) struct TapeRecorder {
     pub(crate) definitions_bytes: u64,
     /// The last whole unit of that; never before the durable one.
     pub(crate) whole: DurableMark,
-    /// Given to the porter, in their order.
+    /// Given to the copier, in their order.
     on_the_way: VecDeque<RecorderRun>,
-    /// What comes after it, looked at and not for the porter.
+    /// What comes after it, looked at and not for the copier.
     next: Option<RecorderRun>,
     source: Option<MappedSegment>,
     copy: Option<Arc<SegmentCopy>>,
@@ -108,7 +108,7 @@ pub(crate) struct TapeRecorder {
     pub(crate) writer_epoch: Option<u64>,
     /// The epoch whose frames it follows.
     epoch: u64,
-    caretaker: RetentionEnforcer,
+    retention: RetentionEnforcer,
     idle: u32,
     _lock: FileLock,
 }
@@ -145,7 +145,7 @@ impl TapeRecorder {
         seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
         let sums = ChecksumWriter::new(&live.meta);
         Ok(Self {
-            porter: None,
+            copier: None,
             position: Position(from * size),
             definitions_bytes: definitions.bytes_passed(),
             whole: durable,
@@ -164,7 +164,7 @@ impl TapeRecorder {
             caught_up: false,
             writer_epoch: None,
             epoch,
-            caretaker: RetentionEnforcer::default(),
+            retention: RetentionEnforcer::default(),
             idle: 0,
             _lock: lock,
         })
@@ -193,8 +193,8 @@ impl TapeRecorder {
         }
         self.give_pieces()?;
         if let Some(piece) = self.on_the_way.pop_front() {
-            if let Some(porter) = &mut self.porter {
-                porter.wait_oldest()?;
+            if let Some(copier) = &mut self.copier {
+                copier.wait_oldest()?;
             }
             return self.pass(piece).map(|()| true);
         }
@@ -219,7 +219,7 @@ impl TapeRecorder {
         self.pass(piece).map(|()| true)
     }
 
-    /// Looks at what comes next, and gives the porter what is much, as long as it may have more.
+    /// Looks at what comes next, and gives the copier what is much, as long as it may have more.
     fn give_pieces(&mut self) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         while self.next.is_none() && self.on_the_way.len() < ON_THE_WAY_MAX {
@@ -238,11 +238,11 @@ impl TapeRecorder {
             };
             let much = piece.to - from >= APART_MIN;
             match &self.copy {
-                Some(copy) if much && started(&mut self.porter) => {
+                Some(copy) if much && started(&mut self.copier) => {
                     let (copy, to) = (copy.clone(), piece.to);
                     let load = CopyJob { copy, source: source.view(), from, to };
-                    if let Some(porter) = &mut self.porter {
-                        porter.submit(load);
+                    if let Some(copier) = &mut self.copier {
+                        copier.submit(load);
                     }
                     self.on_the_way.push_back(piece);
                     if to >= source.size / 2 {
@@ -296,7 +296,7 @@ impl TapeRecorder {
             self.position = self.position.max(base.plus(piece.to));
         }
         self.state.set_recorded(self.position);
-        if full && self.porter.is_some() && self.enter()? {
+        if full && self.copier.is_some() && self.enter()? {
             // The disk has something to do while what there is now is flushed.
             self.give_pieces()?;
         }
@@ -311,7 +311,7 @@ impl TapeRecorder {
 
     /// Sets the clock by which segments are finished and removed, and the hook that is called before.
     pub fn set_removal(&mut self, removal: RemovalOptions) {
-        self.caretaker = RetentionEnforcer::new(removal);
+        self.retention = RetentionEnforcer::new(removal);
     }
 
     /// Says whose recorder this is.
@@ -322,7 +322,7 @@ impl TapeRecorder {
     /// What is to be done from time to time: flushes when that is due, removes what retention says.
     pub fn housekeep(&mut self) -> Result<()> {
         self.sync_if_due()?;
-        let Some(keep) = self.caretaker.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
+        let Some(keep) = self.retention.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
         // Recovery begins at the durable position, and the dictionary log must have what goes.
         let from = Position(keep * self.live.meta.segment_bytes);
         if self.flush.durable.position < from {
@@ -335,7 +335,7 @@ impl TapeRecorder {
                 return Ok(());
             }
         }
-        self.caretaker.remove(&self.live, &self.state, keep);
+        self.retention.remove(&self.live, &self.state, keep);
         Ok(())
     }
 
@@ -343,7 +343,7 @@ impl TapeRecorder {
     pub fn finish(&mut self) -> Result<()> {
         self.sync_last()?;
         self.housekeep()?;
-        self.caretaker.save_state(&self.live);
+        self.retention.save_state(&self.live);
         Ok(())
     }
 
@@ -353,8 +353,8 @@ impl TapeRecorder {
         self.copy = None;
         self.on_the_way.clear();
         self.next = None;
-        if let Some(porter) = &mut self.porter {
-            porter.wait_all();
+        if let Some(copier) = &mut self.copier {
+            copier.wait_all();
         }
         self.position = position;
         self.definitions_bytes = self.definitions.bytes_passed();
@@ -447,9 +447,9 @@ impl TapeRecorder {
         let index = self.sums.index;
         self.sums.fill()?;
         self.sums.store(true)?;
-        let time = self.caretaker.finish_time();
+        let time = self.retention.finish_time();
         self.sums.set_finish_time(time)?;
-        self.caretaker.add_finished(index, time);
+        self.retention.add_finished(index, time);
         if let Some(source) = self.source.take() {
             self.live.return_segment(source);
         }
@@ -479,12 +479,12 @@ impl TapeRecorder {
     }
 }
 
-/// Whether there is a porter, now that there is something for it. Without one all is done one after the other.
-fn started(porter: &mut Option<CopyThread>) -> bool {
-    if porter.is_none() {
-        *porter = CopyThread::start().ok();
+/// Whether there is a copier, now that there is something for it. Without one all is done one after the other.
+fn started(copier: &mut Option<CopyThread>) -> bool {
+    if copier.is_none() {
+        *copier = CopyThread::start().ok();
     }
-    porter.is_some()
+    copier.is_some()
 }
 
 /// Bytes from which it is worth a thread's attention to write them apart.

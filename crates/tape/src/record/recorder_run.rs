@@ -1,4 +1,4 @@
-//! One step of the follower: a run of committed frames, and the facts about it.
+//! One step of the recorder: a run of committed frames, and the facts about it.
 
 use unitape_model::{FrameHeader, frame::KIND_PAD};
 

@@ -27,9 +27,9 @@ pub(crate) fn settle_backing(
     if early.is_some() || is_file && own.is_some() {
         // Hot before, a file now, or in a directory that is left: the disk must have all of it first.
         let live = SegmentLocator::from_manifest(paths.clone(), live.meta);
-        let mut follower = TapeRecorder::open(live, SyncPolicy::OnClose, u64::MAX / 2)?;
-        while follower.step()? || follower.position < end.position {}
-        follower.sync_last()?;
+        let mut recorder = TapeRecorder::open(live, SyncPolicy::OnClose, u64::MAX / 2)?;
+        while recorder.step()? || recorder.position < end.position {}
+        recorder.sync_last()?;
     }
     if early.is_some() {
         forget_link(paths)?;

@@ -56,7 +56,7 @@ pub struct WriterOptions {
     pub gates: Vec<Gate>,
     /// How long a writer waits for a recorder that is behind before it gives [`crate::Error::RecorderBehind`].
     pub recorder_wait: Duration,
-    /// Where keeper and recorder run, and how urgently.
+    /// Where preallocator and recorder run, and how urgently.
     pub helpers: HelperPlacement,
     /// Frames come in large claims, as when files are consolidated. In files the system then takes them by calls, and
     /// their pages are neither zeroed nor entered into a page table before; single appends are slower so. With

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Where the helper threads of a writer (keeper and recorder) run, and with what priority.
+/// Where the helper threads of a writer (preallocator and recorder) run, and with what priority.
 ///
 /// By default they run wherever the system puts them, as the thread that opened the writer would. On a machine
 /// with a processor to spare they are best kept off those of the writer and of the readers that are in a hurry.
@@ -124,7 +124,7 @@ mod tests {
             })
         };
         // The threads apply it themselves as they begin.
-        while ["tape-keeper", "tape-recorder"].iter().any(|name| ours(name).is_none()) {
+        while ["tape-prealloc", "tape-recorder"].iter().any(|name| ours(name).is_none()) {
             std::thread::yield_now();
         }
         writer.close().unwrap();

@@ -1,4 +1,4 @@
-//! The two helper threads of a writer: the keeper makes and pre-faults segments ahead of it, the recorder
+//! The two helper threads of a writer: the preallocator makes and pre-faults segments ahead of it, the recorder
 //! follows behind it.
 
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ use crate::write::shared::SharedWriterState;
 /// Segments that wait for the writer, made ahead.
 const AHEAD: usize = 1;
 
-/// The thread `tape-keeper`.
+/// The thread `tape-prealloc`.
 #[derive(Debug)]
 pub(crate) struct SegmentPreallocator {
     thread: Option<JoinHandle<()>>,
     pub prepared: Receiver<MappedSegment>,
 }
 
-/// What the keeper works with.
+/// What the preallocator works with.
 pub(crate) struct PreallocatorTask {
     pub core: Arc<SharedWriterState>,
     /// Where the end is published for readers.
@@ -48,13 +48,14 @@ pub(crate) struct PreallocatorTask {
 impl SegmentPreallocator {
     pub fn spawn(task: PreallocatorTask) -> Result<Self> {
         let (sender, prepared) = sync_channel(AHEAD);
-        let thread = std::thread::Builder::new().name("tape-keeper".into()).spawn(move || task.run(&sender));
         let thread =
-            thread.map_err(|source| Error::Io { doing: "start", path: "tape-keeper".into(), source })?;
+            std::thread::Builder::new().name("tape-prealloc".into()).spawn(move || task.run(&sender));
+        let thread =
+            thread.map_err(|source| Error::Io { doing: "start", path: "tape-prealloc".into(), source })?;
         Ok(Self { thread: Some(thread), prepared })
     }
 
-    /// Ends the keeper's pause: there is a segment to be made, or one to be handed over.
+    /// Ends the preallocator's pause: there is a segment to be made, or one to be handed over.
     pub fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
@@ -72,7 +73,7 @@ impl SegmentPreallocator {
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of the keeper cost pre-faulting only; the writer made its segments itself.
+            // A panic of the preallocator cost pre-faulting only; the writer made its segments itself.
             let _ = thread.join();
         }
         while let Ok(segment) = self.prepared.try_recv() {
@@ -192,12 +193,12 @@ pub(crate) struct RecorderThread {
 impl RecorderThread {
     pub fn spawn(
         core: Arc<SharedWriterState>,
-        mut follower: TapeRecorder,
+        mut recorder: TapeRecorder,
         helpers: HelperPlacement,
     ) -> Result<Self> {
         let body = move || {
             helpers.apply();
-            follow(&core, &mut follower)
+            follow(&core, &mut recorder)
         };
         let thread = std::thread::Builder::new().name("tape-recorder".into()).spawn(body);
         let thread =
@@ -222,7 +223,7 @@ impl RecorderThread {
     }
 }
 
-fn follow(core: &SharedWriterState, follower: &mut TapeRecorder) -> Result<()> {
+fn follow(core: &SharedWriterState, recorder: &mut TapeRecorder) -> Result<()> {
     let mut pause = IDLE;
     loop {
         let abandon = core.abandon.load(Ordering::Relaxed);
@@ -231,10 +232,10 @@ fn follow(core: &SharedWriterState, follower: &mut TapeRecorder) -> Result<()> {
         if abandon {
             return Ok(());
         }
-        let before = follower.position;
-        let moved = follower.step().and_then(|moved| follower.housekeep().map(|()| moved));
+        let before = recorder.position;
+        let moved = recorder.step().and_then(|moved| recorder.housekeep().map(|()| moved));
         match moved {
-            Err(e) if follower.is_mending(&e) => std::thread::park_timeout(MENDING),
+            Err(e) if recorder.is_mending(&e) => std::thread::park_timeout(MENDING),
             Err(e) if drain => return Err(e),
             // Nothing of what this writer has is the tape's any more.
             Err(e @ Error::Fenced { .. }) => {
@@ -246,10 +247,10 @@ fn follow(core: &SharedWriterState, follower: &mut TapeRecorder) -> Result<()> {
                 core.raise(e, false);
                 std::thread::park_timeout(Duration::from_millis(50));
             }
-            Ok(false) if drain && follower.position.0 >= core.end.load(Ordering::Relaxed) => {
-                return follower.finish();
+            Ok(false) if drain && recorder.position.0 >= core.end.load(Ordering::Relaxed) => {
+                return recorder.finish();
             }
-            Ok(true) if drain || follower.position.0.saturating_sub(before.0) >= FAR_BEHIND => {}
+            Ok(true) if drain || recorder.position.0.saturating_sub(before.0) >= FAR_BEHIND => {}
             Ok(moved) => {
                 pause = if moved { IDLE } else { (pause * 2).min(PAUSE_IDLE) };
                 std::thread::park_timeout(pause);

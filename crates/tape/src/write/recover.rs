@@ -422,15 +422,15 @@ mod tests {
 
         let paths = TapePaths { dir: dir.path().into() };
         let meta = TapeManifest::load(dir.path()).unwrap();
-        let mut follower =
+        let mut recorder =
             TapeRecorder::open(SegmentLocator::from_manifest(paths.clone(), meta), SyncPolicy::OnClose, 1)
                 .unwrap();
-        while follower.position < Position(SEGMENT) {
-            follower.step().unwrap();
+        while recorder.position < Position(SEGMENT) {
+            recorder.step().unwrap();
         }
-        assert_eq!(follower.position, Position(SEGMENT));
-        follower.sync().unwrap();
-        drop(follower);
+        assert_eq!(recorder.position, Position(SEGMENT));
+        recorder.sync().unwrap();
+        drop(recorder);
         let durable = load_durable(&paths).unwrap();
         assert_eq!(durable.position, Position(begin));
         // The power fails: what was not flushed is gone.

@@ -1,4 +1,4 @@
-//! What a writer shares with its claims, its keeper and its recorder.
+//! What a writer shares with its claims, its preallocator and its recorder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(crate) struct SharedWriterState {
     /// Non-META frames before `end`, for readers that ask how far they lag.
     pub ordinal: AtomicU64,
     pub outstanding: AtomicU64,
-    /// Segment that the keeper is making or about to hand over; a hint. 0: none, because it never makes that one.
+    /// Segment that the preallocator is making or about to hand over; a hint. 0: none, because it never makes that one.
     pub making: AtomicU64,
     pub current: Mutex<Option<Arc<MappedSegment>>>,
     /// Mappings of segments that are full, for when their files come round again.

@@ -53,7 +53,7 @@ pub struct Writer {
     place: PathBuf,
     making: PathBuf,
     stash: Vec<MappedSegment>,
-    keeper: SegmentPreallocator,
+    preallocator: SegmentPreallocator,
     pub(crate) recorder: Option<RecorderThread>,
     pub(crate) state: StatePage,
     hot: Option<HotDirectory>,
@@ -116,12 +116,12 @@ impl Writer {
             None
         } else {
             let live = SegmentLocator::from_manifest(paths.clone(), meta);
-            let mut follower = TapeRecorder::open(live, options.sync, half_window(&options))?;
-            follower.set_removal(options.removal.clone());
-            follower.set_writer_epoch(lineage.epoch);
-            Some(RecorderThread::spawn(core.clone(), follower, options.helpers.clone())?)
+            let mut recorder = TapeRecorder::open(live, options.sync, half_window(&options))?;
+            recorder.set_removal(options.removal.clone());
+            recorder.set_writer_epoch(lineage.epoch);
+            Some(RecorderThread::spawn(core.clone(), recorder, options.helpers.clone())?)
         };
-        let keeper = SegmentPreallocator::spawn(PreallocatorTask {
+        let preallocator = SegmentPreallocator::spawn(PreallocatorTask {
             core: core.clone(),
             state: keepers,
             meta,
@@ -132,7 +132,7 @@ impl Writer {
             helpers: options.helpers.clone(),
         });
         // Without a writer nobody would end the recorder, and its lock would stay.
-        let keeper = keeper.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
+        let preallocator = preallocator.inspect_err(|_| core.abandon.store(true, Ordering::Relaxed))?;
         let writer = Self {
             well: core.fork.word(),
             core,
@@ -149,7 +149,7 @@ impl Writer {
             place,
             making,
             stash: Vec::new(),
-            keeper,
+            preallocator,
             recorder,
             state,
             hot: hot_directory,
@@ -451,7 +451,7 @@ impl Writer {
         with_committed_end(Err(error), self.end)
     }
 
-    /// Puts segment `index` in its place: one prepared by the keeper, or made now.
+    /// Puts segment `index` in its place: one prepared by the preallocator, or made now.
     #[cold]
     fn roll(&mut self, index: u64, first_ordinal: u64) -> Result<Arc<MappedSegment>> {
         self.stay_newest()?;
@@ -459,17 +459,17 @@ impl Writer {
         // A small segment is made sooner than a thread is woken.
         let large = self.meta.segment_bytes >= 1 << 20;
         loop {
-            // Before the channel: what the keeper hands over in between is in it then.
+            // Before the channel: what the preallocator hands over in between is in it then.
             let making = large && self.core.making.load(Ordering::Relaxed) == index;
-            while let Ok(segment) = self.keeper.prepared.try_recv() {
+            while let Ok(segment) = self.preallocator.prepared.try_recv() {
                 self.take_prepared(segment, index)?;
             }
             if !making || self.stash.iter().any(|s| s.index == index) {
                 break;
             }
             // Twice the same work at once takes longer than waiting for it.
-            self.keeper.wake();
-            match self.keeper.prepared.recv_timeout(KEEPER_WAIT) {
+            self.preallocator.wake();
+            match self.preallocator.prepared.recv_timeout(KEEPER_WAIT) {
                 Ok(segment) => self.take_prepared(segment, index)?,
                 Err(_) => break,
             }
@@ -489,7 +489,7 @@ impl Writer {
             segment.path = path;
         }
         if large {
-            self.keeper.wake();
+            self.preallocator.wake();
         }
         Ok(Arc::new(segment))
     }
@@ -546,5 +546,5 @@ impl Writer {
     }
 }
 
-/// How long a writer waits for a segment that the keeper is making, before it makes one itself.
+/// How long a writer waits for a segment that the preallocator is making, before it makes one itself.
 const KEEPER_WAIT: Duration = Duration::from_millis(100);

@@ -189,7 +189,7 @@ fn recorded<const FLAW: u8>() {
         thread::spawn(move || {
             let to = follow::<{ flaw::NONE }>(&hot, 0, &want);
             if to > 0 {
-                // As the follower has them: whole committed frames, stamped.
+                // As the recorder has them: whole committed frames, stamped.
                 let mut bytes = run(&want[..to as usize]);
                 for line in 0..to as usize {
                     let at = line * LINE;

@@ -1,4 +1,4 @@
-//! When the follower flushes, and how it continues after a flush that failed.
+//! When the recorder flushes, and how it continues after a flush that failed.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::disk::seal::seal;
 use crate::error::{Error, Result};
 use crate::record::flush::SyncPolicy;
 
-/// Committed bytes that a follower which cannot catch up gathers before it flushes for those who wait.
+/// Committed bytes that a recorder which cannot catch up gathers before it flushes for those who wait.
 const GROUP_BYTES: u64 = 8 << 20;
 
 /// Flushes in a row that may fail, while the recorder can still make them good, before the writer gets an error.

@@ -64,7 +64,7 @@ impl Writer {
     fn stop_keeper(&mut self) {
         // Relaxed: a wish; joining the thread orders everything else.
         self.core.stop_keeper.store(true, Ordering::Relaxed);
-        self.keeper.stop();
+        self.preallocator.stop();
         for segment in self.stash.drain(..) {
             // One that was in place already is removed by `close` or by recovery.
             let _ = remove(&segment.path);
@@ -76,7 +76,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         if self.core.fork.check().is_err() {
             // A child that was forked: files, locks and threads are those of the process that opened it.
-            self.keeper.forget_thread();
+            self.preallocator.forget_thread();
             std::mem::forget(self.recorder.take());
             return;
         }

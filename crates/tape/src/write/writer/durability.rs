@@ -59,11 +59,11 @@ impl Writer {
                 self.options.sync,
                 1,
             ) {
-                Ok(mut follower) => {
-                    while follower.position < self.end() || follower.step()? {
-                        follower.step()?;
+                Ok(mut recorder) => {
+                    while recorder.position < self.end() || recorder.step()? {
+                        recorder.step()?;
                     }
-                    return follower.sync_last();
+                    return recorder.sync_last();
                 }
                 // Not the file that says so: it is written before it is flushed, and its flush may fail.
                 Err(Error::Locked { .. }) if self.state.durable() >= self.end() => return Ok(()),

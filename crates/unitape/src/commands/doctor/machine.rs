@@ -7,7 +7,7 @@ use std::time::Instant;
 use unitape_tape::HelperPlacement;
 use unitape_tape::measure::{percentile, pin};
 
-/// Writer, trading reader, and the writer's helpers: keeper and recorder.
+/// Writer, trading reader, and the writer's helpers: preallocator and recorder.
 const THREADS: usize = 4;
 
 fn usable() -> usize {
@@ -17,7 +17,7 @@ fn usable() -> usize {
 pub fn cores() -> DoctorFinding {
     let usable = usable();
     let what =
-        format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, keeper, recorder");
+        format!("{usable} usable, a live tape has {THREADS} threads: writer, reader, preallocator, recorder");
     if usable >= THREADS {
         return ok("cores", what);
     }
@@ -158,7 +158,7 @@ pub fn priority() -> DoctorFinding {
             "threads may not be raised above others",
             FindingRemedy(
                 "nice below 0 allowed",
-                "Options::helpers can put the keeper before other programs on a busy machine",
+                "Options::helpers can put the preallocator before other programs on a busy machine",
                 "ulimit -e 40 (or LimitNICE=-20, or the capability CAP_SYS_NICE)",
             ),
         ),
