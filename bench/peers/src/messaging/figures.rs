@@ -3,7 +3,7 @@
 use super::{Asked, Line, RAW, SUBJECTS, Subject};
 use std::collections::BTreeMap;
 use unitape_bench::record::{BenchRecord, LatencyPercentiles, RepeatTimes, rounded};
-use unitape_bench_side::{Case, ProcessResult, MESSAGE_BYTES, histogram};
+use unitape_bench_side::{Case, MESSAGE_BYTES, ProcessResult, histogram};
 
 type Times = hdrhistogram::Histogram<u64>;
 

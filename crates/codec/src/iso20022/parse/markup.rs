@@ -86,15 +86,14 @@ impl<M: Copy + Default> DocumentParser<M> {
         if let Some(next) = self.swallowed(buf, section, wrapper) {
             return Err(ParseStop::Bad(IsoFaultKind::Truncated, next));
         }
-        if wrapper && buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<') {
-            if holds_message(section.slice(buf)) {
-                if self.stack.len() >= DEPTH_MAX {
-                    return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
-                }
-                let (name, content) = ((lt + 1) as u32, from as u32);
-                self.stack.push(OpenElement { name, content, ..OpenElement::default() });
-                return Ok(from);
+        let begins_element = || buf.get(skip_white(buf, from)).is_none_or(|b| *b == b'<');
+        if wrapper && begins_element() && holds_message(section.slice(buf)) {
+            if self.stack.len() >= DEPTH_MAX {
+                return Err(ParseStop::Bad(IsoFaultKind::Depth, lt));
             }
+            let (name, content) = ((lt + 1) as u32, from as u32);
+            self.stack.push(OpenElement { name, content, ..OpenElement::default() });
+            return Ok(from);
         }
         if let Some(open) = self.stack.last_mut() {
             open.flags |= TEXT;
