@@ -212,8 +212,8 @@ mod tests {
         for (bad, says) in [
             ("", "names no element"),
             ("A//B", "no element"),
-            ("A/*/B", "may only stand"),
-            ("./*/B", "may only stand"),
+            ("A/*/B", "may only replace"),
+            ("./*/B", "may only replace"),
             ("A/1B", "no element"),
             ("A/B[C]", "no element"),
             ("A[B=1]/C[D=2]", "only one condition"),
