@@ -229,3 +229,29 @@ fn a_full_dictionary_quarantines_the_same_messages_wherever_blocks_are_cut() {
     let retried = unitape_feed::quarantine::retry(&one, None, None).unwrap();
     assert_eq!((retried.recovered, retried.left), (0, 7233), "there is still no place");
 }
+
+/// A message that was sent again is on no tape. Its time moved the feed's time until the next start, and from then on it did
+/// not: the second part of the tape was another one. Here the tape is cut after each message, as a kill leaves it.
+#[test]
+fn a_run_that_is_cut_after_any_message_ends_in_the_same_tape() {
+    let mut cuts = 0;
+    for seed in [1_229_658_117_993_602_523, 2, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        let feeds = [
+            orders(dir.path(), "a", &adversarial(seed, 120)),
+            orders(dir.path(), "b", &adversarial(seed ^ 3, 60)),
+        ];
+        let whole = dir.path().join("whole");
+        run(&whole, &feeds, 1, 1 << 20);
+        let units = common::units(&whole);
+        let part = dir.path().join("part");
+        for end in (0..units.len()).filter(|end| end % 3 == seed as usize % 3) {
+            common::tape_of(&part, &whole, &units[..end]);
+            run(&part, &feeds, 1, 1 << 20);
+            assert_same(&whole, &part, &format!("seed {seed}, cut after {end} units"));
+            std::fs::remove_dir_all(&part).unwrap();
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 150, "{cuts} cuts");
+}

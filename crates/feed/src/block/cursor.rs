@@ -1,7 +1,7 @@
 //! How far the sequencer has taken a block.
 
 use crate::block::numbers::{FeedSessions, RepeatCertainty, RepeatRange};
-use crate::block::{Block, BlockUnit, IdFixup, UnitKind};
+use crate::block::{Block, BlockUnit, IdFixup, NO_TS, UnitKind};
 use unitape_model::{Event, NameKind};
 
 /// How far the first block of a feed's queue has been taken.
@@ -77,7 +77,10 @@ impl BlockCursor {
                 continue;
             };
             match (part.what, maybe) {
-                (RepeatCertainty::Seen, true) => block.units[i].what = UnitKind::Duplicate,
+                // The tape does not have it. If its time moved the feed's, a restart would merge the rest by another one.
+                (RepeatCertainty::Seen, true) => {
+                    (block.units[i].what, block.units[i].ts) = (UnitKind::Duplicate, NO_TS);
+                }
                 (RepeatCertainty::Seen, false) => block.units[i].what = UnitKind::Repeat { unsure: false },
                 (RepeatCertainty::NoSession, false) => {}
                 (RepeatCertainty::Forgotten, _) | (RepeatCertainty::NoSession, true) => {

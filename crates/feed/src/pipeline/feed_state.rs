@@ -324,7 +324,11 @@ impl FeedState {
         bounds: &LeadBounds,
         others: impl FnOnce() -> UnixNanos,
     ) -> Option<UnixNanos> {
-        self.head = self.in_hand().map(|i| {
+        let index = self.in_hand();
+        if let Some(i) = index {
+            self.note_stretch(i);
+        }
+        self.head = index.map(|i| {
             let block = &self.queue[i].block;
             let unit = &block.units[self.cursor.unit];
             let doubt = bounds.is_in_doubt(unit, &self.sources[block.source], bounds.ceiling(self, block));
@@ -332,6 +336,15 @@ impl FeedState {
             FeedHead { ts: if ahead { self.running_max } else { self.running_max.max(unit.ts) }, ahead }
         });
         self.head.map(|head| head.ts)
+    }
+
+    /// Says of the messages of the next stretch which are duplicates, before the time of one is looked at.
+    #[inline]
+    fn note_stretch(&mut self, in_hand: usize) {
+        let block = &mut self.queue[in_hand].block;
+        if self.cursor.unit >= self.cursor.noted && !block.begins_with_switch(self.cursor.unit) {
+            self.cursor.note_stretch(block, &mut self.sessions);
+        }
     }
 
     /// When the next unit came, on the intake's clock.

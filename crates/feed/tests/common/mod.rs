@@ -9,8 +9,8 @@ use unitape_codec::events::{EventLineForm, NoSources, write_event};
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_file,
 };
-use unitape_model::Event;
-use unitape_tape::{Reader, StartPosition, WriterOptions as TapeOptions};
+use unitape_model::{Event, FrameHeader};
+use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions as TapeOptions};
 
 /// The real JSE index feed.
 pub fn jse() -> PathBuf {
@@ -90,6 +90,36 @@ pub fn run_in_parts(
 /// A feed of one file, recognised.
 pub fn feed(path: &Path) -> FileFeed {
     feed_of_file(path).unwrap()
+}
+
+/// The units of a tape, each as it was given to the writer.
+pub fn units(dir: &Path) -> Vec<Vec<u8>> {
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
+    let (mut units, mut unit) = (Vec::new(), Vec::new());
+    while let Some(frame) = reader.next().unwrap() {
+        let start = unit.len();
+        unit.extend_from_slice(frame.bytes);
+        // The stamp is the writer's.
+        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
+        if frame.header.is_last() {
+            units.push(std::mem::take(&mut unit));
+        }
+    }
+    units
+}
+
+/// A tape that ends after these units of another one, with what that one has in quarantine.
+pub fn tape_of(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
+    let id = TapeManifest::load(whole).unwrap().id;
+    let (mut writer, _) = Writer::open(dir, id, small_tape()).unwrap();
+    for unit in units {
+        writer.append(unit).unwrap();
+    }
+    writer.close().unwrap();
+    let raw = "quarantine.raw";
+    if whole.join(raw).exists() {
+        std::fs::copy(whole.join(raw), dir.join(raw)).unwrap();
+    }
 }
 
 /// Every file of a tape's directory.

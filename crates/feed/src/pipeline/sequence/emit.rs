@@ -31,9 +31,6 @@ impl BlockSequencer {
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
             feed;
         let BlockJob { block, sorted, .. } = &mut *queue[index];
-        if cursor.unit >= cursor.noted && !block.begins_with_switch(cursor.unit) {
-            cursor.note_stretch(block, sessions);
-        }
         let run = PieceRun { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
         let mut emit = UnitEmitter {
             block,
