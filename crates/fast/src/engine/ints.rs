@@ -50,7 +50,7 @@ const fn is_signed(kind: u8) -> bool {
 pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
     at: BytePtr,
 ) -> (IntOutcome, BytePtr) {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has ten bytes, by the contract.
     let first = unsafe { *at };
     // SAFETY: one is the first.
     let next = unsafe { at.add(1) };
@@ -71,20 +71,20 @@ pub(super) unsafe fn int<const K: u8, const N: bool, const BMI2: bool, const L: 
     if L == HOT {
         return (IntOutcome::More, at);
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has ten bytes, by the contract.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
     if stops == 0 {
         return match K {
             I64 | U64 if L == BOTH => (IntOutcome::More, at),
-            // SAFETY: the caller's.
+            // SAFETY: `at` has ten bytes, by the contract.
             I64 | U64 => unsafe { nine::<K, N, BMI2>(at, word) },
             _ => (IntOutcome::Other, at),
         };
     }
     // The last bit of the first stop bit's byte; the bytes before it.
     let (last, before) = (stops.trailing_zeros(), stops.trailing_zeros() >> 3);
-    // SAFETY: the caller's; it is the eighth byte at most.
+    // SAFETY: `at` has ten bytes, by the contract; it is the eighth byte at most.
     let next = unsafe { at.add(before as usize + 1) };
     if is_signed(K) {
         // All of the eight, the first the highest; the sign is that of the first.
@@ -121,10 +121,10 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
     at: BytePtr,
 ) -> (IntOutcome, BytePtr) {
     if L == ALL {
-        // SAFETY: the caller's.
+        // SAFETY: `at` has ten bytes, by the contract.
         return unsafe { int::<K, N, BMI2, ALL>(at) };
     }
-    // SAFETY: the caller's; one is the first.
+    // SAFETY: `at` has ten bytes, by the contract; one is the first.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first >= 0x80 {
         return (if N && first == 0x80 { IntOutcome::Null } else { IntOutcome::Value(0) }, next);
@@ -132,7 +132,7 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
     if L == HOT {
         return (IntOutcome::More, at);
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has ten bytes, by the contract.
     let word = unsafe { eight(at) };
     let before = (word & STOPS).trailing_zeros() >> 3;
     // Of four bytes any value is one of 32 bits, of eight any one of 64.
@@ -143,7 +143,7 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
     if if is_signed(K) { signs == 0 || signs == 0x407f } else { first == 0 } {
         return (IntOutcome::Other, at);
     }
-    // SAFETY: the caller's; it is the eighth byte at most.
+    // SAFETY: `at` has ten bytes, by the contract; it is the eighth byte at most.
     (IntOutcome::Value(0), unsafe { at.add(before as usize + 1) })
 }
 
@@ -156,7 +156,7 @@ unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(
     at: BytePtr,
     word: u64,
 ) -> (IntOutcome, BytePtr) {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has nine bytes, by the contract.
     let (ninth, next) = unsafe { (*at.add(8), at.add(9)) };
     let high = groups::<BMI2>(word.swap_bytes());
     let first = word as u8;
@@ -195,7 +195,7 @@ pub(super) unsafe fn put<const R: u8>(
     out: *mut MessageEntry,
     value: u64,
 ) -> BytePtr {
-    // SAFETY: the caller's; there is room for an entry.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         match R {
             VALUE | MANTISSA => {
@@ -234,7 +234,8 @@ pub(super) unsafe fn leave_out<const R: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; what is left out is in the block.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; what
+    // is left out is in the block.
     unsafe {
         match R {
             VALUE | NOTHING => go_on!(state, step + 1, at, map, out),
@@ -264,7 +265,7 @@ pub(super) unsafe fn left_out<const R: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if map & (*step).initial != 0 {
             return leave_out::<R>(state, step, at, map, out);
@@ -280,7 +281,8 @@ pub(super) unsafe fn left_out<const R: u8>(
 /// As [`StepHandler`]; the step has a slot.
 #[inline(always)]
 pub(super) unsafe fn slot_of<'s>(state: *mut EngineState, step: *const EngineStep) -> &'s mut DictionarySlot {
-    // SAFETY: the caller's; a step's slot is one of the workspace's, before which the state lies, and of which no other is taken before this one is let go.
+    // SAFETY: the step has a slot, by the contract; a step's slot is one of the workspace's, before which the state lies, and
+    // of which no other is taken before this one is let go.
     unsafe { &mut *state.cast::<DictionarySlot>().byte_add((*step).slot) }
 }
 
@@ -299,7 +301,7 @@ unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let read = if R == NOTHING { pass::<K, N, BMI2, L>(at) } else { int::<K, N, BMI2, L>(at) };
         match read {
@@ -333,7 +335,7 @@ unsafe fn default_body<
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
             return if I {
@@ -361,7 +363,8 @@ unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; the mantissa is the step after this one.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; the
+    // mantissa is the step after this one.
     unsafe {
         if L == HOT && map & (*step).mask == 0 {
             (*state).exponent = (*step).initial << 56;
@@ -386,7 +389,7 @@ unsafe fn constant_body<const N: bool, const R: u8, const BMI2: bool, const _L: 
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if N && map & (*step).mask == 0 {
             leave_out::<R>(state, step, at, map, out)
@@ -411,7 +414,7 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let slot = slot_of(state, step);
         // Beyond the first byte it is here because there is one.
@@ -456,7 +459,7 @@ unsafe fn unassigned<const K: u8, const N: bool, const R: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let slot = slot_of(state, step);
         match slot.state() {
@@ -499,7 +502,7 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let slot = slot_of(state, step);
         if slot.meta != assigned(K) {
@@ -547,7 +550,7 @@ unsafe fn first<const K: u8, const N: bool, const R: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if N && *at == 0x80 {
             return leave_out::<R>(state, step, at.add(1), map, out);

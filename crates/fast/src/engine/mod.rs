@@ -87,7 +87,8 @@ unsafe fn message_at(
     entries: &DictionaryLayout,
     start: BytePtr,
 ) -> Option<(u32, usize)> {
-    // SAFETY: the caller's; what is read first is no more than any run of steps.
+    // SAFETY: the state is of this workspace, and the steps of its program. A presence map and an id are no more bytes than
+    // a run of steps reads, and the check comes first.
     unsafe {
         let mut at = start;
         if at > (*state).check {
@@ -132,7 +133,7 @@ unsafe fn begin(
     if start.reset {
         workspace.empty();
     }
-    // SAFETY: the caller's.
+    // SAFETY: the pieces are of the program's entries, and so are within the slots of the workspace.
     unsafe {
         match start.shares {
             TemplateSlots::None => {}
@@ -154,7 +155,7 @@ unsafe fn begin_several(
     pieces: &[NumberedSlotRange],
 ) {
     for &piece in pieces {
-        // SAFETY: the caller's.
+        // SAFETY: as in `begin`: the piece is of the program's entries.
         unsafe { fill(workspace, entries, before, piece) };
     }
 }

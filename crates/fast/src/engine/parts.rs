@@ -11,7 +11,7 @@ use crate::exact;
 /// There are eight bytes.
 #[inline(always)]
 pub(super) unsafe fn map(at: BytePtr) -> Option<(u64, BytePtr)> {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     unsafe {
         let first = *at;
         if first >= 0x80 {
@@ -29,7 +29,7 @@ pub(super) unsafe fn map(at: BytePtr) -> Option<(u64, BytePtr)> {
 /// As [`map`].
 #[inline(never)]
 unsafe fn long_map(at: BytePtr) -> Option<(u64, BytePtr)> {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     unsafe {
         let word = eight(at);
         let stops = word & STOPS;
@@ -52,7 +52,7 @@ unsafe fn long_map(at: BytePtr) -> Option<(u64, BytePtr)> {
 /// There are eight bytes.
 #[inline(always)]
 pub(super) unsafe fn id(at: BytePtr) -> Option<(u32, BytePtr)> {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     unsafe {
         let (first, second) = (*at, *at.add(1));
         if first >= 0x80 {
@@ -69,7 +69,7 @@ pub(super) unsafe fn id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// As [`id`].
 #[inline(never)]
 unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
     let n = length(stops);
@@ -78,7 +78,7 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
         return None;
     }
     let id = groups::<false>(word.swap_bytes() >> (64 - 8 * n));
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     Some((u32::try_from(id).ok()?, unsafe { at.add(n as usize) }))
 }
 
@@ -89,7 +89,8 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// entry goes.
 #[inline(always)]
 unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut MessageEntry) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: the steps are a block of the state's program, and `at` is in the buffer. What `StepHandler` asks for is made
+    // here: the check leaves `SLACK` bytes after `at`, or `edge` copies the rest, and `room` leaves room for a run.
     unsafe {
         let mut at = at;
         if at > (*state).check {
@@ -124,7 +125,7 @@ struct NestedSteps {
 /// The step is of a program, and has a block.
 #[inline(always)]
 unsafe fn inside(step: *const EngineStep) -> NestedSteps {
-    // SAFETY: the caller's.
+    // SAFETY: `StepProgram::block` puts the steps of a nested block `follow` steps before the step that has it.
     unsafe { NestedSteps { first: step.sub((*step).follow as usize), has_map: (*step).has_initial } }
 }
 
@@ -140,7 +141,7 @@ pub(super) unsafe fn run(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let at = ((*step).run)(state, step, at, map, out);
         if (*state).paused.is_null() {
@@ -186,7 +187,7 @@ pub(super) unsafe fn end(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         (*state).out = out;
         if map & (*step).mask != 0 { std::ptr::null() } else { at }
@@ -204,7 +205,8 @@ pub(super) unsafe fn pause(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; it is not the last of its block.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; it
+    // is not the last of its block.
     unsafe {
         (*state).out = out;
         (*state).map = map;
@@ -238,7 +240,7 @@ pub(super) unsafe fn group(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; there is room for its entries.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if (*step).optional && map & (*step).mask == 0 {
             return go_on!(state, step + 1, at, map, out);
@@ -263,7 +265,7 @@ pub(super) unsafe fn sequence(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; there is room for its entries.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
         *out = MessageEntry { bits: elements, meta: (*step).meta };
@@ -296,7 +298,8 @@ unsafe fn close(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; there is room for the entry, and then for those of the steps that follow.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room;
+    // there is room for the entry, and then for those of the steps that follow.
     unsafe {
         *out = MessageEntry { bits: 0, meta: (*step).beside };
         let out = (*state).room(out.byte_add((*step).advance));
@@ -322,8 +325,8 @@ pub(super) unsafe fn exact(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; `give_back` reports all written entries to the workspace first, and the state borrows it
-    // again afterwards.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room;
+    // `give_back` reports all written entries to the workspace first, and the state borrows it again afterwards.
     unsafe {
         if at > (*state).end {
             give_up!();

@@ -47,7 +47,8 @@ macro_rules! handlers {
             pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
                 state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
             ) -> BytePtr {
-                // SAFETY: the caller's.
+                // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out`
+                // has room.
                 unsafe {
                     if L != HOT {
                         return portable::<$($c,)* ALL>(state, step, at, map, out);
@@ -66,7 +67,7 @@ macro_rules! handlers {
             unsafe fn portable<$(const $c: $t,)* const L: u8>(
                 state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
             ) -> BytePtr {
-                // SAFETY: the caller's.
+                // SAFETY: the handler has the contract of `StepHandler`, and so has its body.
                 unsafe { $body::<$($c,)* false, L>(state, step, at, map, out) }
             }
 
@@ -78,7 +79,8 @@ macro_rules! handlers {
             unsafe fn with_bmi2<$(const $c: $t,)* const L: u8>(
                 state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
             ) -> BytePtr {
-                // SAFETY: the caller's.
+                // SAFETY: the handler has the contract of `StepHandler`, and so has its body; the machine has BMI2 where that
+                // is set.
                 unsafe { $body::<$($c,)* true, L>(state, step, at, map, out) }
             }
         }
@@ -105,7 +107,7 @@ pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
 /// There are eight bytes.
 #[inline(always)]
 pub(super) unsafe fn eight(at: BytePtr) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     u64::from_le_bytes(unsafe { at.cast::<[u8; 8]>().read_unaligned() })
 }
 

@@ -16,6 +16,8 @@ pub(super) type BytePtr = *const u8;
 /// - `step` is one of a block of the program that the state is of, and what follows it to the block's end does, too.
 /// - From `at` on there is memory for [`SLACK`] bytes, which the steps before the next check do not read all.
 /// - There is room for an entry for each step before the next pause.
+///
+/// `parts::enter` and `parts::resume` establish the last two before each run of steps; `StepProgram::new` the first.
 pub(super) type StepHandler =
     unsafe fn(*mut EngineState, *const EngineStep, BytePtr, u64, *mut MessageEntry) -> BytePtr;
 
@@ -102,7 +104,7 @@ impl EngineState {
     #[inline(always)]
     pub unsafe fn borrow(&mut self) {
         let workspace = self.workspace;
-        // SAFETY: the caller's.
+        // SAFETY: nobody else has `self.workspace` now, by the contract.
         unsafe { self.borrow_of(&mut *workspace, (*workspace).entries.len()) };
     }
 
@@ -131,7 +133,7 @@ impl EngineState {
     /// As [`Self::borrow`], after which all up to `out` was written.
     #[inline(always)]
     pub unsafe fn give_back(&mut self) {
-        // SAFETY: the caller's: it is after the beginning of this vector, and what is before it is written.
+        // SAFETY: `borrow` set `out` in this vector, and by the contract all entries up to it are written.
         unsafe {
             let workspace = self.workspace;
             self.give_back_to(&mut *workspace);
@@ -145,7 +147,7 @@ impl EngineState {
     #[inline(always)]
     pub unsafe fn give_back_to(&mut self, workspace: &mut DecodeWorkspace) {
         let entries = &mut workspace.entries;
-        // SAFETY: the caller's.
+        // SAFETY: `out` is in this vector, and all before it is written, as for `give_back`.
         unsafe { entries.set_len(self.out.offset_from_unsigned(entries.as_ptr())) };
     }
 
@@ -155,7 +157,7 @@ impl EngineState {
     /// As [`Self::give_back`].
     #[inline(always)]
     pub unsafe fn room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
-        // SAFETY: the caller's.
+        // SAFETY: `out` is where the next entry goes, as for `give_back`.
         if out > self.out_end { unsafe { self.more_room(out) } } else { out }
     }
 
@@ -165,7 +167,7 @@ impl EngineState {
     #[inline(never)]
     unsafe fn more_room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
         self.out = out;
-        // SAFETY: the caller's.
+        // SAFETY: `out` is where the next entry goes, and all before it is written, as for `room`.
         unsafe {
             self.give_back();
             self.borrow();

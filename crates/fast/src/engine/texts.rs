@@ -55,7 +55,7 @@ enum TextOutcome {
 /// There are eight bytes.
 #[inline(always)]
 unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first > 0x80 {
         return TextOutcome::Value(EntryWords { bits: u64::from(first & 0x7f), extra: 1 << 56 }, next);
@@ -71,7 +71,7 @@ unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     if L == HOT {
         return TextOutcome::More;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     let word = unsafe { eight(at) };
     let stops = word & STOPS;
     if stops == 0 {
@@ -80,7 +80,7 @@ unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     let n = length(stops);
     // Up to the stop bit, without it.
     let bits = word & ((stops & stops.wrapping_neg()) - 1);
-    // SAFETY: the caller's; n is at most eight.
+    // SAFETY: `at` has eight bytes, by the contract; n is at most eight.
     TextOutcome::Value(EntryWords { bits, extra: u64::from(n) << 56 }, unsafe { at.add(n as usize) })
 }
 
@@ -91,7 +91,7 @@ unsafe fn ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
 #[inline(always)]
 unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     let nothing = EntryWords { bits: 0, extra: 0 };
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if L != MORE && first > 0x80 {
         return TextOutcome::Value(nothing, next);
@@ -106,12 +106,12 @@ unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
     if L == HOT {
         return TextOutcome::More;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has eight bytes, by the contract.
     let stops = unsafe { eight(at) } & STOPS;
     if stops == 0 {
         return TextOutcome::Long;
     }
-    // SAFETY: the caller's; it is the eighth byte at most.
+    // SAFETY: `at` has eight bytes, by the contract; it is the eighth byte at most.
     TextOutcome::Value(nothing, unsafe { at.add(length(stops) as usize) })
 }
 
@@ -121,7 +121,7 @@ unsafe fn pass_ascii<const N: bool, const L: u8>(at: BytePtr) -> TextOutcome {
 /// There are nine bytes.
 #[inline(always)]
 unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has nine bytes, by the contract.
     let (first, next) = unsafe { (*at, at.add(1)) };
     if N && first == 0x80 {
         return TextOutcome::Null(next);
@@ -130,7 +130,7 @@ unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
     if length > 8 {
         return TextOutcome::Long;
     }
-    // SAFETY: the caller's; of the nine bytes these are not the first.
+    // SAFETY: `at` has nine bytes, by the contract; of the nine bytes these are not the first.
     let (word, next) = unsafe { (eight(next), next.add(length)) };
     let unused = 64 - 8 * length as u32;
     let bits = if length == 0 { 0 } else { word << unused >> unused };
@@ -145,7 +145,7 @@ unsafe fn vector<const N: bool>(at: BytePtr) -> TextOutcome {
 unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
     at: BytePtr,
 ) -> (IntOutcome, BytePtr) {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has ten bytes, by the contract.
     unsafe { if L == HOT { int::<K, N, BMI2, BOTH>(at) } else { int::<K, N, BMI2, ALL>(at) } }
 }
 
@@ -153,13 +153,13 @@ unsafe fn sized<const K: u8, const N: bool, const BMI2: bool, const L: u8>(
 /// There are 18 bytes.
 #[inline(always)]
 unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     let first = unsafe { *at };
     if first < 0x80 {
         return TextOutcome::Other;
     }
     let exponent = i64::from((first << 1) as i8 >> 1);
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     let next = unsafe { at.add(1) };
     if N && exponent == 0 {
         return TextOutcome::Null(next);
@@ -168,7 +168,7 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> 
     if exponent < -EXPONENT_MAX {
         return TextOutcome::Other;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     match unsafe { sized::<I64, false, BMI2, L>(next) } {
         (IntOutcome::Value(bits), at) => {
             TextOutcome::Value(EntryWords { bits, extra: (exponent as u64) << 56 }, at)
@@ -184,9 +184,9 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> 
 /// There are 18 bytes.
 #[inline(always)]
 unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> TextOutcome {
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     let first = unsafe { *at };
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     let next = unsafe { at.add(1) };
     if N && first == 0x80 {
         return TextOutcome::Null(next);
@@ -195,7 +195,7 @@ unsafe fn pass_decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr
     if first < 0x80 || first == 0xc0 {
         return TextOutcome::Other;
     }
-    // SAFETY: the caller's.
+    // SAFETY: `at` has 18 bytes, by the contract.
     let mantissa = unsafe {
         if L == HOT { pass::<I64, false, BMI2, BOTH>(next) } else { pass::<I64, false, BMI2, ALL>(next) }
     };
@@ -219,7 +219,7 @@ unsafe fn put(
     out: *mut MessageEntry,
     word: EntryWords,
 ) -> BytePtr {
-    // SAFETY: the caller's; there is room for an entry.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         *out = MessageEntry { bits: word.bits, meta: (*step).meta | word.extra };
         let out = out.byte_add((*step).advance);
@@ -242,7 +242,7 @@ unsafe fn put_any<const K: u8>(
     out: *mut MessageEntry,
     value: EntryValue,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let EntryValue { words, is_long } = value;
         if K != DECIMAL && is_long {
@@ -275,7 +275,7 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if L == HOT && O != PLAIN && O != PASSED && map & (*step).mask == 0 {
             if O == COPY {
@@ -335,7 +335,7 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
 /// As [`StepHandler`].
 #[inline(always)]
 unsafe fn initial(step: *const EngineStep) -> EntryValue {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, `step` is one of the program's.
     let step = unsafe { &*step };
     let words = EntryWords { bits: step.initial, extra: u64::from(step.initial_extra) << 56 };
     EntryValue { words, is_long: step.initial_long }
@@ -353,7 +353,7 @@ unsafe fn previous<const K: u8, const N: bool>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let slot = slot_of(state, step);
         match slot.state() {
@@ -392,7 +392,8 @@ unsafe fn long<const O: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; the text is looked for inside of the message.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; the
+    // text is looked for inside of the message.
     unsafe {
         let left = (*state).end.offset_from(at);
         if left < 9 {
@@ -421,7 +422,8 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's; all of the bytes are looked for inside of the message.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; all
+    // of the bytes are looked for inside of the message.
     unsafe {
         let (IntOutcome::Value(length), at) = int::<U32, N, false, ALL>(at) else { give_up!() };
         let left = (*state).end.offset_from(at);
@@ -453,7 +455,7 @@ unsafe fn put_long<const K: u8, const O: u8>(
     out: *mut MessageEntry,
 ) -> BytePtr {
     let WireText { at, length } = text;
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let workspace = &mut *(*state).workspace;
         if !workspace.text_fits(length) {
@@ -509,7 +511,7 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
     map: u64,
     out: *mut MessageEntry,
 ) -> BytePtr {
-    // SAFETY: the caller's.
+    // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let start = at;
         let (exponent, at) = match sized::<I32, N, BMI2, L>(at) {
