@@ -1,6 +1,6 @@
 //! Digits to numbers: two at a time, and eight at once in a plain 64-bit word, the first byte lowest.
 
-/// One in each byte.
+/// The value 1 in each byte.
 pub const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
 pub const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -1,4 +1,4 @@
-//! What the decoders of all formats share, sans I/O.
+//! Parts that the decoders of all formats share, sans I/O.
 //!
 //! | module | |
 //! |---|---|

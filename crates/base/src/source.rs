@@ -26,7 +26,7 @@ impl<'s> InputBuffer<'s> {
         InputBuffer { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
     }
 
-    /// What is there.
+    /// The bytes that were read and not consumed.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

@@ -13,7 +13,7 @@ pub enum Error<E> {
         block: u64,
         /// Where it failed.
         stage: FarmStage,
-        /// What the stage said.
+        /// The error of the stage.
         error: E,
     },
     /// The system gave no thread for a worker. No block was claimed.
@@ -21,7 +21,7 @@ pub enum Error<E> {
     Spawn {
         /// Number of the worker, from 1; worker 0 is the caller.
         worker: usize,
-        /// What the system said.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// A farm needs at least one worker.

@@ -98,8 +98,8 @@ pub trait Farm: Sync {
     /// When it cannot be put there. Blocks after it may already have been sequenced, or even finished.
     fn finish(&self, worker: &mut Self::Worker, plan: Self::Plan) -> Result<(), Self::Error>;
 
-    /// What the sequencer still holds after the last block, such as the tail of a merge. Called in its turn
-    /// after the last block, again and again until it answers `None`; each plan goes through `finish`.
+    /// The plans that the sequencer still holds after the last block, such as the tail of a merge. The farm calls
+    /// this in the sequencer's turn after the last block, until it returns `None`. Each plan goes through `finish`.
     ///
     /// # Errors
     /// As `sequence`.
@@ -160,7 +160,7 @@ pub enum FarmStage {
     Sequence,
     /// Putting it in its place.
     Finish,
-    /// What the sequencer held after the last block.
+    /// The plans that the sequencer held after the last block.
     Drain,
 }
 
@@ -183,8 +183,8 @@ pub struct FarmOptions<'a> {
     pub wait: WaitStrategy,
     /// When up, no further block is claimed; those under way finish.
     pub stop: Option<&'a StopFlag>,
-    /// What flows, for the thread names: `decode` makes `decode[1]`, `decode[2]`; the caller's thread keeps
-    /// its own name.
+    /// Names the threads after the data that flows: `decode` makes `decode[1]`, `decode[2]`; the caller's thread
+    /// keeps its own name.
     pub name: &'a str,
 }
 
@@ -217,7 +217,7 @@ pub struct FarmOutcome<F: Farm> {
     pub workers: Vec<F::Worker>,
     /// Why it ended.
     pub ending: FarmEnding,
-    /// What it counted.
+    /// The counts of the run.
     pub stats: FarmStats,
 }
 

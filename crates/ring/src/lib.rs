@@ -1,7 +1,7 @@
 //! Bounded SPSC rings, the ordered parallel farm, and how to wait.
 //!
-//! What flows is the caller's affair: this crate knows neither messages nor tapes. It is the one place,
-//! beside the tape, where threads meet without a lock.
+//! The caller decides what flows: this crate knows neither messages nor tapes. It is the one place, beside the tape,
+//! where threads meet without a lock.
 //!
 //! ```text
 //!        [`ring`]: one to one                      [`run`]: in order through many

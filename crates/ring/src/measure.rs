@@ -1,4 +1,4 @@
-//! What the farm itself costs, for `unitape bench farm`.
+//! The cost of the farm itself, for `unitape bench farm`.
 //!
 //! The load is the smallest that still is one: a block is `messages_per_block` messages of one size in the
 //! worker's arena (one warm copy, reused for every block), work walks them frame by frame by the length in
@@ -18,7 +18,7 @@ use crate::{
     wait::WaitStrategy,
 };
 
-/// What to run through the farm.
+/// The load that runs through the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FarmLoad {
     /// Workers, the caller's thread among them; at least 1.
@@ -56,7 +56,7 @@ pub struct FarmMeasurement {
     pub elapsed: Duration,
     /// Wall clock per message in nanoseconds.
     pub ns_per_message: f64,
-    /// What the farm counted.
+    /// The counts of the farm.
     pub stats: FarmStats,
 }
 

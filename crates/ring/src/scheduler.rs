@@ -11,7 +11,7 @@ use crate::{
     turnstile::{EnterOutcome, Turnstile},
 };
 
-/// What the workers of one run share.
+/// The state that the workers of one run share.
 pub struct Scheduler<F: Farm, const SOUND: bool = true> {
     intake: Turnstile<F::Intake, SOUND>,
     sequence: Turnstile<F::Sequencer, SOUND>,
@@ -39,7 +39,7 @@ pub struct WorkerSlot<F: Farm> {
     parts: WorkerOutcome<F::Error>,
 }
 
-/// What is left of a lane when its loop has ended.
+/// The parts of a lane that remain when its loop has ended.
 pub(crate) struct WorkerParts<F: Farm> {
     pub(crate) worker: F::Worker,
     pub(crate) stats: FarmStats,

@@ -19,7 +19,7 @@ use std::sync::{
 #[cfg(not(loom))]
 use std::time::Duration;
 
-/// Those who sleep for one cause.
+/// The threads that sleep for one cause.
 #[derive(Debug, Default)]
 pub(crate) struct SleepingThreads {
     #[cfg(not(loom))]

@@ -19,7 +19,7 @@
 /// The longest sleep that a [`Waiter`] asks for, in nanoseconds.
 pub const PARK_NS_MAX: u64 = 50_000;
 
-/// What to give up for a fast answer.
+/// How a thread waits, from the fastest answer to the least use of its core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WaitStrategy {
     /// Keep the core and never leave it: lowest latency, for a thread that owns its core.
@@ -92,7 +92,7 @@ enum WaitStep {
     Park { ns: u64 },
 }
 
-/// What round number `round` of a wait does.
+/// The action of round number `round` of a wait.
 #[inline]
 fn step(wait: WaitStrategy, round: u32) -> WaitStep {
     let (spins, yields) = match wait {

@@ -33,13 +33,13 @@ pub(crate) mod special {
     pub const LINES: u16 = 0x1003;
     /// Bytes after the fixed part, without the zeros that end them.
     pub const TAIL_BYTES: u16 = 0x1004;
-    /// Those bytes, row after row.
+    /// The bytes of the tail, row after row.
     pub const TAIL: u16 = 0x1005;
     /// All of them, in their order before the cells.
     pub const ALL: [u16; 6] = [ORDINAL, BEHIND, FLAGS, LINES, TAIL_BYTES, TAIL];
 }
 
-/// What a block says of itself, without its rows.
+/// The header of a block: its description, without the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
     /// All of it, this header included.

@@ -39,7 +39,7 @@ impl FrameCell {
     }
 }
 
-/// What the store needs to know of a kind.
+/// The layout of a kind of event, as far as the store uses it.
 #[derive(Debug)]
 pub(crate) struct KindLayout {
     /// Bytes of the fixed part.
@@ -158,7 +158,7 @@ impl KindLayout {
     /// Gives each id in `frame` to `change` and puts what comes back in its place.
     ///
     /// # Errors
-    /// That of `change`, or a list that is no list of ids.
+    /// The error of `change`, or a list that is no list of ids.
     #[inline]
     pub fn change_ids<E: From<&'static str>>(
         &self,

@@ -35,7 +35,7 @@ const SOME_NONE: u8 = 0x80;
 /// More different values than this are no dictionary.
 const DISTINCT_MAX: usize = 4096;
 
-/// What the encoder knows of a column beforehand.
+/// The properties of a column that the encoder knows beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnSpec {
     /// Bytes of a value in a frame: 1 to 8.
@@ -122,7 +122,7 @@ impl ColumnEncoder {
         }
     }
 
-    /// What reference and delta would cost; leaves the units in `self.units`.
+    /// The cost of reference and delta encoding; leaves the units in `self.units`.
     fn measure(&mut self, nature: ColumnSpec, swapped: bool) -> ColumnEncoding {
         let at = |v: u64| if swapped { swap(v, nature.width) } else { v } as i64;
         let min = self.values.iter().map(|v| at(*v)).min().expect("a value at least");

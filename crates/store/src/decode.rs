@@ -11,7 +11,7 @@ use crate::block::{BlockHeader, ENTRY, HEADER, special};
 use crate::cells::KindLayout;
 use crate::column::{ColumnReader, VECTOR};
 
-/// What rows of a block are wanted; what is known of a whole block has been looked at before.
+/// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
 #[derive(Clone, Debug)]
 pub(crate) struct RowFilter {
     /// First and last event time.
@@ -85,7 +85,7 @@ impl FrameBatch {
     }
 }
 
-/// What is wrong with a block, and at which byte of it.
+/// A fault of a block, and the byte of the block where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockFault {
     pub offset: usize,

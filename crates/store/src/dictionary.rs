@@ -171,7 +171,7 @@ impl TokenDictionary {
             file.write_all_at(&header(), 0).with_context("write", &path)?;
             start = HEAD;
         }
-        // What a killed seal may have left behind goes.
+        // The tail that a killed seal may have left is cut off.
         file.set_len(start).with_context("cut", &path)?;
         file.write_all_at(&self.pending, start).with_context("append to", &path)?;
         file.sync_all().with_context("sync", &path)?;

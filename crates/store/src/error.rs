@@ -1,4 +1,4 @@
-//! What can go wrong with a store, and where.
+//! Errors of the store, each with its place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum Error {
     /// The system refused an operation.
     #[error("io: {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// To which file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         block: Option<u32>,
         /// Byte offset in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The damage, in words.
         what: String,
     },
     /// The directory holds something that is not a store.
@@ -68,7 +68,7 @@ pub enum Error {
         path: PathBuf,
         /// Where the first bytes are that cannot be checked.
         from: Position,
-        /// What is wrong with the file.
+        /// The problem with the file.
         what: String,
     },
     /// The tape is not the one that was sealed before, though it has its id: it ends earlier, or reads otherwise.
@@ -78,7 +78,7 @@ pub enum Error {
         tape: TapeId,
         /// Sealed so far.
         sealed: Position,
-        /// What is different.
+        /// The difference.
         what: &'static str,
     },
     /// More names than a store can hold.

@@ -30,7 +30,7 @@ const ENTRY: usize = 8 + block::HEADER;
 /// Bytes at the end of the file.
 const END: usize = 24;
 
-/// What a file is: its place in the store.
+/// The identity of a file: its place in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub day: Day,
@@ -199,7 +199,7 @@ impl BlockFile {
         }
         let blocks = u64::from(u32::from_le_bytes(end[4..8].try_into().expect("four bytes")));
         let index_at = u64::from_le_bytes(end[8..16].try_into().expect("eight bytes"));
-        // What is read next is no longer than the file is.
+        // The index is no longer than the file.
         if index_at.checked_add(blocks * ENTRY as u64) != Some(end_at) || blocks != u64::from(entry.blocks) {
             return bad(end_at, "the index has another length than it says");
         }
@@ -242,7 +242,7 @@ impl BlockFile {
                     problems(Error::block_damage(&self.path, number, offset, "the block is cut short"));
                     break;
                 }
-                // What follows the last block is the index, which is known to be damaged.
+                // The index follows the last block, and it is known to be damaged.
                 Err(_) => break,
             }
         }

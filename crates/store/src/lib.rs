@@ -10,8 +10,8 @@
 //!  events ◀─scan──────────────────────────────────────────┘  in the order of the tape, byte for byte
 //! ```
 //!
-//! What is sealed comes back: every event of every kind, with flags, extension, ordinal and position; only the ids are
-//! the store's. A day is the UTC date of the event time. The layout is drawn in `docs/formats-store.md`.
+//! A scan returns every sealed event of every kind, with flags, extension, ordinal and position; only the ids are the
+//! store's. A day is the UTC date of the event time. The layout is drawn in `docs/formats-store.md`.
 //!
 //! ```
 //! use unitape_model::{Dictionary, EventBuilder, EventKind, EventSchema, UnixNanos, flags};
@@ -36,8 +36,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do yet: encryption and entitlements, corrections and as-of reads, compaction, export. What it does
-//! not do at all: keep books, or raise alerts.
+//! The store does not yet encrypt, check entitlements, read corrections or as-of states, compact or export. It never
+//! keeps books or raises alerts.
 
 mod bits;
 mod block;

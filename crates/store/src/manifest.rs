@@ -24,7 +24,7 @@ const BYTES_MAX: u64 = 256 << 20;
 const NAME: &str = "manifest";
 const WORD: &str = "unitape-store";
 
-/// What belongs to the store.
+/// The contents of the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -34,7 +34,7 @@ pub(crate) struct Manifest {
     pub dictionary_bytes: u64,
     /// Tapes that were sealed, in the order of their first seal.
     pub tapes: Vec<SealedTape>,
-    /// What seals added, in their order.
+    /// The parts that seals added, in their order.
     pub parts: Vec<SealedPart>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct SealedTape {
     pub last_crc: u32,
 }
 
-/// What one seal added to one day.
+/// The events that one seal added to one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SealedPart {

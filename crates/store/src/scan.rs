@@ -20,17 +20,17 @@ use crate::store::Store;
 /// Which events are wanted; those that meet all of it.
 #[derive(Clone, Debug, Default)]
 pub struct ScanFilter {
-    /// Of these instruments (an index is one; news that lists one of them is wanted too). All when empty.
+    /// Instruments (an index is one; news that lists one of them is wanted too). All when empty.
     pub symbols: Vec<String>,
     /// Event time from here on.
     pub from: Option<UnixNanos>,
     /// Event time before this.
     pub to: Option<UnixNanos>,
-    /// Of this day.
+    /// The day.
     pub date: Option<Day>,
-    /// Of these schemas. All when empty.
+    /// Schemas. All when empty.
     pub schemas: Vec<TickSchema>,
-    /// Of this venue, or quoted by this bank.
+    /// The venue, or the bank that quotes.
     pub venue: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Scan<'a> {
     /// Tokens of instruments, sorted; none: all.
     instruments: Option<Vec<InstrumentId>>,
     schemas: Vec<TickSchema>,
-    /// What is to be read of each tape, by generation, in order.
+    /// The parts of each tape that are left to read, by generation, in order.
     tapes: VecDeque<(TapeId, VecDeque<PendingGeneration<'a>>)>,
     active: Vec<GenerationReader>,
     /// Ordinal before which only the active streams have events.
@@ -196,7 +196,7 @@ impl<'a> Scan<'a> {
         Some(StoredEvent { tape, ordinal: key.ordinal, position: key.position, frame })
     }
 
-    /// What was damaged so far, the first 1,000 of it.
+    /// The damage found so far, its first 1,000 places.
     pub fn problems(&self) -> &[Error] {
         &self.problems
     }

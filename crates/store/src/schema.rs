@@ -19,7 +19,7 @@ pub enum TickSchema {
     Trades = 3,
     /// Quotes of venues and banks: `quote`.
     Quotes = 4,
-    /// What instruments are: `ref`.
+    /// Definitions of instruments: `ref`.
     Definition = 5,
     /// Trading status and phases: `status`, `session`.
     Status = 6,
@@ -27,7 +27,7 @@ pub enum TickSchema {
     Statistics = 7,
     /// Client orders before they are in the market: `order_recv`, `parent`.
     Orders = 8,
-    /// Who is who and holds what: `party`, `position`, `list`.
+    /// Parties, their holdings and lists: `party`, `position`, `list`.
     Reference = 9,
     /// `news`.
     News = 10,
@@ -35,9 +35,9 @@ pub enum TickSchema {
     Comms = 11,
     /// Money: `payment`, `statement`.
     Payments = 12,
-    /// What the watch and the breakers wrote: `alert`, `control`.
+    /// Events that the watch and the breakers wrote: `alert`, `control`.
     Alerts = 13,
-    /// What could not become events: `quarantine`.
+    /// Messages that could not become events: `quarantine`.
     Quarantine = 14,
     /// `clock`.
     Clock = 15,

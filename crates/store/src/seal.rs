@@ -38,8 +38,8 @@ pub struct SealOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// How far it is.
     pub progress: Option<&'a StoreProgress>,
-    /// Damage of the tape is no error: what is after it is sealed, and what is lost is counted. What is mended later
-    /// is then not sealed any more.
+    /// Continues past damage of the tape instead of failing: later events are sealed, and lost ones are counted. A
+    /// part that is mended later is not sealed any more.
     pub skip_damage: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct StoreProgress {
     pub rows: AtomicU64,
 }
 
-/// What a seal added.
+/// The result of a seal: the events, blocks and bytes that it added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SealReport {
     /// Generation of what was added; none when nothing was.
@@ -91,11 +91,11 @@ pub struct SealReport {
     pub untimed: u64,
     /// Positions that retention had removed before they were sealed.
     pub gap: Option<(Position, Position)>,
-    /// What was passed over because it is damaged.
+    /// Damaged parts that the seal passed over.
     pub damaged: DamagedParts,
     /// Names whose definitions are lost, where damage was passed over.
     pub names: LostNames,
-    /// What of the tape's own files is missing although all that was sealed matches its checksums.
+    /// Files of the tape that are missing or short, although every sealed byte matches its checksum.
     pub unverified: UnverifiedBytes,
 }
 
@@ -274,7 +274,7 @@ impl<'a> TapeSealer<'a> {
             if options.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
                 return Err(Error::Stopped);
             }
-            // What no sum vouches for yet is sealed when it is durable.
+            // Bytes without a checksum are sealed later, when they are durable.
             if !run.checked {
                 break;
             }
@@ -308,7 +308,7 @@ impl<'a> TapeSealer<'a> {
                     _ = names.admit(&event);
                 }
                 let (kind, day) = (event.kind(), Day::from_time(event.ts_event()));
-                // What was refused before anything of its feed had a time has none: 1970 is not its day.
+                // A message that was refused before its feed had a time has none: 1970 is not its day.
                 if kind == EventKind::Quarantine && event.ts_event().0 == 0 {
                     done.untimed += u64::from(position >= *from);
                     (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
@@ -453,7 +453,7 @@ fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
     if !Manifest::path(store).exists() {
         for entry in fs::read_dir(store).with_context("list", store)? {
             let name = entry.with_context("list", store)?.file_name();
-            // What a first seal leaves behind that is killed at once.
+            // A first seal that was killed at once leaves these two files.
             if name != LOCK && name != "manifest.new" {
                 let what = "it is not empty, and there is no manifest in it";
                 return Err(Error::NotAStore { path: store.into(), what });

@@ -22,7 +22,7 @@ pub struct Store {
     problem: Option<Error>,
 }
 
-/// What is known about a store.
+/// Facts about a store: its tapes, days and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreSummary {
     /// How many seals have added something.
@@ -37,7 +37,7 @@ pub struct StoreSummary {
     pub dictionary_bytes: u64,
 }
 
-/// What is known about a day.
+/// Facts about a day: its seals, schemas and totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DaySummary {
     /// Seals that added to it.
@@ -117,7 +117,7 @@ impl Store {
         self.problem.as_ref()
     }
 
-    /// What is known about it, from the manifest alone.
+    /// The summary of the store, from the manifest alone.
     pub fn info(&self) -> StoreSummary {
         let mut info = StoreSummary {
             generation: self.manifest.generation,

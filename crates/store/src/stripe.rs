@@ -1,7 +1,7 @@
 //! Rows on their way to the disk: one buffer for each day, kind and instrument, emptied together.
 //!
-//! What is emptied together is a *stripe*: the blocks of one stretch of tape. Stripes of a seal follow one another,
-//! so that a scan which wants the order of the tape never holds more than one of them.
+//! The blocks that are written together, of one stretch of tape, are a *stripe*. Stripes of a seal follow one
+//! another, so that a scan which wants the order of the tape never holds more than one of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::file::{FileId, FileWriter};
 use crate::schema::TickSchema;
 
-/// What a buffer costs beside its rows, so that a tape with a new instrument in every event stays bounded too.
+/// Bytes that a buffer costs beside its rows, so that a tape with a new instrument in every event stays bounded too.
 const BUFFER_BYTES: usize = 512;
 /// And a row beside its frame.
 const ROW_BYTES: usize = 20;
@@ -162,7 +162,7 @@ impl Drop for StripeWriter<'_> {
     fn drop(&mut self) {
         if !self.done {
             for file in self.files.values() {
-                // What cannot be removed now is in nobody's way: the next seal does it.
+                // A file that cannot be removed now does no harm: the next seal removes it.
                 _ = std::fs::remove_file(file.path());
             }
         }

@@ -31,8 +31,8 @@ fn is_part_of(part: &[Seen], all: &[Seen]) -> bool {
     part.iter().all(|p| rest.any(|a| a == p))
 }
 
-/// One byte at a time, all over the files: it is noticed, what is given back was sealed, and no more is lost than one
-/// block (a damaged index or file header loses nothing).
+/// One byte changes at a time, all over the files. The scan notices each change, returns only sealed events, and
+/// loses one block at most (a damaged index or file header loses nothing).
 #[test]
 fn a_changed_byte_costs_one_block_at_most() {
     let dir = tempfile::tempdir().unwrap();

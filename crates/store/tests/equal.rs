@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// What the filter means, by name.
+/// The meaning of the filter, by name.
 fn matches(s: &Seen, f: &ScanFilter) -> bool {
     let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
     let instrument = match s.kind {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
-/// What a packet is to a reader of UDP.
+/// The content of a packet, as a reader of UDP sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UdpContent {
     /// A whole datagram.
@@ -36,7 +36,7 @@ pub struct IpFragment {
     pub from: IpAddr,
     /// Where it goes to.
     pub to: IpAddr,
-    /// What all fragments of a datagram have in common.
+    /// The IP identification, the same in all fragments of a datagram.
     pub id: u32,
     /// Where in the datagram it belongs, in bytes; the header of UDP is at 0.
     pub offset: usize,
@@ -55,7 +55,7 @@ pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpContent {
     }
 }
 
-/// What nearly all packets of market data are: a whole datagram of IPv4 without options, right after the header of
+/// Reads the usual packet of market data: a whole datagram of IPv4 without options, right after the header of
 /// Ethernet or by itself. None for all others.
 #[inline]
 fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
@@ -82,7 +82,7 @@ fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     Some(UdpDatagram { from, to: SocketAddr::new(address(16), number(22)), payload })
 }
 
-/// The same for whatever a packet may be.
+/// Reads any packet, those too that `plain` does not read.
 #[inline(never)]
 pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpContent {
     let short = if cut { UdpContent::Cut(None) } else { UdpContent::Bad("the packet ends in its headers") };
@@ -203,7 +203,7 @@ fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpContent {
     UdpContent::Fragment(fragment)
 }
 
-/// Of one IP header: those of UDP's ports are still without a port.
+/// The addresses of one IP header, without the ports of UDP.
 #[derive(Clone, Copy)]
 struct IpAddresses {
     from: IpAddr,

@@ -5,8 +5,9 @@
 //!  datagram    UDP header 8 │ payload …                              given when no byte is missing
 //! ```
 //!
-//! What waits is bounded: [`OPEN_MAX`] datagrams, each of 64 KiB at most, each for [`AGE_NS_MAX`] of the capture's time and
-//! [`AGE_FRAGMENTS_MAX`] other fragments. What is given up is counted, and so is a fragment that contradicts what is there.
+//! Waiting fragments are bounded: [`OPEN_MAX`] datagrams of at most 64 KiB each. A datagram waits for [`AGE_NS_MAX`]
+//! of the capture's time and for [`AGE_FRAGMENTS_MAX`] other fragments at most. Datagrams that are given up are
+//! counted, and so are fragments that contradict earlier ones.
 
 use super::packet::IpFragment;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +24,7 @@ pub const AGE_FRAGMENTS_MAX: u64 = 65_536;
 /// Pieces of a datagram that do not follow each other, at most.
 const PIECES_MAX: usize = 256;
 
-/// What was put together, and what could not be.
+/// Counts of datagrams: put together, incomplete and contradicting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReassemblyCounts {
     /// Fragments.
@@ -123,7 +124,7 @@ impl IpReassembly {
         self.forget(|_| true);
     }
 
-    /// What was put together, and what could not be.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> ReassemblyCounts {
         self.counts
@@ -137,7 +138,7 @@ impl IpReassembly {
 }
 
 impl PartialDatagram {
-    /// Puts a fragment in its place; whether it fits to the others. One that comes again fits.
+    /// Puts a fragment in its place; false if it contradicts the others. A fragment that comes twice fits.
     fn put(&mut self, fragment: &IpFragment, bytes: &[u8]) -> bool {
         let (from, to) = (fragment.offset, fragment.offset + bytes.len());
         if self.bytes.get(from..to) == Some(bytes) && self.pieces.iter().any(|(a, b)| *a <= from && to <= *b)

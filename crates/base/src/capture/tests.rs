@@ -1,5 +1,5 @@
-//! What captures brought: VLANs in front of IP, packets cut by the snap length, fragments, other byte orders, and
-//! files whose end or middle is not what it should be. None may panic or stop what is before it.
+//! Faults of real captures: VLANs in front of IP, packets cut by the snap length, fragments, other byte orders, and
+//! files that are damaged at the end or in the middle. None may panic or lose the packets before it.
 
 use super::*;
 use proptest::prelude::*;

@@ -42,7 +42,7 @@ pub struct CapturedPacket {
     pub end: usize,
     /// When it was captured, ns since 1970; `None` where the file does not say.
     pub ts_ns: Option<i64>,
-    /// What its bytes begin with: the number of the link type.
+    /// The link type of the packet, which says how its bytes begin.
     pub link: u16,
     /// Its length on the wire, bytes.
     pub original: u32,
@@ -114,7 +114,7 @@ enum TimestampUnit {
 }
 
 impl CaptureWalker {
-    /// What is at `at` of `bytes`, which the walker has been led up to from the file's beginning.
+    /// Reads the record at `at` of `bytes`. The caller has walked from the file's beginning to `at`.
     #[inline]
     pub fn next(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
@@ -127,7 +127,7 @@ impl CaptureWalker {
         self.next_any(bytes, at)
     }
 
-    /// The same for whatever may be there.
+    /// Reads any record, and the headers of the file.
     #[inline(never)]
     fn next_any(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
         let rest = bytes.get(at..).unwrap_or_default();

@@ -24,7 +24,7 @@ pub fn text_of(path: &Path) -> std::io::Result<String> {
 /// Reads a text; `origin` is the name of its file.
 ///
 /// # Errors
-/// File and line, and what is wrong there. What is missing as a whole is missing in line 1.
+/// File and line, and the problem there. A missing key of the whole file is reported in line 1.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, (String, String)> {
     toml::from_str(text).map_err(|e| {
         let line = line_at(text, e.span().map_or(0, |span| span.start));

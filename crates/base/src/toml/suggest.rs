@@ -1,4 +1,4 @@
-//! What somebody who misspelled a word may have meant.
+//! Suggestions for misspelled words.
 
 /// The word among `known` that is nearest to `word`, as the end of a sentence: `; did you mean `X`?`; empty where none is
 /// near.
@@ -11,7 +11,7 @@ pub fn suggest_word<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) ->
     }
 }
 
-/// The same for an error of TOML that names an unknown key and those that it expects.
+/// Suggests a key for an error of TOML that names an unknown key and the expected ones.
 pub fn suggest_key(error: &str) -> String {
     let Some((_, rest)) = error.split_once("unknown field `") else { return String::new() };
     let Some((word, rest)) = rest.split_once('`') else { return String::new() };

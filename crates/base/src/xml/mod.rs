@@ -1,4 +1,4 @@
-//! What readers of XML share: the loops over its bytes, and references in text.
+//! Parts that readers of XML share: the loops over its bytes, and references in text.
 
 pub mod reference;
 mod scan;

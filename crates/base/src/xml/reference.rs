@@ -1,7 +1,7 @@
 //! References in text: the five that XML predefines, and characters by number. There are no others: XML bombs are
 //! made of references that a document defines itself.
 
-/// What is at a `&`.
+/// The reading of a reference that starts at a `&`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XmlReference {
     /// A character, and where the reference ends.

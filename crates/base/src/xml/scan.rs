@@ -16,7 +16,7 @@ pub fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
         let stop = has(word, b'<') | has(word, b'&');
         let dark = (((word & !HIGHS) + 0x5f * ONES) | word) & HIGHS;
         if stop != 0 {
-            // What `has` says above its first hit may be wrong; below it is right.
+            // The bits of `has` above its first hit may be wrong; those below it are right.
             let n = stop.trailing_zeros() / 8;
             black |= dark & ((1 << (8 * n)) - 1);
             return (at + n as usize, black == 0);
