@@ -6,9 +6,9 @@
 //! instructions cpu                   the instruction sets that dispatch at run time would find here
 //! ```
 //!
-//! The work between two calls of [`mark`] is one repeat; there are two, the first of which warms up. What is counted is
-//! what the calling thread does: the recorder and the preallocator run in threads of their own. It uses nothing but the public
-//! interface, and as little of it as it can, because it is also built against older commits.
+//! The work between two calls of [`mark`] is one repeat; there are two, the first of which warms up. Callgrind counts
+//! only the calling thread: the recorder and the preallocator run in threads of their own. The program uses nothing
+//! but the public interface, and as little of it as it can, because it is also built against older commits.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -209,8 +209,8 @@ fn read_live(run: &Run, options: WriterOptions) -> Result<()> {
     })
 }
 
-/// What one message costs from writer to reader, without waiting: the reader looks in vain, one message is appended, the
-/// reader reads it.
+/// The cost of one message from writer to reader, without waiting: the reader finds nothing, one message is appended,
+/// the reader reads it.
 fn one_by_one(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
     let mut reader = Reader::open(&run.tape(), StartPosition::Oldest)?;
@@ -306,7 +306,7 @@ fn verify_closed(run: &Run) -> Result<()> {
     })
 }
 
-/// Those that the codecs choose by.
+/// The instruction sets that the codecs choose by.
 fn instruction_sets() -> String {
     #[cfg(target_arch = "x86_64")]
     {

@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 std::fs::remove_dir_all(dir)?;
             }
             for (ahead, prefault_bytes) in [("far", 128 << 20), ("default", 8 << 20), ("none", 0)] {
-                // What fits into the segments made ahead, and more than that.
+                // A number of frames that fits into the segments made ahead, and one that does not.
                 for frames in [count * 5, count * 50] {
                     let dir = fresh(&format!("{name}-one-{ahead}-{frames}"))?;
                     let options = WriterOptions { prefault_bytes, ..options.clone() };

@@ -1,4 +1,4 @@
-//! What can go wrong with a tape, and where.
+//! Errors of the tape, each with its place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum Error {
     /// The system refused an operation.
     #[error("io: {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// To which file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum Error {
     /// No room for the next segment or record.
     #[error("disk full: {doing} {}: {source}; what is committed up to position {committed} stays readable", path.display())]
     DiskFull {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// To which file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum Error {
         path: PathBuf,
         /// Byte offset in it.
         offset: u64,
-        /// What is wrong there.
+        /// The damage, in words.
         what: String,
     },
     /// The directory holds something that is not a tape.
@@ -104,12 +104,12 @@ pub enum Error {
     /// An option cannot be used.
     #[error("option: {0}")]
     Option(&'static str),
-    /// What the caller wants to append is not a run of whole unstamped frames.
+    /// The caller's bytes are not a run of whole unstamped frames.
     #[error("bad unit: frame at byte {offset}: {what}")]
     BadUnit {
         /// Byte offset in the unit.
         offset: u64,
-        /// What is wrong.
+        /// The problem, in words.
         what: &'static str,
     },
     /// A claim was given up before it was published; nothing after it can be reached.
@@ -133,7 +133,7 @@ pub enum Error {
         wanted: Position,
         /// Durable up to here.
         durable: Position,
-        /// An earlier flush was asked for. Who may only read the tape cannot ask.
+        /// An earlier flush was asked for. A process that may only read the tape cannot ask.
         asked: bool,
     },
     /// A flush has failed; what is durable is no more than before.
@@ -145,7 +145,7 @@ pub enum Error {
         durable: Position,
         /// The system's reason.
         source: io::Error,
-        /// What becomes of it, and what to do.
+        /// The consequence for the tape, and the remedy.
         what: &'static str,
     },
     /// Nobody runs who could make anything durable.
@@ -303,7 +303,7 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Io { source, .. } => ErrorCause::from_io(source),
-            // What the tape has is elsewhere, gone, or other than it was before.
+            // The data of the tape are elsewhere, gone, or not the same as before.
             Self::Damage { .. }
             | Self::HotElsewhere { .. }
             | Self::Retained { .. }

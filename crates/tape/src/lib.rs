@@ -40,8 +40,8 @@
 //!  repair ─▶ write ─▶ gate, ring ─▶ read ─▶ record ─▶ keep ─▶ trust ─▶ disk ─▶ lockfree, error
 //! ```
 //!
-//! What it does not do: know what is in a frame (`unitape-model`), order what several feeds bring
-//! (`unitape-feed`), or carry the tape to another host (`unitape-link`). There is one writer per tape.
+//! The tape does not know the contents of a frame (`unitape-model`), order several feeds (`unitape-feed`), or carry
+//! frames to another host (`unitape-link`). There is one writer per tape.
 
 mod disk;
 mod error;

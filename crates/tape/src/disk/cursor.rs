@@ -19,7 +19,7 @@ pub struct Cursor {
     path: PathBuf,
     paths: TapePaths,
     tape: TapeId,
-    /// Of the tape when this was opened.
+    /// Epoch of the tape when this cursor was opened.
     epoch: u64,
     /// The file has been flushed since it was made, and so has its name.
     is_there: bool,
@@ -68,7 +68,7 @@ impl Cursor {
         Ok(Some(lineage.map_or(point.position, |lineage| lineage.resume(point))))
     }
 
-    /// What was stored last, with the epoch in which it was read; none in a new cursor.
+    /// The place stored last, with the epoch in which it was read; none in a new cursor.
     ///
     /// # Errors
     /// As [`Cursor::load`].
@@ -145,7 +145,8 @@ impl Cursor {
             [&run.join("cursors"), &run, &self.paths.dir].iter().try_for_each(|folder| sync_dir(folder))
         });
         if flushed.is_err() {
-            // What was not stored is not found either. Where this fails as well, the place comes again: no harm.
+            // The old place is written back, so a reader does not find one that was not stored. If this write fails
+            // as well, the new place is found after all, which does no harm.
             _ = sys::set_len(&self.file, 0).and_then(|()| sys::overwrite_at(&self.file, &before, 0));
             return flushed;
         }

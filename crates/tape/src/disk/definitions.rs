@@ -102,7 +102,7 @@ impl DefinitionReader {
     /// A log that was cut after a whole record has nothing wrong in it, but lacks what was durable.
     fn check_end(&self) -> Result<()> {
         let Some(paths) = &self.whole else { return Ok(()) };
-        // Who verifies the tape reports a damaged mark.
+        // A damaged mark is reported when the tape is verified.
         let Ok(durable) = load_durable(paths) else { return Ok(()) };
         // Asked for after the mark: the log is flushed first, so that it is never behind.
         let length = self.file.get_ref().metadata().with_context("look at", &self.path)?.len();
@@ -190,8 +190,8 @@ impl DefinitionLog {
                     Err(Error::Damage { what, .. }) => Some((what, records.last_record_position())),
                     Err(other) => return Err(other),
                 };
-                // What is broken at the end is the tail of an append that was cut off: the tape has it, and gives it
-                // once more.
+                // A broken end is the tail of an append that was cut off: the tape has these definitions, and gives
+                // them once more.
                 if length < bounds.durable_bytes {
                     let ends = || ("the dictionary log is cut short".to_owned(), None);
                     let (what, position) = broken.unwrap_or_else(ends);
@@ -273,14 +273,14 @@ impl DefinitionLog {
     }
 }
 
-/// What of the log is certain, and what of it the tape has.
+/// The part of the log that is certain, and the end of the tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogRecoveryBounds {
     /// Bytes of it that are durable.
     pub durable_bytes: u64,
     /// End of the tape.
     pub end: Position,
-    /// What is broken or beyond that is cut off.
+    /// Cuts off broken records, and records after that end.
     pub cut: bool,
 }
 

@@ -125,7 +125,7 @@ pub fn calls(call: SystemCall) -> u64 {
     table()[call as usize].calls
 }
 
-/// What a call meets.
+/// The fault that a call meets, if one is armed.
 pub(crate) fn take_fault(call: SystemCall) -> Option<InjectedFault> {
     let mut table = table();
     let armed = &mut table[call as usize];

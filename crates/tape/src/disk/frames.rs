@@ -1,4 +1,4 @@
-//! What a caller wants to append: whole frames, none of the tape's own kinds.
+//! Checks of the frames that a caller appends: they must be whole, and none of the tape's own kinds.
 
 use unitape_model::{FrameHeader, LINE, frame::KIND_PAD};
 

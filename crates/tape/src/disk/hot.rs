@@ -25,7 +25,7 @@ use crate::disk::layout::{
 };
 use crate::error::{Error, FileContext, Result};
 
-/// What a tape's name of a hot directory leads to.
+/// The hot directory that a tape names, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HotLink {
     /// The tape names none.
@@ -68,11 +68,11 @@ const _: () = {
 /// Longest path in a mark; of a longer one it has none.
 const PATH_MAX: usize = 4096;
 
-/// What binds a hot directory to the directory of its tape.
+/// A mark that binds a hot directory to the directory of its tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HotMark {
     pub tape: TapeId,
-    /// Of this hot directory alone.
+    /// A random number that no other hot directory has.
     pub random: u128,
     /// The tape's directory.
     pub home: DirectoryIdentity,
@@ -86,7 +86,7 @@ impl HotMark {
         Self::with_random(dir, tape, TapeId::random()?.0)
     }
 
-    /// One for the tape in `dir` and a hot directory that has its random number.
+    /// A mark for the tape in `dir` and a hot directory that has this random number.
     pub fn with_random(dir: &Path, tape: TapeId, random: u128) -> Result<Self> {
         let home = DirectoryIdentity::from_dir(dir).with_context("look at", dir)?;
         let path = std::fs::canonicalize(dir).with_context("resolve", dir)?;
@@ -195,7 +195,7 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotLink> {
     }
     let is_whole = mark.home.is_at(&mark.path);
     let there = match HotMark::load(&hot) {
-        // Of a user who lets nobody look: whether it is still the same is not known.
+        // Another user's directory that nobody may read: it is unknown whether it is still the same.
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => true,
         other => match other? {
             Some(there) => there.random == mark.random,
@@ -211,7 +211,7 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotLink> {
     Ok(HotLink::Other { notice, is_whole })
 }
 
-/// What `run/hot.mark` holds; none where there is no such file.
+/// The bytes of `run/hot.mark`; none where there is no such file.
 fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     let path = paths.hot_mark();
     match read_small(&path) {
@@ -259,7 +259,7 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
     })
 }
 
-/// The same for a tape without a mark: an earlier version made its hot directory, or somebody has removed the mark.
+/// Judges the hot directory of a tape without a mark: an earlier version made it, or somebody has removed the mark.
 fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
     let Some(owner) = directory_owner(&hot)? else { return Ok(HotLink::Gone(hot)) };
     if is_empty(&hot)? {
@@ -302,7 +302,7 @@ pub(crate) fn holds_tape(paths: &TapePaths, hot: &Path) -> Result<bool> {
     Ok(!segments.is_empty() && segments.iter().all(|&index| is_segment(hot, &meta, index)))
 }
 
-/// The same for a tape whose own mark is lost or damaged: the mark in the hot directory says whose that is.
+/// Judges the hot directory of a tape whose own mark is lost or damaged: the mark in that directory names its tape.
 fn find_unmarked(paths: &TapePaths, tape: TapeId, hot: PathBuf, why: &'static str) -> Result<HotLink> {
     let there = match HotMark::load(&hot) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => None,
@@ -314,7 +314,8 @@ fn find_unmarked(paths: &TapePaths, tape: TapeId, hot: PathBuf, why: &'static st
     }
 }
 
-/// The same for a tape that has a mark and no name: its hot directory is looked for where unitape makes such.
+/// Finds the hot directory of a tape that has a mark and no name: it is looked for where unitape makes hot
+/// directories.
 fn find_nameless(paths: &TapePaths, tape: TapeId, mark: &[u8], why: &'static str) -> Result<HotLink> {
     let Some(mark) = HotMark::decode(mark) else {
         return Ok(doubtful(None, why));
@@ -337,7 +338,7 @@ fn of_other(mark: HotMark, hot: PathBuf) -> HotLink {
     HotLink::Other { notice, is_whole }
 }
 
-/// Who owns a file of the tape; none where a writer that closes has removed it meanwhile.
+/// The user who owns a file of the tape; none where a writer that closes has removed it meanwhile.
 fn owner_of(path: &Path) -> Result<Option<u32>> {
     match std::fs::metadata(path) {
         Err(e) if is_absent(&e) => Ok(None),
@@ -371,7 +372,7 @@ fn named_in(text: &[u8]) -> Option<PathBuf> {
     Path::new(name).is_absolute().then(|| PathBuf::from(name))
 }
 
-/// Who owns a directory, and who may write to it.
+/// The owner and the permissions of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirectoryOwner {
     pub user: u32,
@@ -455,7 +456,7 @@ pub(crate) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
-/// What [`find`] found last, for readers who ask again and again.
+/// The hot directory that [`find`] found last, for readers that ask often.
 #[derive(Debug)]
 pub(crate) struct HotDirectoryCache {
     text: Vec<u8>,
@@ -500,8 +501,8 @@ pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
     HotDirectoryCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
 }
 
-/// What is to be said of the hot segments that the tape in `dir` names, if anything: it is a copy, or its hot directory
-/// is none of its own. Commands print it before they read or write a tape.
+/// A notice about the hot segments that the tape in `dir` names, if there is one: the tape is a copy, or its hot
+/// directory is none of its own. Commands print it before they read or write a tape.
 ///
 /// # Errors
 /// Not a tape, a hot directory that cannot be trusted, or the system's refusal.

@@ -24,12 +24,12 @@ pub enum HotNotice {
     Doubtful {
         /// The hot directory; none where nothing names it any more.
         hot: Option<PathBuf>,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
     /// `run/hot` names a directory that is no hot directory of this tape.
     Foreign {
-        /// That directory.
+        /// The directory.
         hot: PathBuf,
     },
     /// An earlier version made the hot directory: its segments are read, but unitape removes nothing there.
@@ -40,7 +40,7 @@ pub enum HotNotice {
 }
 
 impl HotNotice {
-    /// What is wrong, without what to do, where the newest part may be missing; otherwise all that is to be said.
+    /// The problem without its remedy, where the newest part may be missing; otherwise the whole notice.
     pub(crate) fn fault(&self) -> String {
         let part = "the newest part of this tape may be in";
         match self {
@@ -68,7 +68,7 @@ impl HotNotice {
     }
 }
 
-/// What a user can do where the newest part may be in hot segments.
+/// Remedies where the newest part may be in hot segments.
 pub(crate) const HOT_WAYS: &str = "`unitape tape hot DIR --adopt` brings them onto this tape, \
                                    `unitape tape hot DIR --forget` opens it without them";
 

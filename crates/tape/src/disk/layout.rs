@@ -52,7 +52,7 @@ impl std::fmt::Display for TapeId {
     }
 }
 
-/// What `tape.toml` says; written once when the tape is made.
+/// The contents of `tape.toml`; written once when the tape is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapeManifest {
     /// Identity of the tape.
@@ -260,7 +260,7 @@ pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
         sys::rename(&temp, path).with_context("rename", path)
     })();
     if written.is_err() {
-        // One that stays is written over by the next attempt.
+        // If the file stays, the next attempt writes over it.
         let _ = sys::unlink(&temp);
     }
     written

@@ -30,7 +30,7 @@ use crate::error::{Error, FileContext, Result};
 pub struct LineagePoint {
     /// Epoch of the writer under which the position was read; 0: unknown.
     pub epoch: u64,
-    /// What comes before it has been dealt with.
+    /// The holder has dealt with everything before it.
     pub position: Position,
 }
 
@@ -50,7 +50,7 @@ struct LineageCut {
     position: Position,
 }
 
-/// What `run/lineage` says.
+/// The contents of `run/lineage`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lineage {
     tape: TapeId,
@@ -91,7 +91,7 @@ const _: () = {
     assert!(offset::CRC == 76 && offset::CUTS == 80 && offset::CUTS + CUTS_MAX * CUT_BYTES == 4096);
 };
 
-/// What an opening knows of the tape's past, beside its lineage.
+/// Bounds of the epochs that an opening knows, beside the tape's lineage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EpochBounds {
     pub tape: TapeId,
@@ -132,8 +132,8 @@ impl Lineage {
         Ok(Some(lineage))
     }
 
-    /// One in the place of a damaged file; `known` is the greatest epoch that another file names, `open` the boot in
-    /// which a writer has the tape, `wall_us` the time.
+    /// A lineage in the place of a damaged file; `known` is the greatest epoch that another file names, `open` the
+    /// boot in which a writer has the tape, `wall_us` the time.
     ///
     /// It does not go back: its epoch is that of the damaged file if the header is intact, otherwise one that is later
     /// than all that may have been. Places of earlier epochs continue at the oldest position.
@@ -186,8 +186,8 @@ impl Lineage {
         // An earlier cut at or after this one says nothing that this one does not.
         self.cuts.retain(|cut| cut.position < position);
         self.cuts.push(LineageCut { epoch, position });
-        // Those at or before the oldest position all lead there: one of them serves. Two that become one rewind as far
-        // as the first, also who needs the second only: further, and never less.
+        // Cuts at or before the oldest position all lead there: one of them serves. Of two cuts that become one,
+        // readers rewind to the first, also those that need only the second: further, and never less.
         while self.cuts.len() > CUTS_MAX || self.cuts.get(1).is_some_and(|cut| cut.position <= oldest) {
             self.cuts[1].position = self.cuts[0].position;
             self.cuts.remove(0);
@@ -290,7 +290,7 @@ fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// What the header says, without the cuts.
+/// Checks the header and reads it, without the cuts.
 fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
     if text.len() < offset::CUTS || text[..8] != *MAGIC {
         return Err(damage(path, 0, "this is no lineage"));
@@ -317,7 +317,7 @@ fn check(text: &[u8], path: &Path, tape: TapeId) -> Result<Lineage> {
     })
 }
 
-/// What a user can do with a damaged one.
+/// The remedy for a damaged lineage.
 pub(crate) const LINEAGE_WAY: &str = "; `unitape tape repair DIR --apply` makes it again";
 
 fn damage(path: &Path, at: usize, what: &str) -> Error {
@@ -351,7 +351,7 @@ mod tests {
         lineage.resume(LineagePoint { epoch, position: Position(position) }).0
     }
 
-    /// What is stored must come back, and what is not a lineage must not pass for one.
+    /// A stored lineage must come back, and nothing else may pass for one.
     #[test]
     fn a_lineage_comes_back_as_it_was_stored() {
         let dir = tempfile::tempdir().unwrap();
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// Of an epoch that this lineage never had, nothing is known but that all of the tape may be new.
+    /// Nothing is known of an epoch that this lineage never had; all of the tape may be new.
     #[test]
     fn a_point_of_another_lineage_continues_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
@@ -439,7 +439,7 @@ mod tests {
                 let got = resume(&lineage, epoch, position);
                 prop_assert!(got <= wanted);
                 if all.len() < CUTS_MAX {
-                    // What is gone is gone, wherever in it a place continues.
+                    // Removed lines are gone, so a place within them counts as the oldest.
                     prop_assert_eq!(got.max(oldest), wanted.max(oldest).min(position.max(oldest)));
                 }
             }

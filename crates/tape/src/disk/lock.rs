@@ -16,7 +16,7 @@ pub(crate) struct FileLock {
     path: PathBuf,
     /// The process that locked it: a child that was forked has the same open file, and would unlock it for both.
     pid: u32,
-    /// What the file said before: who held it last and did not clean up.
+    /// The text of the file before this lock: the last holder that did not clean up.
     pub before: String,
 }
 

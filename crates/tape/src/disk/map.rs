@@ -134,7 +134,7 @@ impl MappedSegment {
         Self::map_cut(path, meta, index, writable, meta.segment_bytes)
     }
 
-    /// The same for the first `size` bytes of its data.
+    /// Maps the first `size` bytes of a segment's data, as [`Self::map`] maps all of them.
     pub fn map_cut(
         path: &Path,
         meta: &TapeManifest,
@@ -439,7 +439,7 @@ impl MappedSegment {
         unsafe { std::slice::from_raw_parts(self.data(at), length) }
     }
 
-    /// The same for writing, before it is committed.
+    /// Memory from data offset `at` to write to, before it is committed.
     ///
     /// # Safety
     /// - `at + length <= size`.

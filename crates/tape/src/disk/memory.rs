@@ -18,7 +18,8 @@ use crate::disk::sys;
 pub(crate) struct FileId(u64, u64);
 
 impl FileId {
-    /// Of the file that has this name now; of a link it is that of the link, so that no link passes for its target.
+    /// Identifies the file that has this name now. A link is identified as a link, so that none passes for its
+    /// target.
     pub fn from_path(path: &Path) -> Option<Self> {
         std::fs::symlink_metadata(path).ok().map(|m| Self::from(&m))
     }

@@ -1,6 +1,6 @@
-//! What stands on the disk and in shared memory, and how it is touched: names and formats, mapped segments, the
-//! state page, locks and cursors, the dictionary log, the durable mark, and every system call that changes something.
-//! It imports nothing of the folders above it.
+//! Files on the disk and in shared memory: names and formats, mapped segments, the state page, locks and cursors, the
+//! dictionary log, the durable mark, and every system call that changes something. It imports nothing of the folders
+//! above it.
 
 pub(crate) mod cursor;
 pub(crate) mod definitions;

@@ -16,7 +16,7 @@ use unitape_model::{LINE, Position};
 use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapeId, TapeManifest, TapePaths, read_small};
 use crate::error::{Error, FileContext, Result};
 
-/// What the rest of a cut needs to know.
+/// The facts that a killed repair needs to complete its cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingCut {
     /// The tape is to end here.
@@ -84,7 +84,7 @@ impl PendingCut {
         }
     }
 
-    /// What is wrong with a tape that has one.
+    /// The problem of a tape that has a pending cut.
     pub fn problem_text(&self) -> String {
         format!(
             "a repair was killed while it cut the tape at position {}; `unitape tape repair --apply` completes the cut",

@@ -6,8 +6,8 @@
 //!                 ▲ reader    ▲ this thread, a mebibyte at a time
 //! ```
 //!
-//! A fault is a few microseconds in every 64 KiB read. What is here is a hint: without the thread, or where it is
-//! late, the reader faults as ever. Only for segments in memory, all of whose pages are there from the start.
+//! A fault is a few microseconds in every 64 KiB read. The thread only helps: without it, or where it is late, the
+//! reader faults as ever. It serves only segments in memory, all of whose pages are there from the start.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};

@@ -27,7 +27,7 @@ impl SegmentLocator {
         Ok(Self::from_manifest(TapePaths { dir: dir.into() }, TapeManifest::load(dir)?))
     }
 
-    /// That of a tape whose description is known.
+    /// The locator of a tape whose manifest is known.
     pub fn from_manifest(paths: TapePaths, meta: TapeManifest) -> Self {
         Self { paths, meta, left: MappedSegmentCache::default(), hot: Mutex::default() }
     }

@@ -15,8 +15,8 @@
 //! name and the exclusive lock is to be had, and lets go of the lock before the file gets its next name. The kernel
 //! takes the locks of the dead; one who is stopped keeps its segment, and the preallocator makes a fresh one.
 //!
-//! What the lock protects are whole files, so there is no order of memory to think of here: the system calls are far
-//! stronger than what is needed between the last byte zeroed and the first one read.
+//! The lock protects whole files, so memory order plays no part: the system calls are far stronger than the order
+//! that is needed between the last byte zeroed and the first one read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub(crate) fn recycle(
     mapped: &MappedSegmentCache<Arc<MappedSegment>>,
 ) -> Option<MappedSegment> {
     for spare in spares(hot) {
-        // What cannot be used is removed: a reader that is stopped would otherwise stand before all others.
+        // A file that cannot be used is removed: a stopped reader's file would otherwise come before all others.
         match take(&spare, path, header, mapped) {
             Some(segment) => return Some(segment),
             None => _ = remove(&spare),

@@ -70,7 +70,7 @@ impl StatePage {
         Ok(state)
     }
 
-    /// The page of a tape in use, none where there is none. Who may not write to it gets one to read.
+    /// The page of a tape in use, none where there is none. A process that may not write to it gets one to read.
     pub fn attach(paths: &TapePaths) -> Result<Option<Self>> {
         let path = paths.run().join(Self::NAME);
         let (file, writable) = match sys::open(&path, OpenOptions::new().read(true).write(true)) {
@@ -78,7 +78,8 @@ impl StatePage {
             Err(e) if is_read_only(&e) => (File::open(&path).with_context("open", &path)?, false),
             other => (other.with_context("open", &path)?, true),
         };
-        // What is mapped and not in the file is a signal; the process that creates it writes it whole.
+        // Mapped memory that the file does not have raises a signal; the process that creates the file writes it
+        // whole.
         if file.metadata().with_context("look at", &path)?.len() < Self::BYTES {
             return Ok(None);
         }
@@ -115,7 +116,7 @@ impl StatePage {
         self.word(DURABLE).fetch_max(position.0, Ordering::Release);
     }
 
-    /// Asks the recorder to make everything before `position` durable. Who may only read cannot.
+    /// Asks the recorder to make everything before `position` durable. A process that may only read cannot ask.
     pub fn request_durable(&self, position: Position) {
         if self.writable {
             // Relaxed: a wish, nothing is read under it.
@@ -138,12 +139,13 @@ impl StatePage {
         self.word(FAILED).store(word, Ordering::Release);
     }
 
-    /// What failed is written again, or will be before anything more is called durable.
+    /// Reports that the recorder mends a failed flush: it writes the bytes again before it calls anything more
+    /// durable.
     pub fn set_mending(&self) {
         self.word(FAILED).fetch_and(!LASTING, Ordering::Release);
     }
 
-    /// What failed was written again and flushed.
+    /// Reports that a failed flush is mended: the bytes were written again and flushed.
     pub fn set_mended(&self) {
         self.word(FAILED).store(0, Ordering::Release);
     }
@@ -217,7 +219,8 @@ impl StatePage {
     /// The page as a reader maps it; none where there is none that is used.
     pub fn look(paths: &TapePaths) -> Option<Self> {
         let file = File::open(paths.run().join(Self::NAME)).ok()?;
-        // What is mapped and not in the file is a signal; it is written whole before anything is in it.
+        // Mapped memory that the file does not have raises a signal; the file is written whole before anything is in
+        // it.
         if file.metadata().ok()?.len() < Self::BYTES {
             return None;
         }
@@ -236,7 +239,7 @@ impl StatePage {
         std::array::from_fn(|i| self.word(HOME + i).load(Ordering::Relaxed))
     }
 
-    /// Makes the page this tape's. One that was copied from another tape is cleared before; `file` is the page's.
+    /// Makes the page this tape's. A page that was copied from another tape is cleared before; `file` is the page's.
     pub fn bind(&self, file: &File, paths: &TapePaths) -> Result<()> {
         let DirectoryIdentity(home) =
             DirectoryIdentity::from_dir(&paths.dir).with_context("look at", &paths.dir)?;

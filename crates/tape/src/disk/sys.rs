@@ -5,8 +5,8 @@
 //!                                               └─ feature `faults`: the n-th call of a kind fails
 //! ```
 //!
-//! Without the feature these are the calls themselves. What the call was for, and on which file, the caller adds
-//! to the error. Reading files and asking the file system are not here: they change nothing.
+//! Without the feature these are the calls themselves. The caller adds the operation and the file to the error.
+//! Reading files and asking the file system are not here: they change nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Result;

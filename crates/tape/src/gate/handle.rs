@@ -118,7 +118,7 @@ impl GateHandle {
         self.gate.load(gate::place::HEEDED, Ordering::Acquire) == self.came
     }
 
-    /// What the writer has dropped for this gate since its file was made.
+    /// Units and bytes that the writer has dropped for this gate since its file was made.
     pub fn dropped(&self) -> GateDrops {
         self.gate.dropped()
     }

@@ -10,9 +10,9 @@
 //! A reader attaches to one by name, says how far it has come as it goes, and holds a lock on the file, so that its
 //! death is seen. The writer compares its end with one number; only when it reaches that does it look at the gates.
 //!
-//! What happens when the reader is not there:
+//! When the reader is not there:
 //! - It never came, or has detached: the gate holds nobody up, unless it is `required`.
-//! - It died: the same, as soon as the writer would be held up.
+//! - It died: as above, as soon as the writer would be held up.
 //! - It is alive and does not move: the policy, wait or drop.
 //! - It comes (again): the writer heeds it at the latest after `ahead_bytes` more ([`GateHandle::is_heeded`]).
 //! - It has dealt with more than the tape has, because the tape was cut back: it counts as being at the cut until it
@@ -38,14 +38,14 @@ pub struct Gate {
     /// How far the writer may be ahead of what the reader has dealt with. A unit that is longer than this is
     /// appended when the reader has dealt with everything before it.
     pub ahead_bytes: u64,
-    /// What the writer does when it would be further.
+    /// The writer's action when it would be further ahead.
     pub policy: GatePolicy,
     /// Whether the gate holds the writer up also while the reader is not there, from where the reader was last
     /// (from the tape's end when the gate is made).
     pub required: bool,
 }
 
-/// What a writer does when a gate is closed.
+/// The action of a writer when a gate is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatePolicy {
     /// Waits so long for the reader, then gives [`crate::Error::Gated`]; nothing was appended then.
@@ -58,7 +58,7 @@ pub enum GatePolicy {
     Drop,
 }
 
-/// What was dropped at a gate since its file was made.
+/// Units and bytes dropped at a gate since its file was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateDrops {
     /// How many appends, messages or claims were refused.
@@ -80,7 +80,7 @@ pub struct GateStatus {
     pub position: Position,
     /// Whether a live reader is attached.
     pub alive: bool,
-    /// What was dropped.
+    /// The drops at this gate.
     pub dropped: GateDrops,
     /// How often the writer waited.
     pub waits: u64,

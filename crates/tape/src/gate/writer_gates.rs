@@ -230,7 +230,7 @@ fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<
             remove(&entry.path())?;
             continue;
         }
-        // What is no gate of this tape is not ours to remove.
+        // A file that is no gate of this tape stays.
         if let Ok(Some(file)) = GateFile::open(&entry.path(), tape) {
             file.store(gate::place::HEEDED, 0, Ordering::Release);
             // Removed under the lock: a reader that attaches meanwhile finds a file without a name, and tries again.
@@ -240,7 +240,7 @@ fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<
             }
         }
     }
-    // One that is not empty belongs to somebody and stays.
+    // A folder that is not empty belongs to somebody and stays.
     let _ = fs::remove_dir(&folder);
     Ok(())
 }

@@ -40,7 +40,7 @@ pub mod place {
     pub const WAITS: u64 = 296;
 }
 
-/// What was dropped at a gate, since it was made.
+/// Units and bytes dropped at a gate since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCounters {
     /// How many units were not appended (a claim that was refused counts as one).
@@ -110,7 +110,7 @@ pub fn drop_at<const FLAW: u8>(memory: &impl SharedMemory, end: Position, bytes:
     memory.store(place::DROPS, count + 1, order);
 }
 
-/// What was dropped.
+/// The drops at the gate.
 pub fn dropped(memory: &impl SharedMemory) -> DropCounters {
     // Acquire: pairs with the Release in `drop_at`.
     let count = memory.load(place::DROPS, Ordering::Acquire);

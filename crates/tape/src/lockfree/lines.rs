@@ -23,7 +23,7 @@ use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
 
 use super::{SharedMemory, flaw};
 
-/// What a header word at a place says.
+/// The meaning of a header word at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderWordState {
     /// Nothing is committed there yet.
@@ -36,7 +36,7 @@ pub enum HeaderWordState {
     Damage(FrameHeader),
 }
 
-/// What `header`, found at `position` with `room` bytes up to the end of its memory, says.
+/// Judges `header`, found at `position` with `room` bytes up to the end of its memory.
 #[inline]
 pub fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
     if header.is_at(position) {

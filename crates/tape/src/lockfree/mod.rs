@@ -11,7 +11,7 @@
 //! lines. Each protocol has copies with one flaw, chosen by a constant and gone at compile time; the loom tests
 //! show that loom rejects each of them, without which their passing would prove nothing.
 //!
-//! What is not here: mapping, files, locks between processes, waiting.
+//! Mapping, files, locks between processes and waiting are not here.
 
 pub mod gate;
 pub mod lines;

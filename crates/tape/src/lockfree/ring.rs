@@ -70,7 +70,7 @@ pub struct RingGeometry {
 const PLACE_MAX: u64 = 1 << 62;
 
 impl RingGeometry {
-    /// Of a ring of `capacity` bytes whose data begins at byte `data_at`.
+    /// The geometry of a ring of `capacity` bytes whose data begins at byte `data_at`.
     pub const fn new(data_at: u64, capacity: u64) -> Self {
         let step = capacity / place::STEPS;
         Self { data_at, capacity, step, unit_max: capacity / 4, marks: 2 * place::STEPS }
@@ -159,7 +159,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         let (block, mark) = newest.ok_or((place::MARKS, "no mark belongs to the ring as it stands"))?;
         let UnitMark { position: end, ordinal } = mark;
         let mut ring = Self { memory, shape, end, ordinal, intent, unmarked: block + 1 };
-        // Of the unit that the walk is in: its start, and the events before it.
+        // The unit that the walk is in: its start, and the events before it.
         let mut unit = None;
         loop {
             let at = ring.end;
@@ -314,7 +314,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
     }
 }
 
-/// What a reader finds at its position.
+/// The result of a reader's look at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingReadOutcome {
     /// A frame; the reader is behind it.

@@ -65,7 +65,7 @@ impl Drop for PeerProcess {
     }
 }
 
-/// What the second process was given.
+/// The arguments of the second process.
 pub(super) struct PeerArguments<'a>(pub &'a [String]);
 
 impl PeerArguments<'_> {
@@ -77,7 +77,7 @@ impl PeerArguments<'_> {
         self.text(i)?.parse().map_err(|_| Error::Option("an argument of the peer is no number"))
     }
 
-    /// What [`encode_options`] wrote, from argument `i` on.
+    /// The options that [`encode_options`] wrote, from argument `i` on.
     pub fn options(&self, i: usize) -> Result<WriterOptions> {
         let mut options = WriterOptions {
             segment_bytes: self.number(i)?,

@@ -12,7 +12,7 @@ use super::{PeerCommand, pin, settle};
 use crate::error::{Error, Result};
 use crate::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
-/// What went one way.
+/// The frames, bytes and times of one way.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamMeasurement {
     /// Frames written and read.

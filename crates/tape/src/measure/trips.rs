@@ -40,7 +40,7 @@ pub fn raw_round_trips(dir: &Path, count: u64, spawn: PeerCommand<'_>) -> Result
 /// The control to [`round_trips_at`]: a counter goes there and back in shared memory, counted up when the next one is
 /// due, also while earlier ones are still out; `out` gets the time from when each was due until it was back, in ns.
 ///
-/// What the machine takes away from both processes (its ticks, other guests) is in it as in all that is measured so.
+/// The times include interruptions of both processes by the machine (its ticks, other guests), as all such times do.
 ///
 /// # Errors
 /// The file, or the second process.

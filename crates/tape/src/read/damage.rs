@@ -1,5 +1,5 @@
-//! What a reader does about damage: it checks or does not, stops at damage or reads on after it, and counts what it
-//! could not give.
+//! Damage, as a reader treats it: it checks or does not, stops at damage or continues after it, and counts lost
+//! frames.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub struct DamagedPart {
     pub path: PathBuf,
     /// At which byte of it.
     pub offset: u64,
-    /// What is wrong there.
+    /// The damage, in words.
     pub what: String,
     /// Nothing from here on was given.
     pub from: Position,
@@ -37,7 +37,7 @@ pub struct DamagedPart {
     pub events: Option<u64>,
 }
 
-/// What a reader has passed over in all.
+/// The damaged parts that a reader has passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamagedParts {
     /// How many places.
@@ -52,7 +52,7 @@ pub struct DamagedParts {
     pub uncounted: u64,
 }
 
-/// What could not be compared with a checksum although there should be one.
+/// Bytes that should have a checksum and could not be compared with one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnverifiedBytes {
     /// Bytes of tape that were given without a check.

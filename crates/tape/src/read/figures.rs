@@ -1,4 +1,4 @@
-//! What a reader counts: how far it is behind, what it skipped, and how often it was rewound.
+//! Counts of a reader: how far it is behind, how much it skipped, and how often it was rewound.
 
 use crate::disk::lineage::ReaderRewind;
 
@@ -13,7 +13,7 @@ pub struct ReaderLag {
     pub until_removal_bytes: u64,
 }
 
-/// What was lost on the way to the oldest position.
+/// Bytes and events lost because retention had removed them before the reader came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionLoss {
     /// Bytes of tape.

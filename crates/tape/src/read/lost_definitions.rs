@@ -33,7 +33,7 @@ pub struct LostDefinitions {
 }
 
 impl LostDefinitions {
-    /// Those of the tape in `dir`, for a reader that passes over damage or does not.
+    /// The definitions of the tape in `dir`, for a reader that passes over damage or does not.
     pub fn new(dir: &Path, skip_damage: bool) -> Self {
         let paths = TapePaths { dir: dir.into() };
         Self { paths, skip: skip_damage, log: None, over: false, held: None, next: u64::MAX }

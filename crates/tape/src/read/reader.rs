@@ -68,7 +68,7 @@ pub struct FrameRun<'a> {
 
 /// A reader of a tape, in the writer's process or in another; never slows the writer.
 ///
-/// What is durable is compared with its checksums before it is given out ([`ReadOptions::verify`]).
+/// The reader compares durable bytes with their checksums before it gives them out ([`ReadOptions::verify`]).
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) live: SegmentLocator,
@@ -279,7 +279,7 @@ impl Reader {
             if !patience.wait() {
                 return Ok(false);
             }
-            // Who sleeps looks rarely: the next look is the one that asks whether the segment has moved.
+            // A sleeping reader looks rarely: the next look is the one that asks whether the segment has moved.
             if patience.parks() % PARKS_LOOK == PARKS_LOOK - 1 {
                 self.idle |= IDLE_LOOK - 1;
             }
@@ -455,7 +455,7 @@ impl Reader {
                 return Ok(true);
             }
         }
-        // One that a writer began again elsewhere, and that was removed since.
+        // The segment may be one that a writer began again elsewhere, and that was removed since.
         let segment = self.segment.as_ref().expect("looked at");
         if !segment.is_linked() {
             self.live.explain_missing(segment.index)?;

@@ -10,7 +10,7 @@
 //! A reader compares the end of a frame with its limit, as it would with the segment's end, so a frame that is checked
 //! costs nothing more. At the limit the reader comes here, once in 64 KiB.
 //!
-//! What the sums cover depends on who has the tape:
+//! The sums cover a part of the tape that depends on its holder:
 //!
 //! | the tape | covered |
 //! |---|---|
@@ -60,7 +60,7 @@ pub(crate) struct SpanChecks {
     matching: Vec<u64>,
     /// Data offset up to which the span of the durable position matches.
     part: u64,
-    /// What was looked up for this segment.
+    /// The reach of the sums, if it was looked up for this segment.
     known: Option<ChecksumCoverage>,
     /// The segment is sealed, which only what is durable is.
     sealed: Option<bool>,
@@ -69,7 +69,7 @@ pub(crate) struct SpanChecks {
     unchecked: Position,
     /// The tape has more than its durable position says, and the report has that.
     overrun: bool,
-    /// What could not be compared and should have been.
+    /// Bytes that should have been compared and could not be.
     pub unverified: UnverifiedBytes,
 }
 
@@ -86,7 +86,7 @@ struct ChecksumCoverage {
     closed: bool,
 }
 
-/// What a comparison needs to know of the tape.
+/// The tape's parts that a comparison uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanCheckContext<'a> {
     pub live: &'a SegmentLocator,
@@ -94,7 +94,7 @@ pub(crate) struct SpanCheckContext<'a> {
     pub segment: &'a MappedSegment,
 }
 
-/// Who has a tape.
+/// The holder of a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriterPresence {
     Closed,
@@ -162,7 +162,7 @@ impl SpanChecks {
         Ok(limit)
     }
 
-    /// The same for a frame that is looked up by its position: the spans from the one of `at` on.
+    /// Checks a frame that is looked up by its position: the spans from the one of `at` on.
     pub fn vouch(&mut self, scope: &SpanCheckContext<'_>, at: u64, need: u64) -> Result<()> {
         let mut limit = at;
         while self.on && limit < need {
@@ -322,7 +322,8 @@ impl SpanChecks {
             let bytes = unsafe { segment.bytes(from, end.max(from) as usize - from as usize) };
             let least = if closed { end } else { durable.0 - base.0 };
             let Some(wanted) = self.sum(scope, from, end)? else { return Ok(to) };
-            // Of a closed tape the sum is of all that is there; otherwise of what is durable, or of some more.
+            // The sum of a closed tape is of all that is there; otherwise it is of the durable bytes, or of some
+            // more.
             let exact = |to: u64| span_sum(&bytes[..(to - from) as usize], self.span).to_le_bytes() == wanted;
             let found = match [end, least].into_iter().find(|&to| (least..=end).contains(&to) && exact(to)) {
                 None if !closed || round + 1 == TRIES => {
@@ -369,11 +370,11 @@ impl SpanChecks {
         open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum)
     }
 
-    /// What is before data offset `end` of a span matches; gives the limit.
+    /// Notes that the bytes before data offset `end` of a span match; gives the limit.
     fn pass(&mut self, base: Position, limit: u64, end: u64, to: u64) -> u64 {
         self.part = end;
         self.checked = self.checked.max(base.plus(end));
-        // What follows in the span is not covered.
+        // The rest of the span is not covered.
         if end > limit { end } else { to }
     }
 

@@ -7,8 +7,8 @@
 //!   run/cursors/NAME ┘
 //! ```
 //!
-//! What was read and not acknowledged is read again by the next subscription of the name: at least once. Who
-//! needs exactly once stores the position together with what it did.
+//! Frames that were read and not acknowledged are read again by the next subscription of the name: at least once. A
+//! reader that needs exactly once stores the position together with its own results.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -163,10 +163,10 @@ impl Subscription {
         self.reader.wait_as(self.wait, timeout)
     }
 
-    /// Stores that everything read so far has been dealt with: the next subscription of the name continues here.
-    /// One system call; survives the death of the process. The first of a name is flushed to the disk. Of the others
-    /// the system writes one from time to time, and a power loss brings back the one it wrote last: what came after
-    /// that is read again.
+    /// Stores that everything read so far has been dealt with: the next subscription of the name continues here. It
+    /// is one system call, and survives the death of the process. The first place of a name is flushed to the disk.
+    /// The system writes later ones from time to time. A power loss brings back the one that it wrote last, and later
+    /// frames are read again.
     ///
     /// # Errors
     /// A subscription without a name, or the system's refusal.

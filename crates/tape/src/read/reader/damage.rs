@@ -26,12 +26,12 @@ impl Reader {
         self.skip = skip;
     }
 
-    /// What was passed over because it is damaged.
+    /// The damaged parts that the reader has passed over.
     pub fn damaged(&self) -> &DamagedParts {
         &self.damaged
     }
 
-    /// What could not be compared with a checksum although there should be one.
+    /// Bytes that should have a checksum and could not be compared with one.
     pub fn unverified(&self) -> &UnverifiedBytes {
         &self.checks.unverified
     }

@@ -141,7 +141,7 @@ impl Reader {
         }
         let gone = self.seek_in_epoch(to);
         if gone.is_err() {
-            // What was in the way, retention or damage, is met again from there.
+            // The obstacle, retention or damage, is met again from there.
             self.set_position(to);
         }
         self.rewound(ReaderRewind { from, to });
