@@ -16,7 +16,7 @@ use crate::read::damage::ReadOptions;
 use crate::read::reader::{Reader, StartPosition};
 use crate::retention::enforce::{count_held, kept_state};
 
-/// What is kept of a tape, and for whom.
+/// The segments of a tape that are kept, and the cursors that hold them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionStatus {
     /// The limits of the writer that has it open, or that died; none of a closed one.
@@ -48,7 +48,7 @@ pub struct CursorStatus {
     pub name: String,
     /// Where it continues: what it stored last, or the cut before that; none when it is new.
     pub position: Option<Position>,
-    /// What it stored last, where the tape was cut back before it since.
+    /// The place that it stored last, if the tape was cut back before that place since.
     pub rewound_from: Option<Position>,
     /// Bytes of the tape behind it.
     pub lag_bytes: u64,

@@ -24,7 +24,7 @@ use crate::ring::RingTapeReader;
 use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
 use crate::trust::unsynced_tail::first_lost;
 
-/// What is known about a tape.
+/// Facts about a tape, read from its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapeSummary {
     /// Its identity.
@@ -45,7 +45,7 @@ pub struct TapeSummary {
     pub first_ordinal: u64,
     /// Events ever put on the tape (non-META frames).
     pub ordinals: u64,
-    /// What survives power loss.
+    /// Frames before this position survive power loss.
     pub durable: Position,
     /// Bytes that its files occupy on the disk.
     pub disk_bytes: u64,
@@ -53,9 +53,9 @@ pub struct TapeSummary {
     pub writer: Option<u64>,
     /// Directory of its hot segments.
     pub hot: Option<PathBuf>,
-    /// What was passed over because it is damaged.
+    /// Damaged parts that were passed over.
     pub damaged: DamagedParts,
-    /// What could not be compared with a checksum although there should be one.
+    /// Bytes that should have a checksum and could not be compared with one.
     pub unverified: UnverifiedBytes,
 }
 
@@ -66,7 +66,7 @@ pub struct TapeStatus {
     pub id: TapeId,
     /// Oldest position retained.
     pub first: Position,
-    /// What survives power loss.
+    /// Frames before this position survive power loss.
     pub durable: Position,
     /// Whether a process has it open for writing, or its end is in shared memory.
     pub live: bool,
@@ -157,14 +157,14 @@ pub struct VerifyFinding {
     pub file: PathBuf,
     /// At which byte of it.
     pub offset: u64,
-    /// What is wrong.
+    /// The problem, in words.
     pub what: String,
-    /// From and to: the positions of the tape that it affects, where it affects such. What is before is not harmed
-    /// by it; after it, reading continues at the start of the next segment ([`Reader::skip_damage`]).
+    /// From and to: the positions of the tape that it affects, where it affects such. Frames before it are not
+    /// harmed; after it, reading continues at the start of the next segment ([`Reader::skip_damage`]).
     pub positions: Option<(Position, Position)>,
 }
 
-/// What `verify` found.
+/// The result of `verify`: counts and problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Frames seen, bookkeeping included.
@@ -183,7 +183,7 @@ pub struct VerifyReport {
     pub not_covered: Option<(Position, Position)>,
     /// Parts that a repair has accepted although nothing vouched for them.
     pub accepted: Vec<(Position, Position)>,
-    /// What is wrong, in the order of the tape.
+    /// The problems, in the order of the tape.
     pub problems: Vec<VerifyFinding>,
 }
 
@@ -219,7 +219,7 @@ impl VerifyReport {
 
 /// Checks the tape in `dir`: header pages, frames, units, tails, checksums, dictionary log.
 ///
-/// Of a tape in use, what is committed is checked; checksums up to the durable position.
+/// On a tape in use it checks the committed frames, and checksums up to the durable position.
 ///
 /// # Errors
 /// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
@@ -513,7 +513,7 @@ fn sums(
     }
     let open = OpenSpan { sum: durable.open_sum, stored };
     for i in 0..wanted {
-        // What is below the durable position is committed.
+        // Frames before the durable position are committed.
         let Some(fault) = checks.fault(&segment, i, covered, open) else {
             report.spans += 1;
             continue;

@@ -233,7 +233,7 @@ fn a_private_tape_has_private_hot_segments() {
         writer.close().unwrap();
         assert!(!hot.exists());
     }
-    // What is above it is private.
+    // The directory above the tape is private.
     fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let tape = base.path().join("inside");
     fs::create_dir(&tape).unwrap();

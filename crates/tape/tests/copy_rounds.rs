@@ -122,7 +122,7 @@ impl Round {
         let mut files = 0;
         copy_tree(&original, &copy, &mut || {
             files += 1;
-            // What is copied is of several moments.
+            // The copied files are of several moments.
             if let Some(writer) = &mut writer {
                 let more = mix(self.r, files) % 12;
                 append(writer, self.seed, units, units + more);
@@ -169,7 +169,7 @@ impl Round {
         assert!(report.is_intact(), "{at}: {:?}", report.problems);
     }
 
-    /// What the copy serves: units of the original, from `own` on those of its own.
+    /// The units that the copy serves: those of the original, from `own` on its own.
     fn serve(&self, copy: &Path, own: Option<u64>) -> ServedUnits {
         let found = served(copy, |index, out| {
             let seed = if own.is_some_and(|own| index >= own) { OTHER } else { self.seed };

@@ -29,8 +29,8 @@ fn makes_holes(dir: &Path) -> bool {
     rustix::fs::fallocate(&file, flags, 0, 1 << 20).is_ok()
 }
 
-/// A tape of ten messages once took 64 MiB after its close. What is given back must be reserved again before the
-/// next writer writes, readers that have the file mapped must continue, and no byte may differ for it.
+/// A tape of ten messages once occupied 64 MiB after its close. The next writer must reserve the returned space again
+/// before it writes, readers that have the file mapped must continue, and no byte may differ for it.
 #[test]
 fn a_closed_tape_gives_its_tail_back_and_an_opened_one_reserves_it() {
     const SEGMENT_BYTES: u64 = 4 << 20;
@@ -97,8 +97,8 @@ fn a_hot_tape_closed_at_a_segments_end_goes_on() {
     assert!(verify(dir.path()).unwrap().is_intact());
 }
 
-/// What goes around the page cache and what goes through it must come out the same, wherever steps begin and end,
-/// and a reader of the disk's copy must never meet the part of it that is not whole.
+/// Direct writes and writes through the page cache must give the same bytes, wherever steps begin and end. A reader
+/// of the disk's copy must never meet the part of it that is not whole.
 #[test]
 fn a_recorder_far_behind_writes_the_same_tape() {
     const SEGMENT_BYTES: u64 = 4 << 20;

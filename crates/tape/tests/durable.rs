@@ -77,7 +77,7 @@ fn whoever_waits_gets_it_and_nobody_else_is_told_before() {
         let mut late = DurabilityHandle::open(dir.path()).unwrap();
         let end = writer.end();
         writer.close().unwrap();
-        // Of a closed tape everything is durable, and there is nobody to ask.
+        // On a closed tape everything is durable, and there is nobody to ask.
         assert_eq!(late.position().unwrap(), end);
         late.wait(end, Position(0), SHORT).unwrap();
         let beyond = late.wait(Position(end.0 + 64), Position(0), SHORT).unwrap_err();
@@ -122,7 +122,7 @@ fn what_cannot_become_durable_is_an_error() {
     ] {
         assert!(matches!(error, Error::NotDurable { wanted, .. } if wanted == end), "{error}");
     }
-    // One in a process of its own comes, goes, and comes again: a waiting process sees no difference.
+    // A recorder in a process of its own comes, goes, and comes again: a waiting process sees no difference.
     let mut recorder = again("recorder", dir.path(), end);
     let since = std::time::Instant::now();
     while let Err(e) = writer.wait_durable(end, LONG) {

@@ -176,7 +176,7 @@ fn round(kind: Kind, call: SystemCall, nth: u64, fault: InjectedFault, seed: u64
         }
         disarm()
     });
-    // What is on the disk is what a reader finds now, also one that was there all the time.
+    // Every reader finds the bytes on the disk now, also one that was there all the time.
     let end = committed_end(dir.path());
     assert!(end >= tally.durable, "{at}: durable {} of {end:?} {tally:?}", tally.durable);
     if dir.path().join("tape.toml").exists() {
@@ -387,8 +387,8 @@ fn a_failed_flush_of_a_file_tape_lasts_until_it_is_opened_anew() {
     assert!(verify(dir.path()).unwrap().is_intact());
 }
 
-/// The kernel may drop pages that it could not write. What then comes back from the disk is not what was committed,
-/// and must not be mistaken for it.
+/// The kernel may drop pages that it could not write. The bytes that then come back from the disk are not the
+/// committed ones, and must not be mistaken for them.
 #[test]
 fn pages_lost_after_a_failed_flush_are_damage() {
     use std::os::unix::fs::FileExt;
@@ -703,7 +703,7 @@ fn a_cut_of_another_tape_or_time_is_not_completed() {
         assert!(verify(dir.path()).unwrap().is_intact());
     };
     refused(&of_before, "a writer opened the tape in epoch");
-    // Of an unknown epoch, and with the checksum that goes with it.
+    // A cut of an unknown epoch, with the checksum that goes with it.
     let forged = |position: u64| {
         let mut copy = of_before[..512].to_vec();
         copy[32..40].copy_from_slice(&position.to_le_bytes());

@@ -55,7 +55,7 @@ impl FaultProbe<'_> {
         self.errors += 1;
     }
 
-    /// What came of it, if it was not an error.
+    /// The value of a result, if it was not an error.
     fn good<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         result.map_err(|e| self.hear(&e)).ok()
     }
@@ -173,7 +173,7 @@ fn every_call_of_a_named_subscription_may_fail() {
     let before = |dir: &Path| {
         acknowledged.set(0);
         let mut publication = Publication::open(dir, options(4096, None)).unwrap();
-        // One line each, so that a position is a number of them.
+        // Each message has one line, so that a position is a number of them.
         (0..100).for_each(|topic| _ = publication.offer(topic, b"x").unwrap());
         publication.close().unwrap();
     };
@@ -248,7 +248,7 @@ fn every_call_of_a_ring_tape_may_fail() {
         assert!(got == bytes, "{at}");
         writer.close().expect(at);
         let names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect();
-        // What could not be removed stays until the ring is made again; it is nobody's.
+        // A file that could not be removed stays until the ring is made again; it is nobody's.
         assert!(names.len() == 1 || at.starts_with("unlink"), "{at}: {names:?}");
     };
     let met = sweep(|_| (), live, after);

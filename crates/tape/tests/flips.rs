@@ -1,5 +1,5 @@
-//! One bit of a tape is flipped, one of its files is cut or removed: what is served is what was written, or the damage is
-//! reported; nobody serves another value for a right one, and no writer makes less of what was durable.
+//! Each round flips one bit of a tape, or cuts or removes one of its files. Every unit served must be a unit written,
+//! or the damage reported; nobody serves another value for a right one, and no writer shortens the durable part.
 //!
 //! Rounds by `UNITAPE_FLIP_ROUNDS` (150), seed by `UNITAPE_SEED`; a failure names both and what was changed. A bit that no
 //! frame, header, checksum or log owns may be flipped unseen (`docs/formats-tape.md`, "Damage").
@@ -17,7 +17,7 @@ use unitape_tape::{CHECKSUM_SPAN, DefinitionReader, HEADER_PAGE, Writer, verify}
 
 const SEGMENT_BYTES: u64 = 32 << 10;
 
-/// Of the units on the tapes.
+/// Seed of the units on the tapes.
 const UNITS_SEED: u64 = 4;
 
 /// The good tape that every round has a copy of.
@@ -32,7 +32,7 @@ struct GoodTape {
     is_original: bool,
 }
 
-/// What was changed.
+/// The damage that a round does.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Flip { at: u64, bit: u8 },
@@ -190,7 +190,7 @@ impl<'a> Round<'a> {
         matches!(self.change, Change::Remove) && self.name == format!("segments/{:016x}.seg", 0)
     }
 
-    /// What is served is right, and less than all is reported.
+    /// All served units are right, and missing ones are reported.
     fn read(&self) -> Result<(), String> {
         let found = self.serve();
         if let Some(wrong) = found.wrong {
@@ -203,7 +203,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// What something owns is reported; what is not, harms nothing.
+    /// A change of owned bytes is reported; a change of others does no harm.
     fn verify(&self) -> Result<(), String> {
         let report = verify(&self.tape());
         let intact = report.as_ref().is_ok_and(|report| report.is_intact());
@@ -231,7 +231,7 @@ impl<'a> Round<'a> {
                 let span = CHECKSUM_SPAN.min(SEGMENT_BYTES);
                 at < 68 || (HEADER_PAGE..HEADER_PAGE + data.next_multiple_of(span)).contains(&at)
             }
-            // Of the span in which a tape ends that was not closed, `durable` has the checksum.
+            // If a tape was not closed, the checksum of its last span is in `durable`.
             Some("crc") => self.good.closed || at < self.whole_spans() * 4,
             Some("log") => true,
             // A tape that was abandoned before its first flush has no such file.

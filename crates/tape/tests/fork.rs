@@ -109,7 +109,7 @@ fn writer_in_child(dir: &Path, hot: bool, way: &str) {
     assert!(verify(dir).unwrap().is_intact(), "{at}");
 }
 
-/// What a child does with its parent's writer is an error, and changes nothing.
+/// A child that uses its parent's writer gets an error, and changes nothing.
 #[test]
 fn a_child_cannot_close_its_parents_tape() {
     run("writer");
@@ -129,7 +129,7 @@ fn reader_in_child(dir: &Path) {
         0
     });
     assert_eq!(code, Some(0), "the child");
-    // Who wants the memory for another segment asks for this lock.
+    // The writer asks for this lock before it uses the memory for another segment.
     let segment = File::open(hot.join(format!("{:016x}.seg", 0))).unwrap();
     assert!(segment.try_lock().is_err(), "the segment that the reader has may be written again");
     drop(reader);
@@ -197,7 +197,7 @@ fn ring_in_child(dir: &Path) {
     fs::remove_file(&path).unwrap();
 }
 
-/// The same for the writer of a ring tape.
+/// A child that uses its parent's ring writer gets an error, and changes nothing.
 #[test]
 fn a_child_does_not_let_go_of_its_parents_ring() {
     run("ring");

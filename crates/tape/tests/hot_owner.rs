@@ -1,4 +1,4 @@
-//! What a tape says of hot segments that are not its own, and how they come onto a tape that was moved.
+//! Messages of a tape about hot segments that are not its own, and the adoption of these by a tape that was moved.
 
 mod common;
 
@@ -133,7 +133,7 @@ fn a_copy_says_so_in_its_recovery() {
     assert_eq!(Checker::new(&tape, 9).catch_up(), 200);
 }
 
-/// What an earlier version left: no marks, and a name that says for which path it was made.
+/// Makes the state that an earlier version left: no marks, and a name that says for which path it was made.
 fn early(tape: &Path, default_name: bool) -> PathBuf {
     let hot = dead_tape(tape);
     fs::remove_file(hot.join("hot.mark")).unwrap();

@@ -252,7 +252,7 @@ fn killed_recorders(segment_bytes: u64, burst: u64, part: u64) {
     });
     writer.close().unwrap();
     recorder.kill();
-    // What the killed recorder left under `run/` goes with the next close.
+    // The next close removes the files that the killed recorder left under `run/`.
     Writer::open(dir.path(), ID, common::options(segment_bytes, None)).unwrap().0.close().unwrap();
     equal_to_one_go(dir.path(), 6, total, segment_bytes);
 }

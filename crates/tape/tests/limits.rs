@@ -1,5 +1,4 @@
-//! What a writer meets at its limits: a recorder that is behind or away, no permission, no room, other options
-//! than last time.
+//! A writer at its limits: a recorder that is behind or away, no permission, no room, other options than last time.
 
 mod common;
 

@@ -81,7 +81,7 @@ fn a_name_beyond_the_end_continues_at_the_cut() {
     }
 }
 
-/// Who comes before the next writer knows no cut, and yet the tape is shorter.
+/// A reader that comes before the next writer knows no cut, and yet the tape is shorter.
 #[test]
 fn a_name_is_opened_before_a_writer_has_recovered_the_tape() {
     let dir = directory();
@@ -152,7 +152,7 @@ fn a_live_reader_that_is_beyond_the_cut_learns_of_it() {
             let (seen, errors) = ask(&mut subscription, Some(1199));
             let new = seen.iter().position(|&n| n >= 1000).unwrap_or(seen.len());
             let at = format!("hot {hot}, {read} lines read");
-            // Of the lines that were cut it may see some, as long as it has them mapped; of the others all.
+            // It may see some of the lines that were cut, as long as it has them mapped; it sees all of the others.
             assert_eq!(seen[new..], (1000..1200).collect::<Vec<_>>(), "{at}");
             assert!(seen[..new].iter().copied().eq(read..read + new as u64), "{at}: {seen:?}");
             match errors.as_slice() {
@@ -289,7 +289,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
         let written = (1000..1100).take_while(|&n| publication.try_put(n).is_ok()).count();
         assert_eq!(written, 5, "alive {alive}: the writer left its reader behind");
         assert_eq!(publication.writer().gates()[0].position, Position(50 * LINE), "alive {alive}");
-        // One that comes, or comes again, lets it continue.
+        // A reader that comes, or comes again, lets the writer continue.
         drop(kept);
         let mut handle = GateHandle::attach(dir.path(), "risk", Position(50 * LINE)).unwrap();
         handle.advance(publication.end());
@@ -297,7 +297,7 @@ fn a_gate_beyond_the_end_holds_at_the_end() {
     }
 }
 
-/// What a rewound name has still to read was removed as if nobody needed it.
+/// Lines that a rewound name had still to read were once removed as if nobody needed them.
 #[test]
 fn retention_holds_from_where_a_name_continues() {
     let dir = directory();

@@ -1,5 +1,5 @@
-//! Who keeps its place itself, with its epoch: after cuts, on a tape that has lost its lineage, on an older copy, and on a
-//! ring.
+//! Readers that keep their place themselves, with its epoch: after cuts, on a tape that has lost its lineage, on an
+//! older copy, and on a ring.
 
 mod common;
 #[path = "common/lines.rs"]
@@ -217,7 +217,7 @@ fn a_point_of_a_ring_that_was_emptied_is_rewound() {
     let point = reader.point();
     assert_eq!(point, LineagePoint { epoch: 1, position: writer.end() });
     drop((writer, reader));
-    // What the system had written of the page, and another boot.
+    // The page as the system had written it, and another boot.
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[..4096].copy_from_slice(&page);
     bytes[400] ^= 1;

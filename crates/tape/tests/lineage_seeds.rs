@@ -33,7 +33,7 @@ impl Draw {
     }
 }
 
-/// What a subscriber has: the number at each line that no rewind has cut.
+/// The lines that a subscriber has: the number at each line that no rewind has cut.
 #[derive(Clone)]
 struct Seen {
     dir: PathBuf,
@@ -129,7 +129,7 @@ fn run(seed: u64) -> u64 {
     let mut publication = Some(open("at the start"));
     // The tape as it is, by line, and the number that comes next.
     let (mut tape, mut next): (Vec<u64>, u64) = (Vec::new(), 1);
-    // What each name had read when it was acknowledged last.
+    // The lines that each name had read when it was acknowledged last.
     let mut names: BTreeMap<&str, Name> = BTreeMap::new();
     let mut live: Vec<(Subscription, Seen)> = Vec::new();
     let mut rewinds = 0;
@@ -189,7 +189,7 @@ fn run(seed: u64) -> u64 {
                 } else {
                     machine_restarts(dir, keep * LINE);
                 }
-                // Of the names, too, the disk may have an older place.
+                // The disk may have an older place of the names, too.
                 for (name, Name { seen, stored }) in &mut names {
                     if draw.below(3) == 0 {
                         stored.truncate(draw.below(stored.len() as u64) as usize + 1);
@@ -228,7 +228,7 @@ fn run(seed: u64) -> u64 {
     rewinds
 }
 
-/// Of a tape whose beginning retention removed the rest: what was removed before it was read is no loss of ours.
+/// Compares with a tape whose beginning retention removed: lines removed before they were read are no loss of ours.
 fn check(seen: &Seen, tape: &[u64], dir: &Path, at: &str) {
     let oldest = Reader::open(dir, StartPosition::Oldest).unwrap().position().0 / LINE;
     seen.check(tape, oldest, at);

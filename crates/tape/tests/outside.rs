@@ -1,6 +1,6 @@
-//! What others do to the files of a tape in use: a segment that is removed under its readers, a lock that a killed
-//! recorder has left. Each process continues, or says what is wrong and where. Nobody waits for ever or reads what is
-//! not there.
+//! Changes that others make to the files of a tape in use: a segment that is removed under its readers, a lock that a
+//! killed recorder has left. Each process continues, or reports the problem and its place. Nobody waits for ever, or
+//! reads bytes that are not there.
 
 mod common;
 
@@ -134,7 +134,8 @@ fn the_segment_of_the_end_is_removed() {
     assert_eq!(late.skip_damage().unwrap().unwrap().0, 3 * SEGMENT_BYTES);
     while late.next().unwrap().is_some() {}
     assert_eq!(late.position(), writer.end());
-    // What was never reported durable is not: the writer says it once more at its end, and the next one refuses.
+    // Frames that were never reported durable are not: the writer reports it once more at its end, and the next one
+    // refuses.
     let error = writer.close().unwrap_err();
     assert!(
         matches!(&error, Error::DurabilityFailed { path, .. } | Error::Damage { path, .. } if *path == last),

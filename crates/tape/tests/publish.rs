@@ -59,7 +59,7 @@ fn event(lines: u16) -> Vec<u8> {
     frame
 }
 
-/// What the steps must put onto a tape, in order.
+/// The messages that the steps must put onto a tape, in order.
 fn expected(steps: &[Step]) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (topic, step) in steps.iter().enumerate() {
@@ -77,7 +77,8 @@ fn expected(steps: &[Step]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// What was given up must be nowhere, what was committed everywhere, byte for byte as if appended frame by frame.
+/// A message that was given up must be nowhere, a committed one everywhere, byte for byte as if appended frame by
+/// frame.
 fn run(steps: &[Step], options: &WriterOptions, dir: &Path) {
     Writer::open(dir, ID, options.clone()).unwrap().0.close().unwrap();
     let mut publication = Publication::open(dir, options.clone()).unwrap();

@@ -82,7 +82,8 @@ fn output_text(out: &Output) -> String {
     String::from_utf8_lossy(&[&out.stdout[..], &out.stderr].concat()).into_owned()
 }
 
-/// Who may only read was refused with `permission denied`, whatever was durable already or about to be.
+/// A user who may only read was once refused with `permission denied`, even if the position was durable already or
+/// about to be.
 #[test]
 fn who_may_only_read_waits_for_durability() {
     for hot in [false, true] {

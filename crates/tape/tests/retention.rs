@@ -214,7 +214,7 @@ fn readers_are_warned_and_told_where_to_go_on() {
     assert_eq!(oldest(dir.path()), 0, "it went before its notice had passed");
     hands.pass(31);
     wait(|| retention_status(dir.path()).unwrap().oldest == announced, "it never went");
-    // What it has mapped it reads to the end.
+    // It reads the mapped segment to the end.
     let mut read = 0;
     let gone = loop {
         match late.next() {
@@ -267,7 +267,7 @@ fn a_named_place_that_is_gone_is_told_and_can_be_given_up() {
         (same.position(), same.reader().ordinal(), same.reader().skipped()),
         (place, before, RetentionLoss::default())
     );
-    // One that was stored by position alone does not know how many events were before it.
+    // A place that was stored by position alone has no number of events before it.
     Cursor::open(dir.path(), "plain").unwrap().store(place).unwrap();
     fill(&mut writer, &mut seed, 6);
     wait(|| oldest(dir.path()) > 2, "nothing was removed");
@@ -378,7 +378,7 @@ fn what_recovery_needs_is_kept_and_the_dead_are_recovered() {
     }
 }
 
-/// Who keeps an account of what goes must see it while it is there, and may say no.
+/// A process that keeps an account of removals must see each segment while it is there, and may refuse.
 #[test]
 fn nothing_goes_before_it_was_told() {
     let (dir, hands) = (directory(), Hands::new());

@@ -56,8 +56,8 @@ fn child() {
     }
 }
 
-/// Writers are killed wherever they are. What could go wrong: a frame half of the old lap and half of the new, a
-/// unit after a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
+/// Writers are killed wherever they are. Possible errors: a frame half of the old lap and half of the new, a unit
+/// after a pad that was never committed, a mark whose unit was not, an ordinal that jumps.
 #[test]
 fn killed_writers_leave_whole_units_and_the_next_one_goes_on() {
     let rounds: u64 = std::env::var("UNITAPE_KILL_ROUNDS").map_or(200, |r| r.parse().unwrap());
@@ -123,7 +123,7 @@ fn stopped_readers_go_on_and_count_what_they_lost() {
         (next..next + count).for_each(|i| write(writer, seed, i));
         next += count;
     };
-    // One of them is stopped somewhere, also in the middle of a copy; the other stays beside the writer.
+    // One reader is stopped somewhere, also in the middle of a copy; the other stays beside the writer.
     append(&mut writer, 10);
     wait_for(|| counter.word(1).load(Ordering::Acquire) > 0, "a reader to read");
     readers.truncate(1);
@@ -218,7 +218,7 @@ impl Checker {
                 }
                 Err(Error::Overrun { position, lost_bytes, lost_events, resume_at }) => {
                     assert_eq!(position.plus(lost_bytes), resume_at);
-                    // Of a unit that was cut off, what was given does not count as lost.
+                    // Frames that were given of a unit that was cut off do not count as lost.
                     self.accounted += common::events(&self.unit) + lost_events;
                     assert_eq!(self.accounted, reader.ordinal());
                     self.unit.clear();
@@ -241,7 +241,7 @@ impl Checker {
         unit(seed, index, &mut want);
         assert_eq!(common::events(&want), events_of(seed, index));
         assert!(self.unit == want, "seed {seed}: unit {index} is not as it was written");
-        // What was given and what was counted as lost, together, are what was written before this unit.
+        // The given and the lost events, together, are those written before this unit.
         assert_eq!(self.accounted, self.before[index as usize], "seed {seed}: before unit {index}");
         self.accounted = self.before[index as usize + 1];
         self.unit.clear();
@@ -293,7 +293,7 @@ impl Drop for Victim {
     }
 }
 
-/// What the processes share: units committed, events accounted for, overruns.
+/// Counters that the processes share: units committed, events accounted for, overruns.
 struct Counter(MmapRaw);
 
 impl Counter {

@@ -121,7 +121,7 @@ fn nobody_is_alarmed(hot: bool, segment_bytes: u64, units: u64) {
                 std::thread::sleep(Duration::from_micros(300));
             }
             if n.is_multiple_of(3_000) {
-                // One that is dropped dies: nothing is closed. Its recorder has written what it has.
+                // A writer that is dropped dies: nothing is closed. Its recorder has written everything that it had.
                 while writer.recorded() < writer.end() {
                     std::thread::sleep(Duration::from_micros(100));
                 }
@@ -207,8 +207,8 @@ fn a_reader_of_a_closed_tape_follows_the_next_writer() {
     }
 }
 
-/// What is durable is checked up to the last byte, also where the sum of its span is of the first bytes only; what a
-/// writer that died has appended after it is not covered, and read.
+/// Durable bytes are checked up to the last one, also where the sum of its span is of the first bytes only. Bytes
+/// that a dead writer has appended after them are not covered, and read.
 #[test]
 fn the_span_of_the_durable_position_is_checked_up_to_it() {
     const SEGMENT_BYTES: u64 = 1 << 20;

@@ -158,7 +158,7 @@ fn a_tape_written_in_bulk_is_the_one_written_in_one_go() {
     }
 }
 
-/// What an unpublished claim hides must stay hidden, and must not come back after recovery.
+/// Frames that an unpublished claim hides must stay hidden, and must not come back after recovery.
 #[test]
 fn a_hole_ends_the_tape_and_is_cut() {
     let dir = directory();

@@ -41,8 +41,8 @@ use unitape_tape::{
     StartPosition, Writer, WriterOptions, verify,
 };
 
-/// What could go wrong: a first word stored before the rest of its claim is in place. TSan ends the process with
-/// an error when it sees the race.
+/// Possible error: a first word stored before the rest of its claim is in place. TSan ends the process with an error
+/// when it sees the race.
 fn main() {
     // A test runner that runs each test in a process of its own asks for their names first.
     let asks = |word: &str| std::env::args().any(|arg| arg == word);
@@ -192,7 +192,7 @@ fn whole_tape(threads: u64) {
     assert_eq!((report.units, report.intact_to), (CLAIMS, end.0));
 }
 
-/// What the threads of the ring share.
+/// The memory that the threads of the ring share.
 #[derive(Clone)]
 struct Heap(Arc<Vec<AtomicU64>>);
 

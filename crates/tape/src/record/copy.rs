@@ -28,7 +28,7 @@ use crate::error::{FileContext, Result};
 /// Bytes from which going around the page cache is worth its three calls.
 const DIRECT_MIN: u64 = 256 << 10;
 
-/// What direct writes are aligned to, in the file and in memory.
+/// Alignment of direct writes, in the file and in memory.
 const PAGE: u64 = 4096;
 
 /// The disk's copy of a hot segment.
@@ -134,8 +134,8 @@ impl SpareCopy {
         self.index = index;
     }
 
-    /// The file for a copy with this header, at `path` now. What is `durable` of it is on the disk before it takes the
-    /// place of another one, from which that goes.
+    /// Gives the file for a copy with this header, at `path` now. The `durable` bytes are on the disk in the new file
+    /// before it replaces the old one, which has them too.
     pub fn take(
         &mut self,
         live: &SegmentLocator,
@@ -165,7 +165,7 @@ impl SpareCopy {
 impl Drop for SpareCopy {
     fn drop(&mut self) {
         if let Some(made) = &self.made {
-            // One that stays is removed by the next recorder.
+            // If the file stays, the next recorder removes it.
             _ = sys::unlink(&made.path);
         }
     }

@@ -5,8 +5,8 @@
 //!  copier                     └────── write 1 ────────┘└────── write 2 ─────────┘└────── write 3 ───
 //! ```
 //!
-//! What is given is written in its order and answered in its order. A piece that fails does not stop those behind it: they
-//! cannot be reached on the copy before it is whole, and the process that gave them writes them again.
+//! The thread writes the pieces in their order and answers in that order. A piece that fails does not stop those
+//! after it: they cannot be reached on the copy before it is whole, and the process that gave them writes them again.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,7 +20,7 @@ use crate::record::copy::SegmentCopy;
 /// waits for the file system.
 pub(crate) const ON_THE_WAY_MAX: usize = 6;
 
-/// What is to be written: the committed bytes of `source` from data offset `from` to `to`.
+/// A piece to write: the committed bytes of `source` from data offset `from` to `to`.
 #[derive(Debug)]
 pub(crate) struct CopyJob {
     pub copy: Arc<SegmentCopy>,

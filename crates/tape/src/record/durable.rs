@@ -33,7 +33,7 @@ pub struct DurabilityHandle {
 }
 
 impl DurabilityHandle {
-    /// Of the tape in `dir`.
+    /// Opens the handle of the tape in `dir`.
     ///
     /// # Errors
     /// Not a tape, or a foreign version.

@@ -48,7 +48,7 @@ pub enum SyncPolicy {
 /// Files that may be open and not flushed; more, and they are flushed sooner than they would be.
 const OPEN_MAX: usize = 128;
 
-/// What is to be flushed, and how that went.
+/// The state of flushing: positions that are on the disk, files to flush, and failures.
 #[derive(Debug)]
 pub(crate) struct FlushState {
     /// The position that is reported: the last whole unit on the disk. More of the tape would be cut after a power

@@ -41,7 +41,7 @@ mod sync;
 /// Waits for a writer as long as it must; a writer may come and go.
 ///
 /// # Errors
-/// The lock, the disk, or damage. What is recorded stays.
+/// The lock, the disk, or damage. Everything recorded stays.
 pub fn record(dir: &Path, sync: SyncPolicy, removal: RemovalOptions, stop: &AtomicBool) -> Result<()> {
     let live = SegmentLocator::open(dir)?;
     sys::make_dir(&live.paths.run()).with_context("make", &live.paths.run())?;
@@ -93,7 +93,7 @@ pub(crate) struct TapeRecorder {
     pub(crate) whole: DurableMark,
     /// Given to the copier, in their order.
     on_the_way: VecDeque<RecorderRun>,
-    /// What comes after it, looked at and not for the copier.
+    /// The run after those, looked at and not for the copier.
     next: Option<RecorderRun>,
     source: Option<MappedSegment>,
     copy: Option<Arc<SegmentCopy>>,
@@ -118,12 +118,12 @@ impl TapeRecorder {
         let mut lock = FileLock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         sys::make_dir(&live.paths.segments()).with_context("make", &live.paths.segments())?;
-        // Of a recorder that died.
+        // A recorder that died may have left its spare copy.
         remove(&SpareCopy::path(&live))?;
         let size = live.meta.segment_bytes;
         let mut flush = flush::begin(&live)?;
         let durable = flush.durable;
-        // What lies beyond the tape's end was cut by the writer's recovery; the log is cut against the same end.
+        // The writer's recovery has cut everything beyond the tape's end; the log is cut against the same end.
         let end = find_end(&live, durable.position)?;
         let mut from = durable.position.0 / size;
         if durable.position == Position(0) {
@@ -141,7 +141,7 @@ impl TapeRecorder {
         }
         let oldest = Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(size));
         state.announce(oldest, oldest);
-        // Those of a recorder that died in between, or that did not seal.
+        // A recorder that died in between, or that did not seal, may have left segments open.
         seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
         let sums = ChecksumWriter::new(&live.meta);
         Ok(Self {
@@ -228,11 +228,11 @@ impl TapeRecorder {
                 Some(last) => last.to,
                 None => self.position.0 - source.base.0,
             };
-            // One that the disk waits for is soon found.
+            // A small piece is soon found, and the disk waits for it.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
             let at_most = if waits { APART_MIN } else { PIECE_BYTES };
             let piece = match RecorderRun::scan(from, at_most, source, &mut self.definitions) {
-                // What is on the way comes first; this is met again behind it.
+                // Pieces on the way come first; the error is met again after them.
                 Err(_) if !self.on_the_way.is_empty() => break,
                 other => other?,
             };
@@ -319,7 +319,7 @@ impl TapeRecorder {
         self.writer_epoch = Some(epoch);
     }
 
-    /// What is to be done from time to time: flushes when that is due, removes what retention says.
+    /// Does the periodic work: flushes when that is due, removes what retention says.
     pub fn housekeep(&mut self) -> Result<()> {
         self.sync_if_due()?;
         let Some(keep) = self.retention.pass(&self.live, &self.state, self.position)? else { return Ok(()) };
@@ -358,7 +358,7 @@ impl TapeRecorder {
         }
         self.position = position;
         self.definitions_bytes = self.definitions.bytes_passed();
-        // Units before the position stay whole. Those after it are found again, as far as they are not flushed.
+        // Units before the position stay whole. Later ones are found again, as far as they are not flushed.
         if self.whole.position > position {
             self.whole = self.flush.durable;
         }
@@ -406,7 +406,7 @@ impl TapeRecorder {
             unseal(&path)?;
             let base = Position(header.index * self.live.meta.segment_bytes);
             let found = match self.flush.is_suspect(base) {
-                // What is in the file may not be what is on the disk. It gets a new one, on other blocks.
+                // The file may differ from the disk. The segment gets a new file, on other blocks.
                 true => None,
                 false => MappedSegment::open(&path, &self.live.meta, header.index, true)?,
             };
@@ -465,7 +465,7 @@ impl TapeRecorder {
                 .filter(|old| old + self.keep_segments <= index + 1)
                 .collect();
             let size = self.live.meta.segment_bytes;
-            // What is not durable may have to be written again, and is so only from here.
+            // Bytes that are not durable may have to be written again, and only from this directory.
             if old.last().is_some_and(|last| (last + 1) * size > self.flush.flushed.position.0)
                 && !self.flush.is_lost()
             {

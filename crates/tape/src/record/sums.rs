@@ -17,8 +17,8 @@ use crate::trust::span::{SpanFault, ZEROS, extend_with_zeros};
 
 /// Checksums of the spans of one segment, `%016x.crc`: u32 little-endian each.
 ///
-/// What is durable has its checksums for good. A recorder that follows it again compares its bytes with them and never
-/// writes them again: bytes that were changed meanwhile would get a checksum of their own.
+/// Durable bytes have their checksums for good. A recorder that follows them again compares the bytes with the
+/// checksums and never writes new ones: bytes that were changed meanwhile would get a checksum of their own.
 #[derive(Debug)]
 pub(crate) struct ChecksumWriter {
     pub file: Option<(File, PathBuf)>,
@@ -89,7 +89,7 @@ impl ChecksumWriter {
         }
         self.known.truncate(kept as usize * 4);
         if file.metadata().with_context("look at", &path)?.len() > begun * 4 {
-            // Of bytes that may have been cut since.
+            // The other checksums are of bytes that may have been cut since.
             sys::set_len(&file, begun * 4).with_context("cut", &path)?;
         }
         self.file = Some((file, path));

@@ -23,7 +23,7 @@ use crate::error::{FileContext, Result};
 /// How the directories of files that repairs kept begin.
 const NAME: &str = "repair-";
 
-/// What repairs did that a reader of the tape must know, in the tape's directory.
+/// The file in the tape's directory that lists the actions of repairs which a reader of the tape must know.
 const LOG: &str = "repairs.log";
 
 /// The directory of one repair; made with the first file that is kept.

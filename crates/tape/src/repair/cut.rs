@@ -63,7 +63,7 @@ impl RepairRun<'_> {
             at = of.base.plus(size);
             match of.stop {
                 SegmentScanEnd::Full => {}
-                // What a kill or a power loss leaves; the next writer ends the tape here.
+                // A kill or a power loss leaves this; the next writer ends the tape here.
                 SegmentScanEnd::Nothing if end >= durable => (at, over) = (end, true),
                 SegmentScanEnd::Damage if end >= durable && self.rebooted && of.length == size => {
                     (at, over) = (end, true)

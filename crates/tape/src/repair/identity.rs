@@ -13,7 +13,7 @@ use crate::repair::{RepairFinding, RepairRemedy, RepairRun, same};
 use crate::trust::survey::TapeSurvey;
 
 impl RepairRun<'_> {
-    /// What a repair that was killed did not clean up.
+    /// Removes files that a killed repair did not clean up.
     pub(super) fn leftovers(&mut self) -> Result<()> {
         for (_, dir) in repairs(&self.paths.dir)? {
             let new = dir.join("new");
@@ -57,7 +57,8 @@ impl RepairRun<'_> {
         Ok(Some(meta))
     }
 
-    /// What all header pages say whose checksum matches; none where there is none, or two of them contradict each other.
+    /// The manifest that all header pages with a matching checksum agree on; none where there is no such page, or
+    /// where two of them contradict each other.
     fn meta_of_pages(&self) -> Result<Option<TapeManifest>> {
         let mut found: Option<TapeManifest> = None;
         for index in list_segments(&self.paths.segments())? {

@@ -34,7 +34,7 @@ struct LogRecord {
     length: u32,
 }
 
-/// What can be read of the log.
+/// The readable parts of the log.
 #[derive(Debug, Default)]
 struct LogSurvey {
     head: bool,
@@ -80,7 +80,7 @@ impl RepairRun<'_> {
         let ahead = log.gaps.iter().all(|&(from, _)| from < said)
             && log.records.iter().all(|record| record.position < tape_end);
         let (same, length) = (writer.same && writer.is_all(self.closed || !ahead)?, writer.length);
-        // Of a tape that was cut to nothing, nothing of the log remains.
+        // A tape that was cut to nothing keeps nothing of the log.
         let surplus = log.records.iter().any(|record| record.position >= tape_end)
             || tape_end == Position(0) && !log.gaps.is_empty();
         // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
@@ -173,7 +173,7 @@ fn merge(
         }
         Ok(())
     };
-    // What the segments can say for themselves: walked frames.
+    // The segments themselves confirm these positions: walked frames.
     let walked = |position: Position| {
         survey.segment_at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
             && !in_wound(wounds, position)
@@ -248,7 +248,7 @@ impl LogSurvey {
                 None => {
                     let from = *gap.get_or_insert(at);
                     at = match at == from {
-                        // What its own head says is tried first: a frame may hold bytes that look like a record.
+                        // The length in its own head is tried first: a frame may hold bytes that look like a record.
                         true => said_end(&bytes, at)
                             .filter(|&end| is_record(&bytes, end, last))
                             .unwrap_or(at + STEP),

@@ -8,8 +8,8 @@
 //!  definitions.log ◀── its own records that are sound, frames of the segments
 //! ```
 //!
-//! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without `apply`
-//! it changes nothing. What it replaces it keeps first, in `DIR/repair-N`; see `backup`.
+//! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without
+//! `apply` it changes nothing. Before it replaces a file it keeps the old one, in `DIR/repair-N`; see `backup`.
 //!
 //! It does not guess: a span that does not match its checksum stays as it is until you say what is to be done.
 
@@ -38,13 +38,13 @@ pub(crate) use backup::accepted_ranges;
 
 use backup::{FileAttributes, RepairBackup};
 
-/// What a repair may do.
+/// The actions that a repair may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairOptions {
     /// Change the tape; otherwise say what would be changed.
     pub apply: bool,
-    /// Accept data for which no checksum vouches as they are, and give them checksums. What was accepted is kept in
-    /// `repairs.log`, and `verify` says so.
+    /// Accept data that no checksum covers, and give them checksums. `repairs.log` lists the accepted data, and
+    /// `verify` reports them.
     pub accept_unverified: bool,
     /// Cut the tape at the first damage that cannot be mended: all behind it goes.
     pub truncate: bool,
@@ -59,17 +59,17 @@ pub struct ForeignDamage {
     pub file: PathBuf,
     /// Where in it, bytes.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The damage, in words.
     pub what: String,
     /// Nothing is lost with it.
     pub spare: bool,
     /// The file remains in its place, because the rest of it is sound.
     pub stays: bool,
-    /// What follows from its loss.
+    /// The consequence of its loss.
     pub action: String,
 }
 
-/// What becomes of a finding.
+/// The remedy for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairRemedy {
     /// It is mended from what vouches for it.
@@ -93,11 +93,11 @@ pub struct RepairFinding {
     pub offset: u64,
     /// The positions of the tape that it affects, where it affects such.
     pub positions: Option<(Position, Position)>,
-    /// What is wrong.
+    /// The problem, in words.
     pub what: String,
-    /// What can be done.
+    /// The remedy.
     pub remedy: RepairRemedy,
-    /// The same in words.
+    /// The remedy in words.
     pub action: String,
     /// It is done, or would be with [`RepairOptions::apply`].
     pub mended: bool,
@@ -116,14 +116,14 @@ pub struct RepairCut {
     pub wanted: bool,
 }
 
-/// What a repair found and did.
+/// The findings and actions of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
     /// The tape was changed where something could be mended.
     pub applied: bool,
     /// Where the files are kept that were replaced.
     pub aside: Option<PathBuf>,
-    /// What was wrong.
+    /// The problems, each with its place.
     pub findings: Vec<RepairFinding>,
     /// Where the tape was cut, or what would be lost by that.
     pub cut: Option<RepairCut>,
@@ -177,7 +177,7 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
 struct RepairRun<'a> {
     paths: &'a TapePaths,
     options: &'a RepairOptions,
-    /// What the last writer's lock file says.
+    /// The text of the last writer's lock file.
     lock: &'a str,
     /// The last writer closed the tape.
     closed: bool,
@@ -239,7 +239,7 @@ impl<'a> RepairRun<'a> {
 
     /// Keeps a finding in the report.
     fn find(&mut self, finding: RepairFinding) {
-        // One after the other is one: a lost `.crc` is of many spans.
+        // Adjacent findings are one: a lost `.crc` is of many spans.
         if let Some(last) = self.report.findings.last_mut()
             && let (Some((_, end)), Some((from, to))) = (last.positions, finding.positions)
             && end == from
@@ -254,7 +254,7 @@ impl<'a> RepairRun<'a> {
         }
     }
 
-    /// One about a file alone, which is mended.
+    /// Adds a finding about a file alone, which is mended.
     fn mends(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
         self.find(RepairFinding {
             file: file.into(),
@@ -267,7 +267,7 @@ impl<'a> RepairRun<'a> {
         });
     }
 
-    /// One about a file alone, for which nothing can be done.
+    /// Adds a finding about a file alone, for which nothing can be done.
     fn stays(&mut self, file: &Path, offset: u64, what: impl Into<String>, action: impl Into<String>) {
         let (file, what, action) = (file.into(), what.into(), action.into());
         let (remedy, mended) = (RepairRemedy::Nothing, false);
@@ -307,7 +307,7 @@ impl<'a> RepairRun<'a> {
     fn store_durable(&mut self, before: DurableMark, durable: DurableMark) -> Result<()> {
         let path = self.paths.durable();
         let there = load_durable(self.paths).is_ok_and(|d| d == durable && path.exists());
-        // One that was never durable has none.
+        // A tape that was never durable has no such file.
         if !self.options.apply
             || there
             || durable == before && durable.position == Position(0) && !path.exists()
@@ -321,7 +321,7 @@ impl<'a> RepairRun<'a> {
 /// Findings of one report.
 const FINDINGS_MAX: usize = 1000;
 
-/// What identifies a tape; both are in every header page as well.
+/// Compares the two facts that identify a tape; both are in every header page as well.
 fn same(a: &TapeManifest, id: TapeId, segment_bytes: u64) -> bool {
     a.id == id && a.segment_bytes == segment_bytes
 }

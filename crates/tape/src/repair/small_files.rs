@@ -84,7 +84,7 @@ impl RepairRun<'_> {
         if !self.rebooted
             && let Ok(HotLink::Other { notice, .. }) = find(self.paths, meta.id)
         {
-            // Of a copy, or one that names a directory of somebody else, nothing is missing.
+            // A copy misses nothing, nor does a tape that names another's directory.
             if notice.may_miss_part() {
                 self.stays(&path, 0, notice.fault(), HOT_WAYS);
             }

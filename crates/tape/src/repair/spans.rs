@@ -24,7 +24,7 @@ pub(super) struct UnmendedRange {
     pub to: Position,
 }
 
-/// What becomes of a span with a fault.
+/// The remedy for a span with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpanRemedy {
     /// It gets a checksum, because something else vouches for its bytes.
@@ -181,7 +181,8 @@ impl RepairRun<'_> {
         {
             let at = (fault.from / span * 4) as usize;
             if sums.len() < at {
-                // Those before it are lost as well, and nobody has accepted them: there is no place for this one.
+                // The checksums before it are lost as well, and nobody has accepted those spans: there is no place
+                // for this one.
                 break;
             }
             // SAFETY: within the file, which nobody writes.

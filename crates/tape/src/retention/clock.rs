@@ -1,4 +1,4 @@
-//! What the clocks say, asked for by retention alone; a test brings clocks of its own.
+//! The readings of the clocks, which only retention uses; a test brings clocks of its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl ClockSource {
         Self(Arc::new(now))
     }
 
-    /// What the clocks say now.
+    /// Reads both clocks.
     pub fn now(&self) -> ClockReading {
         (self.0)()
     }

@@ -14,7 +14,7 @@
 use crate::disk::lock::field;
 use crate::retention::clock::ClockReading;
 
-/// What wall and boot clock may differ by between two looks.
+/// The most that wall and boot clock may differ by between two looks.
 pub(crate) const TOLERANCE_NS: i64 = 10_000_000_000;
 /// A clock that cannot be compared is believed after this much even running.
 pub(crate) const SETTLE_NS: u64 = 3_600_000_000_000;
@@ -33,7 +33,7 @@ pub(crate) struct ClockMonitor {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockJump {
-    /// What the calendar is ahead of the time believed, at the last look.
+    /// How far the calendar is ahead of the time believed, at the last look.
     ahead_ns: i64,
     since_boot_ns: u64,
     /// How long it must run evenly.

@@ -20,7 +20,7 @@ use unitape_model::Position;
 use crate::disk::limits::RetentionLimits;
 use crate::retention::clock::ClockSource;
 
-/// What removal needs besides the limits.
+/// The clocks and the hook that removal uses besides the limits.
 #[derive(Clone, Debug, Default)]
 pub struct RemovalOptions {
     /// The clocks.
@@ -66,7 +66,7 @@ pub(crate) struct FinishedSegment {
     pub at_ns: i64,
 }
 
-/// What the limits are held against.
+/// The state of the tape that the limits are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetentionInputs<'a> {
     pub segment_bytes: u64,

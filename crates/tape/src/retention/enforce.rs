@@ -1,4 +1,4 @@
-//! Who applies retention: the recorder of a tape in passes, or a command to a tape that nobody writes.
+//! Retention, as it is applied: by the recorder of a tape in passes, or by a command to a tape that nobody writes.
 //!
 //! A pass decides (`eligibility`) and announces on the state page. When the notice has passed it calls the hook,
 //! makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it to its
@@ -37,7 +37,7 @@ pub(crate) struct RetentionEnforcer {
     next_boot_ns: u64,
 }
 
-/// What is known of the tape once anything of it may go.
+/// The state of the tape that passes remember, once any segment may be removed.
 #[derive(Debug)]
 struct RetentionState {
     /// Oldest segment there is.
@@ -185,7 +185,8 @@ impl RetentionState {
     }
 
     fn announce(&mut self, keep: u64, now: ClockReading) {
-        // What is kept after all, because a cursor came or the clock is not believed, is not announced any more.
+        // A segment that is kept after all, because a cursor came or the clock is not believed, is not announced any
+        // more.
         while let Some((_, at)) = self.announced.back().copied().filter(|(last, _)| *last > keep) {
             self.announced.pop_back();
             if self.announced.back().map_or(self.oldest, |(index, _)| *index) < keep {
@@ -232,8 +233,8 @@ fn finished(paths: &TapePaths, index: u64) -> Result<VecDeque<FinishedSegment>> 
     Ok(out)
 }
 
-/// Where the named cursors of the tape in `dir` continue: one that the tape was cut back before needs what is there
-/// from the cut on. One that is broken or has no place yet holds nothing.
+/// The positions where the named cursors of the tape in `dir` continue: a cursor after the point of a cut needs the
+/// tape from the cut on. A broken cursor, or one without a place yet, holds nothing.
 fn cursors(dir: &Path) -> Result<Vec<Position>> {
     let mut out = Vec::new();
     for name in Cursor::names(dir)? {
@@ -285,7 +286,7 @@ fn remove_before(
     Ok((old.len() as u64, freed))
 }
 
-/// What [`retain`] removed, or would.
+/// The segments that [`retain`] removed, or would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovalReport {
     /// Segments.
@@ -388,7 +389,7 @@ pub(crate) fn count_held(
     Ok(without.saturating_sub(with.max(oldest)))
 }
 
-/// What is wrong with retention of the tape in `dir`, for people; none if it goes as the limits say. Cheap.
+/// A warning in words if retention of the tape in `dir` does not follow the limits; none if it does. Cheap.
 pub fn retention_warning(dir: &Path) -> Option<String> {
     let (jump_ns, jumps, trouble) = kept_state(&TapePaths { dir: dir.into() });
     let jump = jump_ns.map(|ns| {
@@ -398,8 +399,8 @@ pub fn retention_warning(dir: &Path) -> Option<String> {
     jump.or(trouble.map(|what| format!("nothing could be removed: {what}")))
 }
 
-/// What `run/retention` says, for people: by how much the clock has jumped while it is not believed, how often it
-/// jumped, and why nothing could be removed.
+/// The warnings in `run/retention`: by how much the clock has jumped while it is not believed, how often it jumped,
+/// and why nothing could be removed.
 pub(crate) fn kept_state(paths: &TapePaths) -> (Option<i64>, u64, Option<String>) {
     let text = String::from_utf8(read_small(&paths.retention()).unwrap_or_default()).unwrap_or_default();
     let number = |name| field(&text, name)?.parse::<i64>().ok();

@@ -128,7 +128,7 @@ impl RingFile {
 
     fn fill(temp: &Path, file: File, id: TapeId, options: &RingOptions) -> Result<Self> {
         let length = HEADER_PAGE + options.capacity_bytes;
-        // What an earlier attempt left is thrown away.
+        // Bytes of an earlier attempt are removed.
         sys::set_len(&file, 0).with_context("empty", temp)?;
         sys::set_len(&file, length).with_context("stretch", temp)?;
         let map = sys::map_part(&file, length as usize, true).with_context("map", temp)?;
@@ -270,7 +270,7 @@ fn page(id: TapeId, capacity: u64) -> [u8; offset::END] {
     out
 }
 
-/// What the control page says that never changes: the identity and the capacity.
+/// Checks the control page, and reads the facts in it that never change: the identity and the capacity.
 fn check_page(page: &[u8], path: &Path) -> Result<(TapeId, u64)> {
     if page.len() < offset::END || page[..8] != *MAGIC {
         return Err(Error::NotATape { path: path.into(), what: "it does not begin as a ring tape does" });

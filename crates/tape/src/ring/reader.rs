@@ -15,7 +15,7 @@ use crate::lockfree::ring::{RingReadOutcome, RingReader, UnitMark};
 use crate::read::pace::WaitDeadline;
 use crate::read::reader::{Frame, FrameRun, StartPosition};
 
-/// What a reader lost to the writer since it was opened.
+/// The losses of a reader to the writer since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingLosses {
     /// How often it was overrun.
@@ -142,7 +142,7 @@ impl RingTapeReader {
         };
         self.buffer.truncate(whole.0);
         if let (Some(position), true) = (position, whole.0 > 0) {
-            // What came instead of the next frame is met again with the next call.
+            // The next call meets the reason again why no next frame came.
             self.core.move_to(whole.1);
             self.idle = 0;
             let (ordinal, bytes) = (begun.ordinal, bytes(&self.buffer));
@@ -201,7 +201,7 @@ impl RingTapeReader {
         self.core.next_mark().ordinal
     }
 
-    /// What was lost since the reader was opened.
+    /// The losses since the reader was opened.
     pub fn losses(&self) -> RingLosses {
         self.losses
     }
@@ -237,7 +237,7 @@ impl RingTapeReader {
         let LineagePoint { epoch, position: from } = point;
         let (emptied, begun) = (reader.word(offset::EMPTIED_EPOCH), reader.word(offset::EMPTIED_AT));
         let to = match epoch {
-            // Of a ring that was lost and made again, or of nobody knows when.
+            // The place is of a ring that was lost and made again, or of an unknown one.
             _ if epoch > reader.epoch() => reader.oldest()?.position.min(from),
             _ if epoch < emptied => Position(begun.min(from.0)),
             _ => from,
@@ -259,7 +259,7 @@ impl RingTapeReader {
         self.core.memory().writer()
     }
 
-    /// What is to be done when there is no frame.
+    /// Acts on a look that found no frame.
     #[cold]
     fn otherwise(&mut self, got: RingReadOutcome) -> Result<()> {
         let file = self.core.memory();

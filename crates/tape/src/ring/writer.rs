@@ -12,7 +12,7 @@ use crate::disk::lock::boot_id;
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{RingWriter, UnitMark};
 
-/// What opening a ring for writing found.
+/// The state of a ring, as a writer found it on opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingRecovery {
     /// The ring was made just now.

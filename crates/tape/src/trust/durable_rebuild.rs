@@ -1,4 +1,4 @@
-//! What of a tape is durable, made again from the tape itself.
+//! The durable mark, made again from the tape itself.
 
 use unitape_model::Position;
 
@@ -44,8 +44,8 @@ pub(crate) fn remake_durable(live: &SegmentLocator) -> Result<DurableMark> {
 
 /// How far the tape was durable, as its frames and checksums say.
 ///
-/// One that was closed was so up to its end; another one as far as there is a checksum that matches, because what is in
-/// between and does not match is damaged, and not the end.
+/// A closed tape was durable up to its end, any other one up to the last checksum that matches. Bytes before that
+/// which do not match are damaged, and not the end.
 pub(crate) fn remake(survey: &TapeSurvey, closed: bool) -> Result<RebuiltDurableMark> {
     let (mut matched, mut summed) = (survey.first(), survey.first());
     for segment in &survey.segments {
@@ -125,7 +125,7 @@ fn matches(survey: &TapeSurvey, of: &SegmentSurvey, sums: &SegmentSums, i: u64) 
     // SAFETY: within the file, which nobody writes.
     let bytes = unsafe { segment.bytes(from, (end - from) as usize) };
     if end - from == span && crc32c::crc32c(bytes) == stored {
-        // What is zero at its end need not have been there.
+        // The zeros at its end need not have been there.
         let ends_in_it = of.stop == SegmentScanEnd::Nothing && of.frames_end < end;
         return Ok(Some(if ends_in_it { of.frames_end.max(from) } else { end }));
     }

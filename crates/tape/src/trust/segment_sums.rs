@@ -26,16 +26,16 @@ pub(crate) struct SegmentSums {
     size: u64,
 }
 
-/// What is known of the span that holds the end of the covered bytes.
+/// The span that holds the end of the covered bytes, and its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenSpan {
     /// The sum of its covered bytes, from the file `durable`; none in tapes of earlier builds.
     pub sum: Option<u32>,
-    /// What the checksum in the `.crc` is of.
+    /// The bytes that the checksum in the `.crc` covers.
     pub stored: StoredSum,
 }
 
-/// What the `.crc` has for the open span.
+/// The checksum that the `.crc` has for the open span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredSum {
     /// The covered bytes and zeros: the tape was closed.
@@ -69,7 +69,7 @@ impl SegmentSums {
         Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
     }
 
-    /// What is wrong with span `i`, if something is; `covered` bytes of the segment are to be vouched for.
+    /// The fault of span `i`, if it has one; checksums must vouch for `covered` bytes of the segment.
     ///
     /// The covered bytes must be committed, or the segment one that nobody writes.
     pub fn fault(&self, segment: &MappedSegment, i: u64, covered: u64, open: OpenSpan) -> Option<SpanFault> {

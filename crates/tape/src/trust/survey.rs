@@ -26,11 +26,11 @@ pub(crate) struct SegmentSurvey {
     pub unit_end: Option<u64>,
     /// Events among the frames.
     pub events: u64,
-    /// What is met after the last frame.
+    /// The end of the walk, after the last frame.
     pub stop: SegmentScanEnd,
 }
 
-/// What ends a walk through a segment.
+/// The reason why a walk through a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentScanEnd {
     /// The frames fill the segment, or a pad says that the rest is empty: the tape continues in the next one.
@@ -70,7 +70,7 @@ impl TapeSurvey {
         found.ok_or_else(|| Error::damage(&path, 0, "the segment went away while it was looked at"))
     }
 
-    /// That of the segment which holds `position`.
+    /// The survey of the segment which holds `position`.
     pub fn segment_at(&self, position: Position) -> Option<&SegmentSurvey> {
         let size = self.meta.segment_bytes;
         self.segments.iter().find(|s| s.base <= position && position.0 - s.base.0 < size)

@@ -60,7 +60,7 @@ pub(crate) fn check_before_writing(
     if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
     }
-    // One that lives has compared it, and is writing the checksums behind it.
+    // A live recorder has compared it, and is writing the checksums after it.
     if holder(&live.paths.recorder_lock()).is_some() {
         return Ok(());
     }
@@ -89,9 +89,10 @@ fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
     Ok(())
 }
 
-/// The end of a copy of a tape that was written while it was copied. Its files are of different moments, so `durable` may
-/// be ahead of the rest. The copy ends where its own units do: `durable` goes back to what its checksums vouch for, and
-/// `look` walks from there. What follows is kept as it is after the death of a writer, which flushed nothing of it.
+/// The end of a copy of a tape that was written while it was copied. Its files are of different moments, so `durable`
+/// may be ahead of the rest. The copy ends where its own units do: `durable` goes back to the last byte that its
+/// checksums vouch for, and `look` walks from there. Later bytes are kept as they are after the death of a writer,
+/// which flushed none of them.
 ///
 /// # Errors
 /// `damage`, with `durable` as it was, where no file is older than `durable`, or where bytes before the last span of the
@@ -107,7 +108,7 @@ pub(crate) fn end_of_copy<T>(
     };
     let result = remake_durable(live).and_then(|made| {
         let reach = Position(made.position.0 - made.position.0 % live.meta.span() + live.meta.span());
-        // What lies a whole span beyond is damage, and not the place at which the copy ends.
+        // Frames a whole span beyond are damage, and not the place at which the copy ends.
         match TapeSurvey::scan_segments(&live.paths, &live.meta)?.end().0 > reach
             || made.position > before.position
         {

@@ -111,7 +111,7 @@ pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
 }
 
 fn forget(paths: &TapePaths, hot: PathBuf) -> Result<PathBuf> {
-    // What it says of how far the tape came is of the hot segments.
+    // The tape's end on this page is that of the hot segments.
     StatePage::open(paths)?.renounce();
     forget_link(paths)?;
     Ok(hot)
@@ -125,7 +125,7 @@ fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Re
     let lock = FileLock::take(&paths.writer_lock())?;
     let recorder = FileLock::take(&paths.recorder_lock())?;
     let done = act();
-    // What a writer that died has left in its lock file is for the next writer.
+    // The text that a dead writer has left in its lock file is for the next writer.
     for lock in [lock, recorder] {
         if lock.before.is_empty() {
             lock.remove()?;

@@ -33,7 +33,7 @@ pub(crate) fn settle_backing(
     }
     if early.is_some() {
         forget_link(paths)?;
-        // What was committed after the last whole unit was recorded, too.
+        // Frames that were committed after the last whole unit were recorded, too.
         let cutting = CutPlan { replaces: false, may_zero: true, how: options.segment_allocation() };
         truncate(live, end, None, &cutting)?;
     }

@@ -44,7 +44,7 @@ pub struct Claim {
 #[derive(Debug, Default)]
 pub(crate) struct StagedFrames(Vec<u8>);
 
-/// What is special about the ends of frames that are staged.
+/// Properties of the first and the last frame that are staged.
 #[derive(Clone, Copy, Debug)]
 struct StagedEnds {
     /// The first header word stays zero: it is stored last, and commits the claim.
@@ -185,8 +185,9 @@ impl Claim {
 }
 
 impl StagedFrames {
-    /// Puts whole frames that belong at data offset `at`, behind those that are staged, and stamps them; the first header
-    /// is left zero if `hold` is set. What is much goes into the file, and all of it if the piece is `whole` with it.
+    /// Puts whole frames that belong at data offset `at`, after those that are staged, and stamps them. The first
+    /// header is left zero if `hold` is set. A large piece goes into the file, and so does all of it if the piece is
+    /// `whole` with it.
     ///
     /// The file's pages are the mapping's: what the call has written is seen by who finds the word that `publish` stores
     /// in mapped memory, because the call is over before that store, and the store releases what came before it.

@@ -1,5 +1,5 @@
-//! What an opening for writing makes of the tape's past: its epoch, whether the machine was restarted, and how what lies
-//! beyond the end goes without a reader that has it mapped taking new frames for it.
+//! The tape's past, as an opening for writing sees it: its epoch, and whether the machine was restarted. Bytes beyond
+//! the end are removed in such a way that no reader which has them mapped mistakes new frames for them.
 
 use std::path::Path;
 
@@ -21,9 +21,9 @@ use crate::trust::span::span_sum;
 use crate::write::hot::HotDirectory;
 use crate::write::options::WriterOptions;
 
-/// What was there before this opening.
+/// The facts that were found before this opening.
 pub(crate) struct OpeningInputs<'a> {
-    /// What the lock's file said.
+    /// The text of the lock file.
     pub before: &'a str,
     /// This boot of the machine.
     pub boot: &'a str,
@@ -35,9 +35,9 @@ pub(crate) struct OpeningInputs<'a> {
 pub(crate) struct WriterOpening {
     /// With the epoch of this opening; not stored yet.
     pub lineage: Lineage,
-    /// That of the writer before, 0 where none is known.
+    /// Epoch of the writer before, 0 where none is known.
     pub epoch_before: u64,
-    /// What the lineage said of the boot in which a writer has the tape open.
+    /// The boot in which a writer has the tape open, as the lineage says.
     pub open_before: Option<u128>,
     /// The last writer closed the tape.
     pub clean: bool,
@@ -55,7 +55,7 @@ impl WriterOpening {
     ) -> Result<Self> {
         let &OpeningInputs { before, boot, created } = found;
         let known = match Lineage::load(paths, tape) {
-            // Of a tape that was removed, or given up with the damage: it counts as lost.
+            // A lineage of a tape that was removed, or that is given up with the damage, counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
                 None
             }
@@ -108,7 +108,8 @@ impl CutPlan {
     /// Gives the segment of the end a new file with what is before the end, or removes it where nothing of it is; false
     /// where it stays and must be zeroed.
     ///
-    /// What a reader can see is never written again, and what it finds under the name is of the new epoch.
+    /// Bytes that a reader can see are never written again, and the bytes that it finds under the name are of the new
+    /// epoch.
     pub fn replace(&self, segment: &MappedSegment, live: &SegmentLocator, end: Position) -> Result<bool> {
         if !self.replaces {
             return Ok(false);

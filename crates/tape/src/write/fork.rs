@@ -1,9 +1,9 @@
 //! A word that a forked child finds cleared, so that a writer notices in its way that it is none of its own.
 //!
-//! A child that was forked has a copy of the writer: the same open files with their locks, the same shared memory, and
-//! none of the helper threads. What it appended would be written over by its parent. To ask for the process id costs a
-//! system call, so the writer looks at a word instead that it looks at anyway. The kernel clears the word's page in the
-//! child (`MADV_WIPEONFORK`). Where the kernel knows no such pages, only closing and dropping notice.
+//! A forked child has a copy of the writer: the same open files with their locks, the same shared memory, and none of
+//! the helper threads. Its parent would write over the frames that it appends. Asking for the process id costs a
+//! system call, so the writer looks at a word instead that it looks at anyway. The kernel clears the word's page in
+//! the child (`MADV_WIPEONFORK`). Where the kernel knows no such pages, only closing and dropping notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,7 +50,7 @@ impl ForkWord {
         self.word.load(Ordering::Relaxed) != 0
     }
 
-    /// The same for certain, as an error.
+    /// Asks the system whether this process opened the writer; an error if not.
     pub fn check(&self) -> Result<()> {
         if self.pid == std::process::id() { Ok(()) } else { Err(Error::Forked { opened_by: self.pid }) }
     }

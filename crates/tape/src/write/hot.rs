@@ -25,14 +25,14 @@ pub(crate) struct HotDirectory {
     lock: FileLock,
 }
 
-/// What a writer finds when it opens a tape.
+/// The hot directory that a writer finds when it opens a tape.
 #[derive(Debug, Default)]
 pub(crate) struct HotDiscovery {
     /// The hot directory of the last writer, which did not close.
     pub own: Option<HotDirectory>,
     /// The same of a version that made no marks: it is read and left as it is.
     pub early: Option<PathBuf>,
-    /// What is to be said of it.
+    /// The notice about it.
     pub notice: Option<HotNotice>,
     /// The tape is a copy of one that is there and has everything.
     pub is_copy: bool,
@@ -50,7 +50,7 @@ impl HotDiscovery {
         match find(paths, tape)? {
             HotLink::None => {}
             HotLink::Gone(path) => {
-                // Of a writer that died when it had made the directory, and nothing in it.
+                // A writer died after it had made the directory, with nothing in it.
                 if directory_owner(&path)?.is_some_and(|owner| check_writable(&path, owner).is_ok()) {
                     remove(&path.join(MARK_UNFINISHED))?;
                     let _ = sys::remove_dir(&path);
@@ -108,7 +108,7 @@ impl HotDirectory {
         }
         let text = path.to_str().ok_or(Error::Option("the hot directory's name must be UTF-8"))?;
         let bytes = mark.encode();
-        // Of a directory before this one, for which the new name is not.
+        // The old mark is of an earlier directory, and does not belong to the new name.
         remove(&paths.hot_mark())?;
         write_whole(&paths.hot(), format!("{text}\n").as_bytes())?;
         write_whole(&paths.hot_mark(), &bytes)?;
@@ -132,7 +132,7 @@ impl HotDirectory {
         }
         // Last of all, so that what is left after a death is still known.
         self.lock.remove()?;
-        // One that holds other things is not ours and stays.
+        // A directory that holds other things is not ours and stays.
         let _ = sys::remove_dir(&self.path);
         forget_link(paths)
     }

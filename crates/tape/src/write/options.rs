@@ -17,8 +17,8 @@ pub enum Backing {
     File,
     /// In shared memory, copied to the tape's directory by a recorder: for live feeds.
     Hot {
-        /// Directory of the hot segments; by default one of its own under `/dev/shm`. One that is there belongs to the
-        /// user of this process, lets nobody else write, and holds no segments of another tape.
+        /// Directory of the hot segments; by default one of its own under `/dev/shm`. An existing directory belongs
+        /// to the user of this process, lets nobody else write, and holds no segments of another tape.
         dir: Option<PathBuf>,
         /// Segments that may be in shared memory at once (at least 2); bounds how far the recorder may be behind.
         window_segments: u32,
@@ -50,7 +50,7 @@ pub struct WriterOptions {
     pub sync: SyncPolicy,
     /// How much of the tape is kept; everything by default.
     pub retention: RetentionLimits,
-    /// What removal needs besides its limits.
+    /// The clocks and the hook that removal uses besides its limits.
     pub removal: RemovalOptions,
     /// Readers that the writer must not leave behind; none by default.
     pub gates: Vec<Gate>,

@@ -30,7 +30,7 @@ pub(crate) struct SegmentPreallocator {
     pub prepared: Receiver<MappedSegment>,
 }
 
-/// What the preallocator works with.
+/// The inputs of the preallocator's thread.
 pub(crate) struct PreallocatorTask {
     pub core: Arc<SharedWriterState>,
     /// Where the end is published for readers.

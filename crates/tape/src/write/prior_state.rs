@@ -10,7 +10,7 @@ use crate::disk::lock::FileLock;
 use crate::disk::state_page::tidy;
 use crate::write::hot::HotDirectory;
 
-/// What a writer found before it changed anything.
+/// The state of a tape that a writer found before it changed anything.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PriorTapeState {
     /// There was no tape.
@@ -28,8 +28,7 @@ impl PriorTapeState {
         Self { created, open: None, named_hot }
     }
 
-    /// Leaves the tape as it was found. What cannot be put back is for the next writer, and the caller reports why it
-    /// was refused.
+    /// Leaves the tape as it was found. The next writer restores the rest, and the caller reports why it was refused.
     pub fn restore(&self, paths: &TapePaths, tape: TapeId, mut lock: FileLock) {
         if self.created {
             return;

@@ -31,7 +31,7 @@ use crate::write::hot::{HotDirectory, HotDiscovery};
 use crate::write::options::WriterOptions;
 use crate::write::prior_state::PriorTapeState;
 
-/// What opening found.
+/// The state of the tape that a writer found on opening, and the cut that it made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// The tape was made just now.
@@ -174,7 +174,7 @@ fn open_locked(
         None => (paths.segments(), paths.run()),
     };
     let current = take_current(&place, &making, &meta, &end, options.segment_allocation())?;
-    // What was cut has lost its names: who sees the new epoch finds what is left.
+    // The segments that were cut have lost their names: a process that sees the new epoch finds only the rest.
     state.set_epoch(epoch);
     lock.sign(&signature(&boot))?;
     let recovery = RecoveryReport {
@@ -199,7 +199,7 @@ fn check_id(dir: &Path, wanted: TapeId) -> Result<TapeManifest> {
     Ok(meta)
 }
 
-/// What the walk to the end must not believe, or must.
+/// The facts that decide which frames the walk to the end believes.
 struct RecoveryInputs {
     /// The last writer closed.
     clean: bool,

@@ -1,4 +1,4 @@
-//! What a writer shares with its claims, its preallocator and its recorder.
+//! State that a writer shares with its claims, its preallocator and its recorder.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result, with_committed_end};
 use crate::write::claim::StagedFrames;
 use crate::write::fork::{ForkWord, TROUBLED, WELL};
 
-/// What the writer shares with its claims and helper threads.
+/// State that the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
 pub(crate) struct SharedWriterState {
     /// End of what has been given out; a hint to the helpers until all claims are published.
@@ -36,7 +36,7 @@ pub(crate) struct SharedWriterState {
 }
 
 impl SharedWriterState {
-    /// That of a tape which ends here.
+    /// The state of a tape which ends here.
     pub fn with_end(end: Position, ordinal: u64) -> Self {
         Self { end: AtomicU64::new(end.0), ordinal: AtomicU64::new(ordinal), ..Self::default() }
     }

@@ -199,7 +199,7 @@ impl Writer {
     /// call; nothing was appended then, and the writer can continue.
     #[inline]
     pub fn append(&mut self, unit: &[u8]) -> Result<Position> {
-        // What nearly all units are, with as little as possible between the call and the store that publishes.
+        // The path of nearly all units, with as little as possible between the call and the store that publishes.
         if let Some(header) = whole_unit(unit)
             && let Some((segment, at)) = self.fast_path(unit.len() as u64)
         {
@@ -213,7 +213,7 @@ impl Writer {
         self.append_frames(unit)
     }
 
-    /// The same for a unit of several frames, or none, or one that a new segment begins with.
+    /// Appends a unit of several frames, or none, or one that a new segment begins with.
     #[inline(never)] // would take the registers of the short way
     fn append_frames(&mut self, unit: &[u8]) -> Result<Position> {
         let (ordinals, last) = check_frames(unit, self.meta.segment_bytes)?;

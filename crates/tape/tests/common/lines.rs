@@ -53,7 +53,7 @@ pub fn ask(subscription: &mut Subscription, last: Option<u64>) -> (Vec<u64>, Vec
     (numbers, errors)
 }
 
-/// What a reader says that was at line `from` when the tape was cut back to line `to`.
+/// The error of a reader that was at line `from` when the tape was cut back to line `to`.
 pub fn rewound(from: u64, to: u64) -> String {
     let (from, to) = (from * 64, to * 64);
     format!(

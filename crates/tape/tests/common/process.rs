@@ -104,7 +104,7 @@ impl Drop for Victim {
     }
 }
 
-/// What the processes share: how many units are committed, how many each reader has seen.
+/// Counters that the processes share: how many units are committed, how many each reader has seen.
 pub struct Counter(MmapRaw);
 
 impl Counter {

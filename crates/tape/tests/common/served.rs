@@ -1,4 +1,4 @@
-//! What a reader serves of a tape that was copied or damaged, held against what was written.
+//! The units that a reader serves of a tape that was copied or damaged, compared with the units written.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use unitape_tape::{Frame, Reader, StartPosition};
 
 use super::Unstamp;
 
-/// What a reader gave, from the oldest frame to the end or to the last damage.
+/// The units that a reader gave, from the oldest frame to the end or to the last damage.
 #[derive(Debug, Default)]
 pub struct ServedUnits {
     /// Whole units, all as they were written.
@@ -17,7 +17,7 @@ pub struct ServedUnits {
     pub last: Option<u64>,
     /// The first thing that was served and is not what was written.
     pub wrong: Option<String>,
-    /// What the reader said of damage: the error of opening, then one of each place.
+    /// The errors that the reader reported: that of opening, then one of each damaged place.
     pub errors: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ impl SharedMemory for Lines {
     }
 
     unsafe fn fill(&self, at: u64, bytes: &[u8]) {
-        // What belongs to the second word of a line; the other six are not modelled.
+        // The bytes of the second word of a line; the other six are not modelled.
         for (i, chunk) in bytes.chunks_exact(8).enumerate() {
             let word = at as usize + i * 8;
             if word % LINE == 8 {

@@ -9,7 +9,7 @@
 //! the header word and the one behind it. Each protocol has copies with one flaw, and loom must reject them, or
 //! these tests would prove nothing about the sound ones.
 //!
-//! What loom cannot see: a reader's look for a segment that has moved asks the file system, not memory, and the
+//! Loom cannot see two things. A reader's look for a segment that has moved asks the file system, not memory. The
 //! death of a process is not an interleaving; the kill tests are for those.
 #![cfg(loom)]
 

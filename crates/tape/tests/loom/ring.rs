@@ -37,7 +37,7 @@ impl Words {
     }
 }
 
-/// What the threads have of them.
+/// The words, as the threads share them.
 #[derive(Clone)]
 struct Shared(Arc<Words>);
 

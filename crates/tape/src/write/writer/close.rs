@@ -28,7 +28,7 @@ impl Writer {
         }
         self.discard_forgotten();
         self.stop_keeper();
-        // What is removed below, and the word that all is well, are the later writer's.
+        // The files removed below, and the mark of a clean close, are the later writer's.
         self.stay_newest()?;
         // Release: pairs with the Acquire in the recorder's loop; `end` is final.
         self.core.drain.store(true, Ordering::Release);
@@ -66,7 +66,7 @@ impl Writer {
         self.core.stop_keeper.store(true, Ordering::Relaxed);
         self.preallocator.stop();
         for segment in self.stash.drain(..) {
-            // One that was in place already is removed by `close` or by recovery.
+            // A segment that was in place already is removed by `close` or by recovery.
             let _ = remove(&segment.path);
         }
     }
