@@ -55,7 +55,7 @@ pub fn compare<'m>(
                 let paths = projection.paths(&templates.list()[slow.template].name.local);
                 let (mut cells, mut path) = (String::new(), String::new());
                 project(&slow.nodes, &paths.expect("it is there"), &mut path, &mut cells);
-                // What is named by messages in messages is not of the template's paths.
+                // Fields that a message in a message names are not among the template's paths.
                 if !dynamic(templates, slow.template) {
                     let found: String = some.tagged_tokens().map(|cell| format!("{cell:?}\n")).collect();
                     assert_eq!(cells, found, "message {n}, projected");
@@ -92,7 +92,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         /// How many messages are around the place.
         inner: u32,
         takes: bool,
-        /// Of all that is open, whether it is an element.
+        /// Of each open group or element, whether it is an element.
         open: Vec<bool>,
     }
     impl CellCollector {
@@ -318,7 +318,7 @@ impl<'c> ByteChoices<'c> {
         Self { bytes, named: 0 }
     }
 
-    /// One of the first `n` numbers.
+    /// Chooses one of the first `n` numbers.
     pub fn choose(&mut self, n: u8) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
@@ -477,7 +477,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
 
 /// Messages from any bytes, of which many are good by templates with the ids 1 to 3.
 pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
-    // Of four bytes three end an entity, or all would be long.
+    // Three of four bytes end an entity, or all would be long.
     let stream: Vec<u8> = stream.iter().map(|b| if b & 3 == 0 { *b & 0x7f } else { *b | 0x80 }).collect();
     // With a presence map of few bits and an id of ours; what is left out after the last message is there no more.
     let mut messages = Vec::new();

@@ -42,7 +42,7 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
         let context = InstructionScope { template: index, kind: template.type_ref.clone() };
         let CompiledBlock { block, inside, has_repeats, .. } =
             compiler.block(&template.body, &context, false);
-        // Of the template's id, at least.
+        // The template's id has a bit, at least.
         compiler.program.blocks[block as usize].has_map = true;
         compiler.program.templates.push(CompiledTemplate {
             block,
@@ -96,7 +96,7 @@ struct BlockDraft {
     text: u32,
     /// Its fields.
     infos: Vec<u32>,
-    /// Those of them that a message shows: lengths are not.
+    /// The ones that a message shows: lengths are not shown.
     shown: Vec<u32>,
     /// Any of it has a bit.
     has_map: bool,
@@ -208,7 +208,7 @@ impl ProgramCompiler<'_> {
                     let info = self.info(context, CompiledPartKind::Dynamic, draft);
                     draft.shown.push(info);
                     draft.ops.push(DecodeOp { info, ..DecodeOp::from_code(OpCode::Dynamic) });
-                    // What the message names has its own place in the projection.
+                    // The template that the message names has its own place in the projection.
                     draft.deliver |= self.projection.is_some();
                 }
             }
@@ -326,7 +326,8 @@ impl ProgramCompiler<'_> {
         }
     }
 
-    /// Of those at one path the first is found. A length is not: it has the name of a field at times, and is never delivered.
+    /// The first field at a path is found. A length is not: it has the name of a field at times, and is never
+    /// delivered.
     fn place(&mut self, name: &QualifiedName, info: u32) {
         let path = format!("{}{}", self.path, name.local);
         self.program.paths.entry((self.root as u32, path)).or_insert(info);

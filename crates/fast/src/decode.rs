@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: usize = 64 << 20;
 pub struct Decoder {
     templates: Arc<Templates>,
     workspace: DecodeWorkspace,
-    /// Of the workspace's program, for the fast engine.
+    /// The steps of the workspace's program, for the fast engine.
     steps: Arc<StepProgram>,
     /// Nothing is decoded by the fast engine.
     exact: bool,
@@ -33,15 +33,16 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// One with empty dictionaries.
+    /// A decoder with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         let program = compile(&templates, None);
         Self::of(templates, program)
     }
 
-    /// One for messages without a template's id: until one says another, each is of the template of this name. None where no
-    /// template has it, or several have. A template without an id gets the least number that no other has.
+    /// A decoder for messages without a template's id: until one carries an id, each is of the template of this name.
+    /// None where no template has it, or several have. A template without an id gets the least number that no other
+    /// has.
     #[must_use]
     pub fn with_template(templates: Arc<Templates>, name: &str) -> Option<Self> {
         let (templates, id) = Templates::with_id_of(templates, name)?;
@@ -51,7 +52,7 @@ impl Decoder {
         Some(decoder)
     }
 
-    /// One that delivers what the projection wants, with the tags it has.
+    /// A decoder that delivers the fields of the projection, with their tags.
     #[must_use]
     pub fn with_projection(projection: Projection) -> Self {
         let program = compile(projection.templates(), Some(&projection));
@@ -121,8 +122,8 @@ impl Decoder {
         self.decode_in(bytes, 0..bytes.len())
     }
 
-    /// Decodes the message at the start of `range` of a buffer. What is after the range decides nothing, yet where
-    /// there is some (a kilobyte does) the message need not be copied.
+    /// Decodes the message at the start of `range` of a buffer. Bytes after the range do not change the result; if
+    /// there are some (a kilobyte is enough), the message need not be copied.
     ///
     /// # Errors
     /// As [`Self::decode`], places counted from the beginning of the range.

@@ -68,7 +68,7 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
     for (slot, uses) in entries.empty.iter_mut().zip(&uses) {
         *slot = when_empty(program, uses);
     }
-    // What only copies look at is of no interest where none of them is delivered.
+    // A slot that only copies read plays no part if none of them is delivered.
     let of_interest = |op: &DecodeOp| op.deliver || op.code != OpCode::Copy || op.role != OpRole::Value;
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {
         op.idle = !uses[op.slot as usize].iter().any(of_interest);
@@ -116,7 +116,7 @@ fn each_op(program: &DecodeProgram, block: u32, each: &mut impl FnMut(&DecodeOp)
     }
 }
 
-/// What an entry is before anything was put there: undefined, or what comes to the same for all ops that look at it.
+/// The state of an entry before anything was put there: undefined, or one that is the same for all ops that read it.
 fn when_empty(program: &DecodeProgram, uses: &[DecodeOp]) -> DictionarySlot {
     let Some(first) = uses.first() else { return DictionarySlot::UNDEFINED };
     let initial = |op: &DecodeOp| program.initials.get(op.initial as usize);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub(super) enum EntryKind {
@@ -20,7 +20,7 @@ pub(super) enum EntryKind {
     Element,
     /// A message in the message; it is not reported.
     Inner,
-    /// Of a group, a sequence with its last element, a message in the message.
+    /// The end of a group, of a sequence with its last element, or of a message in the message.
     End,
 }
 

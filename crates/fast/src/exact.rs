@@ -131,7 +131,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
                     match (op.role, found) {
                         (OpRole::Value, None) => {}
                         (OpRole::Value, Some(found)) => self.push(found.form(op.kind), found, op),
-                        // What follows is left out with it.
+                        // The op after it is left out with it.
                         (OpRole::Exponent | OpRole::Length, None) => next += 1,
                         (OpRole::Exponent, Some(found)) => {
                             let value = found.bits as i64;
@@ -480,7 +480,8 @@ struct TextChange {
     kept: Range<usize>,
 }
 
-/// One op of a message whose others are done elsewhere, with its bit; the bytes it has, none where something is wrong.
+/// Decodes one op of a message whose others are done elsewhere, with its bit; gives its length in bytes, none at a
+/// fault.
 pub(super) fn decode_op(
     workspace: &mut DecodeWorkspace,
     op: usize,
@@ -505,8 +506,8 @@ pub(super) fn decode_op(
     workspace.text_fits(0).then_some(used)
 }
 
-/// What is wrong with a decimal one of whose parts is beyond the bounds of its own type: its exponent is beyond 63, or its
-/// mantissa beyond 64 bits.
+/// The code of a decimal with a part beyond the bounds of its own type: its exponent is beyond 63, or its mantissa
+/// beyond 64 bits.
 #[cold]
 fn of_decimal(op: &DecodeOp, code: MessageFaultCode) -> MessageFaultCode {
     let is_part = op.kind == WireType::Decimal || matches!(op.role, OpRole::Exponent | OpRole::Mantissa);

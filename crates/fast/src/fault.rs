@@ -1,9 +1,9 @@
-//! What can be wrong with a message.
+//! Faults of a message.
 
 use std::fmt;
 
-/// The code a fault is reported under. Those of the specification have their names there (FAST 1.1, appendix 4); it has
-/// none for input that ends.
+/// The code that a fault is reported under. The codes of the specification have their names there (FAST 1.1, appendix
+/// 4); it has none for input that ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageFaultCode {
@@ -29,7 +29,7 @@ pub enum MessageFaultCode {
     D12,
     /// A decimal whose exponent is not between −63 and 63, or whose mantissa does not fit into 64 bits.
     R1,
-    /// What was put together is not UTF-8.
+    /// The text put together is not UTF-8.
     R2,
     /// Characters of more than seven bits in a string of such.
     R3,
@@ -87,7 +87,7 @@ impl MessageFaultCode {
         }
     }
 
-    /// What it says.
+    /// The description of the fault.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl MessageFaultCode {
 /// Why a message is none: code, place and whose value it was. It prints as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageFault {
-    /// What is wrong.
+    /// The code of the fault.
     pub code: MessageFaultCode,
     /// The template, empty where it is not known.
     pub template: String,

@@ -45,7 +45,7 @@ impl StreamFraming {
     }
 }
 
-/// What comes next in the input.
+/// The next part of the input.
 #[derive(Debug)]
 pub(super) enum PacketOutcome {
     /// A packet: the bytes from `from` to `to`, with their offset in the file.

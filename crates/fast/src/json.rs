@@ -6,10 +6,10 @@
 //! ```
 //!
 //! One object for each message, good or bad, in order. Integers are numbers, a byte vector and text that is not UTF-8
-//! `{"hex":"…"}`, a group is an object and a sequence an array; what is absent is left out, and so are lengths. What a
-//! template has by a static reference is among its own. A dynamic reference is an object under `@ref`. A name that the
-//! template holds more than once is always an array. Elements of one value without a name are that value. Bytes after the message of a frame are counted
-//! (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
+//! `{"hex":"…"}`, a group is an object and a sequence an array. Absent fields and lengths are left out. The fields of
+//! a static reference are among those of the template. A dynamic reference is an object under `@ref`. A name that the
+//! template holds more than once is always an array. Elements of one value without a name are that value. Bytes after
+//! the message of a frame are counted (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
 
 use super::fault::{MessageFault, MessageFaultCode};
 use super::frames::{MESSAGE_BYTES_MAX, PacketOutcome, PacketReader, StreamFraming};
@@ -43,7 +43,7 @@ pub enum DictionaryReset {
     Packet,
 }
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodeSummary {
     /// Good messages.
@@ -124,7 +124,7 @@ pub fn decode_json(
 /// Where a packet is in the input.
 #[derive(Clone, Copy)]
 struct PacketOffset {
-    /// Of a byte, or the number of a line where packets are lines of text.
+    /// Offset of a byte, or the number of a line where packets are lines of text.
     offset: u64,
     /// The packet's bytes are at this offset, and each of its messages has an offset of its own. Messages of a line, or of a
     /// packet that came in fragments, share one.
@@ -275,7 +275,7 @@ impl JsonLineWriter<'_> {
         self.text.extend_from_slice(b",\"name\":");
         string(&mut self.text, &template.name.local);
         self.text.extend_from_slice(b"},\"fields\":{");
-        // What has gathered of a message is written but for its last byte, by which commas are put.
+        // All bytes gathered of a message are written but the last, which decides about commas.
         let (text, out) = (&mut self.text, &mut self.out);
         fields(text, templates, message, |text| {
             if text.len() < FLUSH_BYTES {

@@ -1,4 +1,4 @@
-//! What a message has as an object of JSON, in which each name is once.
+//! The contents of a message as an object of JSON, in which each name is once.
 //!
 //! ```text
 //!  block without repeats    A B C      {"A":1,"B":2,"C":3}          written as it comes
@@ -15,7 +15,7 @@ use super::template::Templates;
 use std::collections::HashMap;
 use unitape_base::json::{hex, number, string, value};
 
-/// What is open, the innermost last.
+/// An open object or array.
 enum OpenObject<I> {
     /// Its parts come as they are; these bytes end it.
     InOrder(&'static [u8]),
@@ -31,7 +31,7 @@ struct PartsByName<I> {
     /// The name whose array is open.
     array: Option<usize>,
     end: &'static [u8],
-    /// What comes after the block.
+    /// The place after the block.
     after: I,
 }
 

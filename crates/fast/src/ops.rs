@@ -1,4 +1,4 @@
-//! What decoder and encoder have in common: the kinds of ops, and which fields have one previous value.
+//! Parts that decoder and encoder share: the kinds of ops, and which fields have one previous value.
 
 use super::template::{DictionaryKey, DictionaryScope, KeyPart, Operator, QualifiedName};
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ impl OpCode {
     }
 }
 
-/// What becomes of an op's value.
+/// The role of an op's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpRole {
     Value,

@@ -1,4 +1,4 @@
-//! What templates are compiled into: a flat list of ops, and what each of them refers to. It knows neither how it is made
+//! Compiled templates: a flat list of ops, and the parts that each of them refers to. It knows neither how it is made
 //! ([`super::compile`]) nor who runs it.
 
 use super::entry::MessageEntry;
@@ -17,13 +17,13 @@ pub(super) struct DecodeOp {
     pub role: OpRole,
     pub kind: WireType,
     pub optional: bool,
-    /// Of the field, in [`DecodeProgram::infos`].
+    /// Index of the field in [`DecodeProgram::infos`].
     pub info: u32,
-    /// Of its previous value.
+    /// Slot of its previous value.
     pub slot: u32,
-    /// In [`DecodeProgram::initials`].
+    /// Index in [`DecodeProgram::initials`].
     pub initial: u32,
-    /// Of what is inside.
+    /// The block inside it.
     pub block: u32,
     /// Nothing reads its previous value, nor the value that other fields share with it: only whether there is one.
     pub idle: bool,
@@ -50,7 +50,7 @@ impl DecodeOp {
     }
 }
 
-/// What has one presence map, or none.
+/// The ops that share one presence map, or have none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpBlock {
     pub from: u32,
@@ -111,7 +111,7 @@ pub(super) struct CompiledPart {
     /// Where the constants before it in its block end, and where those of all of its block do.
     pub constants: u32,
     pub around: u32,
-    /// Those of the block that it is the name of.
+    /// The constants of the block that it is the name of.
     pub inside: ConstantRange,
     /// It is one.
     pub constant: Option<u32>,

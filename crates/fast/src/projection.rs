@@ -1,4 +1,4 @@
-//! What a caller wants of messages, and what it calls it.
+//! The fields that a caller wants of messages, and its tags for them.
 
 use super::template::{Instruction, Templates};
 use std::collections::HashMap;
@@ -41,10 +41,10 @@ pub struct Projection {
     selected: HashMap<usize, TemplateSelection>,
 }
 
-/// What is wanted of a template.
+/// The fields that are wanted of a template.
 #[derive(Debug, Clone, Default)]
 struct TemplateSelection {
-    /// Of everything that is not named itself.
+    /// The tag of every field that is not named itself.
     all: Option<u16>,
     paths: HashMap<String, u16>,
 }
@@ -88,8 +88,8 @@ impl Projection {
         &self.templates
     }
 
-    /// Wants a field, a group or a sequence of a template, under a tag. What is of the same path has the same tag. Several
-    /// templates may have one name: it is wanted of those that have it.
+    /// Wants a field, a group or a sequence of a template, under a tag. Parts of the same path have the same tag.
+    /// Several templates may have one name: the part is wanted of those that have it.
     ///
     /// # Errors
     /// If there is none.

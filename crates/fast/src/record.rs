@@ -46,9 +46,9 @@ pub enum MessageToken<'m> {
     Group(&'m QualifiedName),
     /// A sequence of this many elements begins.
     Sequence(&'m QualifiedName, u32),
-    /// One of its elements begins.
+    /// An element of the sequence begins.
     Element,
-    /// What began last is over.
+    /// The innermost open part ends.
     End,
 }
 
@@ -62,7 +62,7 @@ pub(super) enum ObjectToken<'m> {
     Element(&'m CompiledPart),
     /// A message in the message begins, of this template.
     Inner(&'m CompiledPart, usize),
-    /// What began last is over.
+    /// The innermost open part ends.
     End,
 }
 
@@ -75,9 +75,9 @@ pub enum TaggedToken<'m> {
     Group(u16),
     /// A sequence of this many elements begins.
     Sequence(u16, u32),
-    /// One of its elements begins.
+    /// An element of the sequence begins.
     Element,
-    /// What began last is over.
+    /// The innermost open part ends.
     End,
 }
 
@@ -94,7 +94,8 @@ pub struct Message<'m> {
 }
 
 impl<'m> Message<'m> {
-    /// What is in it, in order. What is absent is not there, nor what is not in the decoder's projection.
+    /// The parts of the message, in order. Absent parts are left out, and so are those that the decoder's projection
+    /// does not have.
     pub fn items(&self) -> impl Iterator<Item = MessageToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| {
@@ -224,7 +225,7 @@ struct EntryExpander<'m, const INNER: bool> {
     entries: std::slice::Iter<'m, MessageEntry>,
     /// Constants of the block that were not returned yet.
     inside: ConstantRange,
-    /// What is open is an element.
+    /// The innermost open part is an element.
     in_element: bool,
 }
 

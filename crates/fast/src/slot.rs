@@ -1,4 +1,4 @@
-//! What dictionaries have of fields, and which of it each template has.
+//! The slots of fields in dictionaries, and the ones that each template has.
 
 use super::packed_value::PackedValue;
 use super::template::WireType;
@@ -60,7 +60,7 @@ impl DictionarySlot {
     }
 }
 
-/// What the slot had before.
+/// The previous state of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotUndo {
     pub slot: DictionarySlot,
@@ -85,7 +85,7 @@ impl SlotRange {
 #[derive(Debug, Clone, Default)]
 pub(super) struct DictionaryLayout {
     pub shares: Vec<SlotRange>,
-    /// What each entry is where nothing was before.
+    /// The state of each entry before a value was put there.
     pub empty: Vec<DictionarySlot>,
     /// The shares of all templates; each has a range of it.
     pub of: Vec<u32>,

@@ -50,7 +50,7 @@ fn templates(path: &str) -> Arc<Templates> {
     Arc::new(Templates::load(&[TemplateFile { name: path, content: &content }]).unwrap())
 }
 
-/// What the specification's own examples mean, by the engine and by the twin, value for value and error for error.
+/// The examples of the specification, by the engine and by the twin, value for value and error for error.
 #[test]
 fn the_examples_of_the_specification() {
     assert_eq!(vectors("appendix3.json"), (62, 0));
@@ -351,7 +351,8 @@ fn made_messages_are_good_often_enough() {
     assert!(good > 100, "{good}");
 }
 
-/// What a block weighs decides what is too large: the engines once counted constants otherwise than twin and encoder.
+/// The weight of a block decides whether it is too large: the engines once counted constants otherwise than twin and
+/// encoder.
 #[test]
 fn blocks_weigh_the_same_for_all() {
     for seed in 1u64..200 {
@@ -520,7 +521,7 @@ fn what_is_passed_over_has_the_same_faults() {
             .flat_map(|operator| ["", " presence=\"optional\""].map(|p| (p, operator)))
             .filter(|(_, operator)| !matches!(kind, "string" | "decimal") || *operator != "<increment/>")
         {
-            // Of these two the check's projection has the second.
+            // The check's projection has the second field of these two.
             let body = format!("<{kind} name=\"B\"{presence}>{operator}</{kind}><uInt32 name=\"C\"/>");
             let templates = made(&body);
             for strict in [false, true] {
@@ -530,7 +531,7 @@ fn what_is_passed_over_has_the_same_faults() {
     }
 }
 
-/// Texts with their length before them are read eight bytes at a time. One that extends beyond the message, or a
+/// Texts with their length before them are read eight bytes at a time. A text that extends beyond the message, or a
 /// longer one, must not be filled from the bytes that happen to be there.
 #[test]
 fn texts_of_any_length_end_in_the_message() {

@@ -31,7 +31,7 @@ impl<'m> DecodedValue<'m> {
         self.is(EntryKind::UInt).then_some(self.entry.bits)
     }
 
-    /// That of an int32 or int64.
+    /// The value of an int32 or int64.
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
@@ -108,7 +108,7 @@ impl MessagePart<'_> {
 pub struct MessageParts<'m> {
     entries: std::slice::Iter<'m, MessageEntry>,
     message: &'m Message<'m>,
-    /// What was begun last, and is not over, is an element.
+    /// The innermost open part is an element.
     in_element: bool,
 }
 
@@ -148,9 +148,9 @@ pub trait MessageVisitor {
     fn group(&mut self, _tag: u16) {}
     /// A sequence of this many elements begins.
     fn sequence(&mut self, _tag: u16, _elements: u32) {}
-    /// One of its elements begins.
+    /// An element of the sequence begins.
     fn element(&mut self) {}
-    /// What began last is over.
+    /// The innermost open part ends.
     fn end(&mut self) {}
     /// A message in the message begins, of this template; what it has comes under the tags of that one.
     fn inner(&mut self, _template: usize) {}

@@ -1,4 +1,4 @@
-//! What is on the wire: entities that end with a stop bit, read where they lie.
+//! Entities on the wire, which end with a stop bit; they are read in place.
 
 use super::fault::MessageFaultCode;
 use super::template::WireType;
@@ -6,7 +6,7 @@ use super::template::WireType;
 /// The largest exponent of a decimal, and without its sign the smallest.
 pub(super) const EXPONENT_MAX: i64 = 63;
 
-/// What is wrong, and at which byte.
+/// The code of a fault, and the byte where it is.
 pub(super) type WireFault = (MessageFaultCode, usize);
 
 /// A message and how far it is read.
@@ -197,7 +197,7 @@ pub(super) struct PresenceMap<'b> {
     word: u64,
     /// Bits of the word that are not taken yet.
     left: u32,
-    /// What comes after the word.
+    /// The bytes after the word.
     rest: &'b [u8],
 }
 

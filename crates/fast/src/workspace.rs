@@ -1,5 +1,5 @@
-//! What both engines decode with: the dictionaries, what a message is put into, and how both are as before where a message
-//! is bad.
+//! Memory that both engines decode with: the dictionaries, and the message's entries and texts. It restores both
+//! after a bad message.
 
 use super::entry::{MessageEntry, span};
 use super::packed_value::PackedValue;
@@ -27,10 +27,10 @@ pub(super) struct DecodeWorkspace {
     pub epoch: u32,
     /// The epoch of each share of the slots.
     pub filled: Vec<u32>,
-    /// What both were before the message that the fast engine decodes, as far as its template has them.
+    /// Slots and epochs before the message that the fast engine decodes, as far as its template has them.
     pub saved: Vec<DictionarySlot>,
     pub saved_filled: Vec<u32>,
-    /// That template, once it is known.
+    /// The template of that message, once it is known.
     pub begun: u32,
     pub template_id: Option<u32>,
     pub entries: Vec<MessageEntry>,
@@ -43,13 +43,13 @@ pub(super) struct DecodeWorkspace {
     pub kept_max: usize,
     /// Bytes of the message's texts so far.
     pub text_bytes: usize,
-    /// What the exact engine wrote over in this message, the first first.
+    /// Slots that the exact engine wrote over in this message, in the order of writing.
     pub undo: Vec<SlotUndo>,
     undo_filled: Vec<(u32, u32)>,
 }
 
 impl DecodeWorkspace {
-    /// One with empty dictionaries.
+    /// A workspace with empty dictionaries.
     pub fn new(program: Arc<DecodeProgram>) -> Self {
         Self {
             slots: program.entries.empty.clone(),
@@ -95,7 +95,7 @@ impl DecodeWorkspace {
         self.undo_filled.clear();
     }
 
-    /// What the exact engine did to the dictionaries is undone.
+    /// Undoes the changes of the exact engine to the dictionaries.
     #[cold]
     pub fn undo(&mut self, before: (u32, Option<u32>)) {
         while let Some(SlotUndo { place, slot }) = self.undo.pop() {
@@ -125,7 +125,7 @@ impl DecodeWorkspace {
         }
     }
 
-    /// What the fast engine did to the dictionaries is undone.
+    /// Undoes the changes of the fast engine to the dictionaries.
     #[cold]
     pub fn put_back(&mut self, before: (u32, Option<u32>)) {
         let program = self.program.clone();

@@ -11,7 +11,7 @@ use crate::template::{
 use crate::{Decoder, MessageFaultCode};
 use std::sync::Arc;
 
-/// What both decoders have of messages of the encoder.
+/// The two decoders of the encoder's messages.
 #[derive(Debug)]
 struct DecoderPair {
     slow: naive::Decoder,
@@ -129,8 +129,8 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
                 readers.expect(&out[before.len()..], template, &expected, &|| format!("{draft:?}\n{xml}"));
                 made_good += 1;
             }
-            // What a message cannot say: the previous value of a shared key is of another type or empty, a value is not
-            // the constant, a text becomes shorter with a tail, a template is not there.
+            // Contents that a message cannot carry: the previous value of a shared key is of another type or empty, a
+            // value is not the constant, a text becomes shorter with a tail, a template is not there.
             Err(fault) => {
                 let known = [
                     MessageFaultCode::D1,
@@ -160,7 +160,7 @@ struct MessageGenerator<'m, 'c> {
     encoder: &'m Encoder,
     draft: &'m mut MessageDraft,
     choices: ByteChoices<'c>,
-    /// What values go into, the message first.
+    /// The frames that values go into, the message first.
     open: Vec<DraftFrameRef>,
     dynamic: usize,
     /// A reference was left out at the limit.

@@ -75,12 +75,12 @@ pub struct Encoder {
     neutral: bool,
     dictionaries: EncoderDictionaries,
     template_id: Option<u32>,
-    /// Of messages that are encoded again.
+    /// The draft of messages that are encoded again.
     again: Option<MessageDraft>,
 }
 
 impl Encoder {
-    /// One with empty dictionaries.
+    /// An encoder with empty dictionaries.
     #[must_use]
     pub fn new(templates: Arc<Templates>) -> Self {
         let plan = Arc::new(EncodePlan::new(&templates));
@@ -310,7 +310,7 @@ impl EncodePass<'_> {
                         given.and_then(|given| self.value(op, given, map).map(|()| given.is_some()));
                     match written {
                         Ok(there) => {
-                            // What follows is left out with it.
+                            // The op after it is left out with it.
                             let leads = matches!(op.role, OpRole::Exponent | OpRole::Length);
                             next += usize::from(leads && !there && op.optional);
                         }

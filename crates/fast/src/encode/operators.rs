@@ -31,10 +31,10 @@ impl<'t> OperandValue<'t> {
 #[derive(Debug, Clone)]
 pub(super) struct EncoderDictionaries {
     slots: Vec<EncoderSlot>,
-    /// Of the slots whose value is a text.
+    /// The texts of the slots whose value is a text.
     texts: Vec<Vec<u8>>,
     epoch: u32,
-    /// What the slots had before this message, the first written first.
+    /// The slots before this message, the first written first.
     undo: Vec<(u32, EncoderSlot)>,
     undo_texts: Vec<(u32, Vec<u8>)>,
     /// To be used again.
@@ -162,7 +162,7 @@ impl EncoderDictionaries {
     }
 }
 
-/// What a decoder has where a value is left out.
+/// The value that a decoder has where none is sent.
 enum OmittedValue {
     /// The value before, or the one after it.
     Before,
@@ -254,7 +254,7 @@ impl EncodePass<'_> {
         }
     }
 
-    /// What comes in place of as many bytes at the end.
+    /// Encodes a tail, which replaces as many bytes at the end of the value before.
     fn tail(
         &mut self,
         op: &EncodeOp,
@@ -360,7 +360,7 @@ fn is_text(kind: WireType) -> bool {
     matches!(kind, WireType::Ascii | WireType::Unicode | WireType::Bytes)
 }
 
-/// What is put together has to be UTF-8.
+/// Checks that a text put together is UTF-8.
 fn is_whole(kind: WireType, text: &[u8]) -> Result<(), MessageFaultCode> {
     if kind == WireType::Unicode && std::str::from_utf8(text).is_err() {
         Err(MessageFaultCode::R2)

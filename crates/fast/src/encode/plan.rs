@@ -21,32 +21,32 @@ pub(super) struct EncodeOp {
     pub role: OpRole,
     pub kind: WireType,
     pub optional: bool,
-    /// Of the field, in [`EncodePlan::infos`].
+    /// Index of the field in [`EncodePlan::infos`].
     pub info: u32,
-    /// Of its previous value.
+    /// Slot of its previous value.
     pub slot: u32,
-    /// In [`EncodePlan::initials`].
+    /// Index in [`EncodePlan::initials`].
     pub initial: u32,
-    /// Of its frame. An exponent and its mantissa have one, and so do a sequence and its length.
+    /// Cell of its frame. An exponent and its mantissa have one, and so do a sequence and its length.
     pub cell: u32,
-    /// Of what is inside.
+    /// The block inside it.
     pub block: u32,
-    /// Of a sequence's elements.
+    /// The frame of a sequence's elements.
     pub frame: u32,
 }
 
-/// What has one presence map, or none.
+/// The ops that share one presence map, or have none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EncodeBlock {
     pub from: u32,
     pub to: u32,
-    /// Of the presence map, at most.
+    /// Bits of the presence map, at most.
     pub bits: u32,
     /// Ops that a decoder has, too: without constants.
     pub ops: u32,
 }
 
-/// What a message or an element has in a draft.
+/// The layout of a message or an element in a draft.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DraftFrameLayout {
     pub cells: u32,
@@ -66,7 +66,7 @@ pub(super) struct GroupCell {
 pub(super) struct EncodePart {
     pub template: u32,
     pub name: QualifiedName,
-    /// Of a value.
+    /// The field, if the part is a value.
     pub field: Option<Arc<TemplateField>>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct TemplatePlan {
     pub block: u32,
     pub frame: u32,
     pub reset: bool,
-    /// What messages name it by.
+    /// The id by which messages name it.
     pub id: Option<u32>,
 }
 

@@ -38,7 +38,7 @@ struct MessageCopier<'c, 'm> {
     message: &'c Message<'m>,
     /// The next of its entries.
     next: usize,
-    /// What was looked for last.
+    /// The part that was looked for last.
     info: u32,
 }
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// What is encoded is decoded to the same, by the engine and by the slow twin, over messages that carry dictionaries.
+    /// Encoded messages decode to the same, by the engine and by the slow twin, over messages that carry
+    /// dictionaries.
     #[test]
     fn what_is_told_is_read(bytes in prop::collection::vec(any::<u8>(), 0..900)) {
         from_bytes(&bytes);
@@ -190,7 +191,7 @@ fn what_cannot_be_told_is_said() {
     assert_eq!((fault.code, fault.field.as_str()), (MessageFaultCode::Missing, "B"));
     draft.uint(b, 5);
     assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::D4);
-    // Of what went wrong nothing is left in the dictionaries.
+    // A failed message leaves nothing in the dictionaries.
     assert!(encoder.clone().with_neutral(true).encode(&draft, &mut out).is_err() && out.is_empty());
     let mut other = made("<uInt32 name=\"B\" presence=\"optional\"><copy/></uInt32><uInt32 name=\"A\"/>");
     let (a, b) = (other.field(0, "A").unwrap(), other.field(0, "B").unwrap());

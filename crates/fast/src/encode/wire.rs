@@ -1,4 +1,4 @@
-//! What goes onto the wire, in as few bytes as it can.
+//! Entities on the wire, in as few bytes as possible.
 
 /// Seven bits in each byte, the lowest seven in the lowest byte, of the lower 56 bits.
 fn spread(value: u64) -> u64 {
@@ -80,7 +80,7 @@ pub(super) fn int(out: &mut Vec<u8>, bits: u64, sign: bool, nullable: bool) {
     }
 }
 
-/// What is absent, where that can be.
+/// Writes an absent value, where that can be.
 #[inline(always)]
 pub(super) fn null(out: &mut Vec<u8>) {
     out.push(0x80);
@@ -111,13 +111,13 @@ pub(super) struct PresenceMapWriter {
     from: usize,
     /// After the last that is reserved.
     to: usize,
-    /// Of the next bit.
+    /// Place of the next bit.
     byte: usize,
     bit: u8,
 }
 
 impl PresenceMapWriter {
-    /// Of a block without one; it takes bits that nothing gives.
+    /// The writer of a block without a presence map; it accepts bits that nothing gives.
     pub const NONE: Self = PresenceMapWriter { from: 0, to: 0, byte: 0, bit: 0x40 };
 
     #[inline(always)]

@@ -13,7 +13,7 @@ pub(super) const U32: u8 = WireType::UInt32 as u8;
 pub(super) const I64: u8 = WireType::Int64 as u8;
 pub(super) const U64: u8 = WireType::UInt64 as u8;
 
-/// What becomes of a value.
+/// The role of a value.
 pub(super) const VALUE: u8 = 0;
 pub(super) const EXPONENT: u8 = 1;
 pub(super) const MANTISSA: u8 = 2;
@@ -27,7 +27,7 @@ pub(super) const NEXT: u8 = 1;
 /// It is the one before, which nobody subscribed to: only whether there is one is kept.
 pub(super) const IDLE: u8 = 2;
 
-/// What was read.
+/// The result of reading an integer.
 #[derive(Clone, Copy)]
 pub(super) enum IntOutcome {
     Value(u64),
@@ -135,7 +135,7 @@ pub(super) unsafe fn pass<const K: u8, const N: bool, const BMI2: bool, const L:
     // SAFETY: `at` has ten bytes, by the contract.
     let word = unsafe { eight(at) };
     let before = (word & STOPS).trailing_zeros() >> 3;
-    // Of four bytes any value is one of 32 bits, of eight any one of 64.
+    // Any value of four bytes is one of 32 bits, any value of eight is one of 64.
     if before > if K == I32 || K == U32 { 3 } else { 7 } {
         return (IntOutcome::More, at);
     }
@@ -172,12 +172,12 @@ unsafe fn nine<const K: u8, const N: bool, const BMI2: bool>(
     (IntOutcome::Value(value - u64::from(N)), next)
 }
 
-/// What a slot has for an assigned integer.
+/// The meta word of a slot with an assigned integer.
 pub(super) const fn assigned(kind: u8) -> u64 {
     slot::SlotState::Assigned as u64 | (kind as u64) << 8
 }
 
-/// The same for an empty one.
+/// The meta word of a slot with an empty integer.
 pub(super) const fn empty(kind: u8) -> u64 {
     slot::SlotState::Empty as u64 | (kind as u64) << 8
 }
@@ -215,7 +215,7 @@ pub(super) unsafe fn put<const R: u8>(
             NOTHING => go_on!(state, step + 1, at, map, out),
             _ => {
                 (*state).length = value;
-                // That is the step after a length; to jump there by its address would be slower.
+                // The sequence is the step after its length; to jump there by its address would be slower.
                 parts::sequence(state, step.add(1), at, map, out)
             }
         }
@@ -437,7 +437,7 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
             return unassigned::<K, N, R>(state, step, at, map, out);
         }
         if C == NEXT {
-            // What comes after it is seldom wanted.
+            // The value after the greatest one is seldom wanted.
             if slot.bits == most(K) {
                 give_up!();
             }
@@ -516,7 +516,7 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
         };
         let (bits, fits) = match K {
             I32 | U32 => {
-                // Of up to 33 bits, and of nine bytes: 63.
+                // The difference has up to 33 bits, or 63 in nine bytes.
                 let sum = (slot.bits as i64).wrapping_add(difference);
                 let fits = if K == I32 { i64::from(sum as i32) == sum } else { (sum as u64) >> 32 == 0 };
                 (sum as u64, fits)

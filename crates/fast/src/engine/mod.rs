@@ -8,9 +8,9 @@
 //!                └ anything unusual: gives up ──▶ what it did is undone ──▶ the exact engine decodes the message
 //! ```
 //!
-//! What it accepts, the exact engine accepts, too, and with the same values: errors, integers longer than they have
-//! to be and presence maps beyond 56 bits are not decided here. So a fault has its code and place from one engine
-//! alone.
+//! The exact engine accepts every message that this one accepts, with the same values. Errors, integers longer than
+//! they have to be and presence maps beyond 56 bits are not decided here. So a fault has its code and place from one
+//! engine alone.
 //!
 //! # Dictionaries
 //! Where a message begins, what its template has of the dictionaries is copied aside, or emptied where it is of an earlier

@@ -1,4 +1,4 @@
-//! What is around values: groups, sequences, the beginnings and ends of runs; and the steps that the exact engine does.
+//! Parts around values: groups, sequences, the beginnings and ends of runs; and the steps that the exact engine does.
 
 use super::raw::{STOPS, eight, give_up, go_on, groups, length};
 use super::state::{BytePtr, EngineState, EngineStep};
@@ -89,8 +89,9 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// entry goes.
 #[inline(always)]
 unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut MessageEntry) -> BytePtr {
-    // SAFETY: the steps are a block of the state's program, and `at` is in the buffer. What `StepHandler` asks for is made
-    // here: the check leaves `SLACK` bytes after `at`, or `edge` copies the rest, and `room` leaves room for a run.
+    // SAFETY: the steps are a block of the state's program, and `at` is in the buffer. The contract of `StepHandler`
+    // is met here: the check leaves `SLACK` bytes after `at`, or `edge` copies the rest, and `room` leaves room for a
+    // run.
     unsafe {
         let mut at = at;
         if at > (*state).check {

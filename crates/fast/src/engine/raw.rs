@@ -1,4 +1,4 @@
-//! What handlers are made of: bytes read without a look at the end, and the macros that put them in line.
+//! Building blocks of handlers: bytes read without a look at the end, and the macros that put them in line.
 
 use super::state::BytePtr;
 
@@ -91,10 +91,10 @@ pub(super) use handlers;
 /// Integers and strings of one byte.
 pub(super) const HOT: u8 = 0;
 
-/// Of two to eight; integers of nine as well.
+/// Integers and strings of two to eight bytes; integers of nine as well.
 pub(super) const MORE: u8 = 1;
 
-/// Of any size.
+/// Integers and strings of any size.
 pub(super) const ALL: u8 = 2;
 
 /// Integers of one to eight bytes.

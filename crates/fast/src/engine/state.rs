@@ -1,5 +1,5 @@
-//! What every handler is given: the state that all of a message share, its step, and the registers between them. The three
-//! types name each other, so they are declared together; nothing here knows what any handler does.
+//! Arguments of every handler: the state that all of a message share, its step, and the registers between them. The
+//! three types name each other, so they are declared together; nothing here knows what any handler does.
 
 use crate::entry::MessageEntry;
 use crate::slot::DictionarySlot;
@@ -26,21 +26,21 @@ pub(super) type StepHandler =
 #[repr(C, align(64))]
 pub(super) struct EngineStep {
     pub run: StepHandler,
-    /// Of its entry.
+    /// The meta word of its entry.
     pub meta: u64,
     /// Its bit in the presence map, of the end those that mean nothing; none where it has none.
     pub mask: u64,
     /// The initial value; of a sequence, what each element's entry has.
     pub initial: u64,
-    /// Of the entry of the initial value; of that which ends a group or a sequence.
+    /// The meta word of the entry of the initial value; for a group or a sequence, that of the entry that ends it.
     pub beside: u64,
     /// Where its slot is, in bytes.
     pub slot: usize,
     /// The bytes of an entry where it is delivered, or none.
     pub advance: usize,
-    /// Of a field that is absent with its bit: how many steps further the next one that is not so is, and the bits until then
-    /// are where the initial value would be.
-    /// Of a group or sequence how many steps before it the block inside begins, of a step that the exact engine does the op.
+    /// For a field that is absent with its bit: how many steps further the next field is that differs. The bits until
+    /// then are in the place of the initial value. For a group or sequence: how many steps before it the block inside
+    /// begins. For a step that the exact engine does: the op.
     pub follow: u32,
     /// The exponent or length of the initial value.
     pub initial_extra: u8,
@@ -65,9 +65,9 @@ pub(super) struct EngineState {
     pub out: *mut MessageEntry,
     /// After this there is less room for entries than a run needs.
     pub out_end: *mut MessageEntry,
-    /// Of the decimal whose mantissa comes next, where an entry has it.
+    /// The exponent of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
-    /// Of the sequence that comes next.
+    /// The length of the sequence that comes next.
     pub length: u64,
     /// Where a run paused, and its map; null where it came to its end.
     pub paused: *const EngineStep,

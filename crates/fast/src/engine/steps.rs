@@ -14,7 +14,7 @@ use crate::slot::{DictionaryLayout, DictionarySlot, SlotRange};
 use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
 
-/// What has one presence map, or none.
+/// The steps that share one presence map, or have none.
 #[derive(Debug, Clone, Copy)]
 struct StepBlock {
     first: u32,
@@ -34,7 +34,7 @@ pub(crate) struct StepProgram {
     pub(super) bytes_max: usize,
 }
 
-/// What a template has of the dictionaries; mostly its own.
+/// The dictionary slots of a template; mostly its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum TemplateSlots {
     #[default]
@@ -45,7 +45,7 @@ pub(super) enum TemplateSlots {
     Several { from: u32, to: u32 },
 }
 
-/// One of several shares: its place, its first slot, and how many there are.
+/// A share of several: its place, its first slot, and how many slots it has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberedSlotRange {
     pub share: u32,
@@ -78,7 +78,7 @@ pub(super) struct TemplateStart {
     /// The first of its steps.
     pub first: u32,
     pub template: u32,
-    /// What it has of the dictionaries.
+    /// Its slots in the dictionaries.
     pub shares: TemplateSlots,
     /// It empties them.
     pub reset: bool,
@@ -171,7 +171,7 @@ impl StepProgram {
         let (mut bits, mut left_out, mut since) = (bits, 0, 0);
         let mut ops_of = Vec::new();
         for (n, op) in ops.iter().enumerate() {
-            // What may be left out with the op before it stays beside it.
+            // An op that may be left out with the one before it stays beside that.
             if since >= RUN_STEPS - 2
                 && matches!(op.role, OpRole::Value | OpRole::Exponent | OpRole::Length)
                 && op.code != OpCode::Sequence
@@ -195,7 +195,7 @@ impl StepProgram {
         bits <= 56 && left_out <= SPARE_BITS
     }
 
-    /// What of a block's steps can be passed over together.
+    /// Finds the steps of a block that can be passed over together.
     fn follow(&mut self, ops: &[(usize, DecodeOp)]) {
         let mut behind: Option<usize> = None;
         for (n, (at, op)) in ops.iter().enumerate().rev() {
@@ -230,7 +230,7 @@ impl StepProgram {
         bmi2: bool,
     ) -> EngineStep {
         let initial = program.initials.get(op.initial as usize).copied();
-        // What nobody wants is as good as absent where it is left out; of long texts the bytes are counted.
+        // An unwanted value is as good as absent where it is left out; the bytes of long texts are counted.
         let unwanted = op.code == OpCode::Default && op.role == OpRole::Value && !op.deliver;
         let initial = initial.filter(|initial| !unwanted || initial.long);
         let found = initial.unwrap_or(PackedValue::int(0));

@@ -178,7 +178,7 @@ unsafe fn decimal<const N: bool, const BMI2: bool, const L: u8>(at: BytePtr) -> 
     }
 }
 
-/// The same for a decimal.
+/// Passes over a decimal without its value.
 ///
 /// # Safety
 /// There are 18 bytes.

@@ -30,7 +30,7 @@ const LOOKED_AT_MAX: usize = 64 << 20;
 /// nothing more is begun.
 const ITEMS_MAX: usize = 1 << 22;
 
-/// What is in a message, in order; what is absent is not there.
+/// A part of a message, in order; absent parts have no node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// A value.
@@ -46,7 +46,7 @@ pub enum Node {
 pub struct Decoded {
     /// Its template, by its place in the list.
     pub template: usize,
-    /// What is in it.
+    /// Its parts.
     pub nodes: Vec<Node>,
     /// Bytes it has.
     pub bytes: usize,
@@ -81,7 +81,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// One with empty dictionaries; `strict` raises R6 to R9.
+    /// A decoder with empty dictionaries; `strict` raises R6 to R9.
     #[must_use]
     pub fn new(templates: Arc<Templates>, strict: bool) -> Self {
         Self { templates, strict, previous: HashMap::new(), template_id: None, kept_max: KEPT_BYTES_MAX }
@@ -206,7 +206,7 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Whether what is about to begin may. What its constants have counts at once.
+    /// Checks that there is room for the next block. Its constants count at once.
     fn room(&mut self, body: &[Instruction]) -> Result<(), Wrong> {
         let (fields, text) = weight(self.templates, body);
         self.items += fields / 8;
@@ -273,7 +273,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What a group or an element has, with a presence map of its own if it needs one.
+    /// Decodes the parts of a group or an element, with a presence map of its own if it needs one.
     fn parts(&mut self, body: &[Instruction], context: &Context) -> Result<Vec<Node>, Wrong> {
         let mut nodes = Vec::new();
         let mut bits = Bits { bits: Vec::new(), next: 0, at: self.at };
@@ -321,7 +321,7 @@ impl Pass<'_> {
     ) -> Result<Option<InitialValue>, Wrong> {
         let start = self.at;
         let mut result = self.field(field, context, bits);
-        // Of a decimal nothing else says that a part of it is too large.
+        // Only this code says that a part of a decimal is too large.
         if let (Err((code @ (MessageFaultCode::D2 | MessageFaultCode::R4), _)), true) =
             (&mut result, is_decimal(field))
         {

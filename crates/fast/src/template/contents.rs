@@ -1,4 +1,5 @@
-//! What may be in a field, a length or a part of a decimal, and how often: what is not looked at must not be there.
+//! Checks of the contents of a field, a length or a part of a decimal, and how often each may occur. Contents that
+//! are not looked at must not be there.
 
 use super::WireType;
 use super::error::{TemplateError, TemplateErrorCode::S1};

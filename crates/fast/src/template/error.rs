@@ -1,4 +1,4 @@
-//! What can be wrong with a template file.
+//! Errors of a template file.
 
 use std::fmt;
 use unitape_model::ErrorCause;
@@ -40,7 +40,7 @@ pub struct TemplateError {
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what there should be.
+    /// The problem, and the expected contents.
     pub what: String,
 }
 

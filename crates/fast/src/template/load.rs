@@ -75,7 +75,7 @@ pub(super) fn load(files: &[TemplateFile<'_>]) -> Result<Templates, TemplateErro
     Ok(templates)
 }
 
-/// What an element has from those around it.
+/// The properties that an element inherits from those around it.
 #[derive(Clone)]
 struct ElementScope {
     ns: String,
@@ -120,7 +120,7 @@ pub(super) struct TemplateLoader<'l> {
     counts: &'l mut LoadTotals,
 }
 
-/// What was met so far.
+/// The totals met so far.
 #[derive(Default)]
 struct LoadTotals {
     /// Lengths without a name.
@@ -188,7 +188,7 @@ impl TemplateLoader<'_> {
                     match child.name.as_str() {
                         "template" => self.template(child, &scope)?,
                         "define" => self.define(child, &scope)?,
-                        // Of the library that has them, for its own programs.
+                        // A `<view>` is for the own programs of the library that has them.
                         "view" => {
                             let (file, line) = (self.file_of(child), child.line);
                             let note = format!("{file}:{line}: <view> is no template: left out");

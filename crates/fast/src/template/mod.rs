@@ -61,7 +61,7 @@ pub struct Templates {
 pub struct Template {
     /// Its name.
     pub name: QualifiedName,
-    /// What messages name it by. One without is there to be referred to.
+    /// The id by which messages name it. A template without an id is there to be referred to.
     pub id: Option<u32>,
     /// Dictionaries are emptied where it begins (session control protocol).
     pub reset: bool,
@@ -80,9 +80,9 @@ pub enum Instruction {
     Group(TemplateGroup),
     /// Parts that are there any number of times.
     Sequence(TemplateSequence),
-    /// What another template has; its place in the list, none where no file has it.
+    /// The parts of another template; its place in the list, none where no file has it.
     Static(QualifiedName, Option<usize>),
-    /// What the template has that the message names here.
+    /// The parts of the template that the message names here.
     Dynamic,
 }
 
@@ -97,7 +97,7 @@ pub struct TemplateField {
     pub optional: bool,
     /// Its type and how it is encoded.
     pub kind: FieldEncoding,
-    /// What its number means.
+    /// The meaning of its number.
     pub meaning: IntegerMeaning,
 }
 
@@ -115,7 +115,7 @@ impl TemplateField {
 /// A type, and one operation for all of it or one for each part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldEncoding {
-    /// One operation.
+    /// One operation for all of the value.
     Plain(WireType, FieldOperator),
     /// A decimal with an operation for exponent and mantissa each.
     Split(FieldOperator, FieldOperator),
@@ -152,7 +152,8 @@ impl WireType {
         }
     }
 
-    /// What comes after an integer of this type, both in two's complement: after the largest the smallest (6.3.6).
+    /// The integer of this type after this one, both in two's complement: after the largest comes the smallest
+    /// (6.3.6).
     #[must_use]
     pub(crate) const fn increment(self, bits: u64) -> u64 {
         match self {
@@ -184,13 +185,13 @@ impl WireType {
     }
 }
 
-/// What an integer means, in FAST 1.2.
+/// The meaning of an integer, in FAST 1.2.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum IntegerMeaning {
     /// Itself.
     #[default]
     Number,
-    /// One of these names; the number on the wire of each, and the name.
+    /// One name of these; the number on the wire of each, and the name.
     Enum(Arc<[(u64, String)]>),
     /// Some of these names, a bit each.
     Set(Arc<[String]>),
@@ -249,7 +250,7 @@ pub enum Operator {
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InitialValue {
-    /// Of any integer type.
+    /// A value of any integer type.
     Int(i128),
     /// Mantissa times ten to the exponent.
     Decimal {
@@ -269,12 +270,12 @@ pub struct DictionaryKey {
     pub dictionary: DictionaryScope,
     /// The name in it.
     pub name: QualifiedName,
-    /// Of what: parts of a decimal have entries of their own, also under the decimal's name, and a length without a
-    /// name has one that nothing else has.
+    /// The part of the field: parts of a decimal have entries of their own, also under the decimal's name, and a
+    /// length without a name has one that nothing else has.
     pub part: KeyPart,
 }
 
-/// What of a field a key is for.
+/// The part of a field that a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyPart {
     /// All of it, or a key was given.
@@ -290,13 +291,13 @@ pub enum KeyPart {
 /// A dictionary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DictionaryScope {
-    /// One for all.
+    /// The dictionary that all share.
     Global,
-    /// That of the template in which the operator is written, by its place in the list.
+    /// The dictionary of the template in which the operator is written, by its place in the list.
     Template(usize),
-    /// That of the application type.
+    /// The dictionary of the application type.
     Type,
-    /// One with a name.
+    /// A dictionary with a name.
     Named(QualifiedName),
 }
 
@@ -309,7 +310,7 @@ pub struct TemplateGroup {
     pub optional: bool,
     /// The application type of what it has.
     pub type_ref: Option<QualifiedName>,
-    /// What is in it.
+    /// The parts inside it, in order.
     pub body: Vec<Instruction>,
 }
 
@@ -363,7 +364,7 @@ impl Templates {
         self.by_id.get(&id).map(|at| &self.list[*at])
     }
 
-    /// What was passed over in the files, each with file and line.
+    /// The parts of the files that were passed over, each with file and line.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -48,7 +48,7 @@ fn refer(body: &mut [Instruction], places: &HashMap<QualifiedName, usize>) {
     }
 }
 
-/// What a template has with all that it refers to.
+/// The size of a template with all that it refers to.
 #[derive(Clone, Copy, Default)]
 struct TemplateSize {
     parts: usize,

@@ -13,7 +13,7 @@ const ATTRIBUTES_MAX: usize = 64;
 /// Bytes of a name, a namespace or an id, at most.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What the namespaces of the template language begin with, whatever that of the root is.
+/// The start of every namespace of the template language, also where the root has another.
 const LANGUAGE: &str = "http://www.fixprotocol.org/ns/fast/td/";
 
 /// Bytes of an initial value, at most.
@@ -204,7 +204,7 @@ impl XmlElementReader<'_> {
                 "name" | "ns" | "templateNs" | "dictionary" | "key" | "id" => NAME_BYTES_MAX,
                 "value" => VALUE_BYTES_MAX,
                 _ if key.starts_with("xmlns") => NAME_BYTES_MAX,
-                // Of others only words are looked for.
+                // In other attributes the loader only looks for words.
                 _ => usize::MAX,
             };
             if key.len() > NAME_BYTES_MAX {
@@ -215,7 +215,7 @@ impl XmlElementReader<'_> {
             if value.len() > most {
                 return Err(self.error(format!("{key}=\"…\" of more than {most} bytes")));
             }
-            // Of words that are tokens the blanks around them are none of theirs.
+            // The blanks around words that are tokens do not belong to them.
             let is_token = matches!(key, "name" | "id" | "key" | "presence" | "charset");
             let value = if is_token { value.trim_ascii().to_owned() } else { value };
             match key.strip_prefix("xmlns") {

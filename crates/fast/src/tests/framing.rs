@@ -103,7 +103,7 @@ fn vectors_are_arrays_of_values() {
     assert!(lines[0].ends_with("\"fields\":{\"V\":[1,-2,3],\"S\":[4,5]}}"), "{lines:?}");
 }
 
-/// Who pipes a live feed in saw nothing until a quarter of a mebibyte had come.
+/// A user who piped a live feed in saw nothing until a quarter of a mebibyte had come.
 #[test]
 fn what_has_come_is_shown_before_more_is_waited_for() {
     struct Live<'l>(std::array::IntoIter<&'l [u8], 2>, &'l std::cell::RefCell<Vec<u8>>, usize);
