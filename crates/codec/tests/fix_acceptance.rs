@@ -1,6 +1,6 @@
 //! The messages of the QuickFIX acceptance scripts for FIX 4.4: every one of them decodes or is refused with the
-//! reason that this table gives. What only a session can refuse (a sequence number, an enumeration, a missing
-//! field) is a good message to a decoder.
+//! reason that this table gives. A message that only a session can refuse (a sequence number, an enumeration, a
+//! missing field) is a good message to a decoder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -56,9 +56,9 @@ fn golden_fields() {
     }
 }
 
-// Every message of every file, by type, and every byte that is none. What is wrong there is wrong in the files:
-// text before a tag ("^M" as two letters), a block 3 that is not closed, five trailers that are not, and letters
-// and braces behind messages.
+// Every message of every file, by type, and every byte that is none. The faults there are in the files themselves:
+// text before a tag ("^M" as two letters), a block 3 that is not closed, five trailers that are not, and letters and
+// braces after messages.
 #[test]
 fn every_sample_message_is_accounted_for() {
     let (summary, lines) = decode("prowide/unit_test_messages.rje");

@@ -1,4 +1,4 @@
-//! What the tests and the fuzzer hold: the fast path finds what the slow twin finds, however the input comes.
+//! Checks of the tests and the fuzzer: the fast path finds the same as the slow twin, however the input comes.
 
 use super::naive::{NaiveRow, RowContent};
 use super::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};

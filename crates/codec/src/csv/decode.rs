@@ -10,7 +10,7 @@ use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;
 
-/// What is at a position.
+/// The next part of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextCsvRow {
     /// The header; [`CsvRowDecoder::names`] are its names.
@@ -40,7 +40,7 @@ pub enum NextCsvRow {
     Bad {
         /// The row, or what there is of it.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: CsvFault,
         /// Where to continue.
         end: usize,
@@ -81,9 +81,9 @@ pub struct CsvRowDecoder {
     layout: Arc<CsvLayout>,
     kernel: CsvKernel,
     row: RowValues,
-    /// Of the layout's columns.
+    /// Values of the layout's columns.
     values: Vec<ColumnValue>,
-    /// Of columns that only the file has: which of its names, and where the text is.
+    /// Values of columns that only the file has: the index of the column's name, and where the text is.
     others: Vec<(u16, ValueSpan)>,
     header: CsvHeader,
     /// The day of the file, where times look for it.
@@ -240,8 +240,8 @@ impl CsvRowDecoder {
         memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1)
     }
 
-    /// What is at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
-    /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
+    /// Reads the next part, at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
+    /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextCsvRow {
         let most = self.layout.row_bytes_max;
         let mut from = at;

@@ -1,4 +1,4 @@
-//! What can be wrong with a row.
+//! Faults of a row.
 
 use crate::fixed;
 

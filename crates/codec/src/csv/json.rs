@@ -68,7 +68,7 @@ pub fn decode_json(
             }
             NextCsvRow::Bad { span, fault, end } => {
                 lines.fault(&source, span, fault, &decoder);
-                // What cannot be read in the header's place is the header.
+                // A bad row in the header's place is the header.
                 counted += u64::from(!header_due);
                 (at, patience, header_due) = (end, 1, false);
             }

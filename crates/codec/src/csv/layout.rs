@@ -22,7 +22,7 @@ pub struct CsvLayout {
     pub(super) row_bytes_max: usize,
     pub(super) day: Option<i32>,
     pub(super) trailer: Option<CsvTrailer>,
-    /// What the layout says of columns.
+    /// The columns as the layout describes them.
     pub(super) row: RecordLayout,
     pub(super) zones: Vec<CachedZone>,
 }
@@ -73,7 +73,7 @@ struct CsvLayoutText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrailerText {
-    /// What its first value is.
+    /// The first value of a trailer.
     first: String,
     /// Names of its values, the first included.
     #[serde(default)]
@@ -123,7 +123,7 @@ impl CsvLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong with it, and in which line.
+    /// The problem, and its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let at = |offset: usize, what: String| {
             let before = text.as_bytes().get(..offset).unwrap_or_default();
@@ -152,13 +152,13 @@ impl CsvLayout {
         &self.name
     }
 
-    /// One line for people.
+    /// The title, one line for people.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// What it says of a row: the columns that it names.
+    /// The columns of a row that the layout names.
     #[must_use]
     pub fn row(&self) -> &RecordLayout {
         &self.row

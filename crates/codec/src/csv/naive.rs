@@ -57,7 +57,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
             }
             continue;
         }
-        // Of what is bad: its line, or a piece of a long one.
+        // The bad bytes are a line, or a piece of a long one.
         let (bad_length, bad_end) = match line_end.filter(|_| !far) {
             Some(end) => (line, end),
             None if input.len() - at >= most + 2 => (most, most),

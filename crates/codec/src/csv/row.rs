@@ -21,7 +21,7 @@ pub(super) struct ValueSpan {
     pub apart: bool,
 }
 
-/// What a stretch of input holds at its start.
+/// The row at the start of a stretch of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowOutcome {
     /// A row of `length` bytes, and the place after its line end.
@@ -73,7 +73,7 @@ impl RowValues {
         self.places.clear();
         let most = layout.row_bytes_max;
         let seen = &input[..input.len().min(most + 2)];
-        // What is as long as this is too long, whatever follows.
+        // Input of this length is too long, whatever follows.
         let ended = eof && input.len() < most + 2;
         let mut at = 0;
         loop {

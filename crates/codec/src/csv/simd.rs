@@ -16,7 +16,7 @@ enum CsvInstructionSet {
     Portable,
 }
 
-/// What ended a scan.
+/// The reason why a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanStop {
     /// The first line feed, here.

@@ -2,7 +2,7 @@
 
 use super::LINE_BYTES_MAX;
 
-/// What is at a place of the buffer.
+/// The line at a place of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextLine<'a> {
     /// A line, without its newline and without a carriage return before that.

@@ -29,8 +29,8 @@
 //! );
 //! ```
 //!
-//! What it does not do: read files, give lasting ids to names (that is [`unitape_model::NameResolver`]), or judge
-//! whether an event makes sense beside its neighbours.
+//! It does not read files, give lasting ids to names (that is [`unitape_model::NameResolver`]), or judge whether an
+//! event makes sense beside its neighbours.
 
 mod lines;
 mod object;

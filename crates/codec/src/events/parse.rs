@@ -9,7 +9,7 @@ use unitape_model::{
     NameResolver, Price, Refusal, UnixNanos, flags,
 };
 
-/// What a line is.
+/// The contents of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventLine<'a> {
     /// An event; its frame now ends the arena.
@@ -34,7 +34,7 @@ pub enum EventLine<'a> {
 /// The word of a line whose kind no input may carry: `define`, `source`, `progress` or `quarantine`.
 pub const BOOKKEEPING: &str = "bookkeeping";
 
-/// What the caller knows of a line.
+/// Properties of a line that the caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineOptions {
     /// Id of the source definition; 0 none.
@@ -56,7 +56,7 @@ impl Default for LineOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}{}{}: {message}", if .field.is_some() { " in " } else { "" }, .field.as_deref().unwrap_or(""))]
 pub struct LineFault {
-    /// One word, fit for quarantine: that of the [`Refusal`], or `bad_json`, `unknown_kind`, `unknown_rec`,
+    /// A word fit for quarantine: that of the [`Refusal`], or `bad_json`, `unknown_kind`, `unknown_rec`,
     /// `duplicate`, `missing`, `too_large`, [`BOOKKEEPING`].
     pub code: &'static str,
     /// The field it is about, cut at 64 bytes.
@@ -85,9 +85,9 @@ impl LineFault {
 
 /// Reads one line; an event's frame is appended to `arena`, unstamped.
 ///
-/// `names` gives the ids. `seq` (or `src_seq`, when it is there) becomes the event's own sequence, `ts_recv`
-/// its receive time. A `null` is a field that is not there. What the kind has no place for is kept as an
-/// unmapped field, in its order.
+/// `names` gives the ids. `seq` (or `src_seq`, when it is there) becomes the event's own sequence, `ts_recv` its
+/// receive time. A `null` is a field that is not there. Fields that the kind has no place for are kept as unmapped
+/// fields, in their order.
 ///
 /// # Errors
 /// The arena is as before; ids that `names` gave meanwhile stay given, and fix-ups that it noted at or
@@ -361,7 +361,7 @@ fn parse<'a>(
     }
 }
 
-/// What a quarantine event says of its source at the top of its line.
+/// Fields of a quarantine event's source at the top of its line.
 pub(super) const SOURCE_WORDS: [&str; 2] = ["source", "offset"];
 
 /// Sets everything; the order is the canonical one of the extension: sequence, receive time, fields as the
@@ -570,7 +570,7 @@ fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize,
     Ok(start)
 }
 
-/// The kind of this name. What a tape's account is made of comes from no line, but in full form, which is never input.
+/// The kind of this name. Kinds of a tape's account occur only in the full form, which is never input.
 fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
     match EventKind::from_name(name).filter(|k| full || k.is_input()) {
         Some(kind) => Ok(kind),

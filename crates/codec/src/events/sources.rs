@@ -9,7 +9,7 @@ pub struct SourceName<'a> {
     pub feed: &'a str,
     /// Name of the file, without its directory.
     pub file: &'a str,
-    /// What is added to an event's offset, in bytes.
+    /// Bytes that are added to an event's offset.
     pub base: u64,
 }
 

@@ -6,7 +6,7 @@ use unitape_model::{
     NameTable, Price, Refusal, UnixNanos, flags,
 };
 
-/// What one field of an arbitrary event is made of.
+/// The raw values from which one field of an arbitrary event is made.
 #[derive(Clone, Debug)]
 struct Stuff {
     pick: u8,

@@ -51,7 +51,7 @@ pub fn write_event(
             let _ = write!(out, r#","position":{position}"#);
         }
         out.push(b'}');
-        // What the words above do not carry (entries in another order, say) goes along as it is.
+        // An event that the fields above do not carry (entries in another order, say) goes along as raw bytes.
         if !comes_back(&out[start..], event) {
             out.pop();
             write_raw(out, event);
@@ -116,7 +116,7 @@ fn collides(schema: &EventSchema, sourced: bool, name: &str) -> bool {
         || (schema.kind == EventKind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
 }
 
-/// What the full form adds.
+/// Writes the additions of the full form.
 fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) {
     if let Some(own) = event.sequence() {
         let _ = write!(out, r#","src_seq":{own}"#);

@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::frame::{FixFrame, FixFramer};
 use super::json::{FixDecodeOptions, decode_json};
@@ -50,8 +50,8 @@ pub fn agree(framer: &FixFramer, tokens: &mut MessageTokens, input: &[u8]) -> Re
     }
 }
 
-/// What the fast path says of a part of `input`, not knowing that more follows, is what it says
-/// of the whole; and a part as long as it asked for brings it on.
+/// Checks that the fast path says the same of a part of `input`, not knowing that more follows, as of the whole. A
+/// part as long as it asked for must bring it on.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -82,8 +82,8 @@ pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What the fuzzer runs: the first byte picks separator, leniency, limit and whether it is a log, the
-/// rest is the input.
+/// Runs the fuzzer's checks: the first byte picks separator, leniency, limit and whether it is a log, the rest is the
+/// input.
 ///
 /// # Panics
 /// If any property does not hold.

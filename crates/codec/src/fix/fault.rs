@@ -1,4 +1,4 @@
-//! What can be wrong with a stretch of FIX bytes, in six codes and a reason for people.
+//! Faults of a stretch of FIX bytes, in six codes and a reason for people.
 
 use std::fmt;
 
@@ -88,7 +88,7 @@ pub enum FixFault {
     Field {
         /// Where the field starts.
         offset: u32,
-        /// What is wrong with it.
+        /// The fault of the field.
         kind: FieldFault,
     },
     /// A repeating group holds another number of entries than its count says.
@@ -109,7 +109,7 @@ pub enum FixFault {
     },
 }
 
-/// What is wrong with one field.
+/// The fault of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldFault {

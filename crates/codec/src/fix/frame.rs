@@ -17,7 +17,7 @@
 //!    Where the start is searched for (in garbage, or inside a bad message) it does not count
 //!    a) right after a digit (`58=FIX…` is text), unless `9=` follows the separator, and b) right
 //!    after the `=` of a data field (`96=8=FIX…` is a message inside a message).
-//! 3. What does not start a message is **garbage** up to the next start, in pieces of at most
+//! 3. Bytes that do not start a message are **garbage** up to the next start, in pieces of at most
 //!    `max_message` bytes.
 //! 4. If `9=N|` follows and the field after those N bytes is `10=ddd|` with the **right sum**, that
 //!    is the message, whatever is inside: data fields may hold separators and whole messages.
@@ -26,7 +26,7 @@
 //! 6. Otherwise BodyLength is not to be trusted. The message ends after the first `|10=…|` (a value
 //!    of at most 7 bytes) and is bad (`bad_body_length`), or before the next message start or at
 //!    the end of the input, whichever is first, and is bad (`truncated`). If none of these comes
-//!    within `max_message` bytes, those are bad (`bad_body_length`) and what follows is garbage.
+//!    within `max_message` bytes, those are bad (`bad_body_length`) and the rest is garbage.
 //!    A claim of more than `max_message` is never waited for.
 //! 7. MsgType (35) must be the third field and not empty (`malformed_tag`). Any type passes.
 //!
@@ -57,8 +57,8 @@ use super::plain::plain_length;
 use super::scan::{self, ChecksumTrailer, MessageEndRule, MessageStart};
 use super::sep::{FieldSeparator, SeparatorMatch};
 
-/// What is at a position. Bytes between the position asked for and the start of a span are
-/// line ends; the next position to ask for is the end of the span.
+/// The next frame of the input. Bytes between the position asked for and the start of a span are line ends; the next
+/// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixFrame {
     /// A whole message.
@@ -67,7 +67,7 @@ pub enum FixFrame {
     Bad {
         /// Where.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: FixFault,
     },
     /// Text of a log around its messages (only with [`FixFramer::with_log`]).
@@ -150,7 +150,7 @@ impl FixFramer {
         FixFramer { lenient, ..self }
     }
 
-    /// The same for the lines of a log, which may have text around the message, if `log`.
+    /// The same framer for the lines of a log, which may have text around the message, if `log`.
     #[must_use]
     pub fn with_log(self, log: bool) -> Self {
         FixFramer { log, ..self }
@@ -206,7 +206,7 @@ impl FixFramer {
         &self.data
     }
 
-    /// What is at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let mut from = at;
@@ -328,7 +328,7 @@ impl FixFramer {
         let end =
             scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
         match end {
-            // What reads as a value of CheckSum (10) may turn out to be the next message.
+            // A value of CheckSum (10) may turn out to be the next message.
             scan::MessageEnd::Trailer { end, .. } if undecided && open.is_some_and(|open| open < end) => {
                 return FixFrame::Incomplete { from, need: buf.len() + 1 };
             }
@@ -492,7 +492,7 @@ impl FixFramer {
         if left == 0 && on_sep && pos <= end { BodyEnd::At(pos) } else { BodyEnd::Wrong }
     }
 
-    /// Of the bytes up to the trailer, each separator counted as one byte of value 1.
+    /// The checksum of the bytes up to the trailer, each separator counted as one byte of value 1.
     fn checksum(&self, bytes: &[u8]) -> u8 {
         let shown = match self.sep {
             FieldSeparator::Soh => 0,

@@ -59,12 +59,12 @@ impl PrefixCache {
 /// Bytes of `10=ddd` and a separator.
 const TRAILER: usize = 7;
 
-/// What a message claims to be, taking BodyLength by its word. All offsets are into the buffer framed.
+/// The bounds that a message claims for itself, if its BodyLength is right. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageClaim {
     start: usize,
     body: Span,
-    /// Of MsgType.
+    /// Bytes of MsgType.
     type_len: usize,
     /// The value of CheckSum (10), three bytes.
     checksum: u32,
@@ -82,8 +82,8 @@ impl MessagePrefix {
         self.len != 0 && u128::from_le_bytes(first) & self.mask == self.bytes
     }
 
-    /// What claims to be at `buf[at..]`, if that begins like the message remembered and
-    /// BodyLength, MsgType and CheckSum are where and what they should be.
+    /// Reads the claim of a message at `buf[at..]`, if that begins like the message remembered and BodyLength,
+    /// MsgType and CheckSum are where and as they should be.
     #[inline(always)]
     pub(crate) fn claim(&self, framer: &FixFramer, buf: &[u8], at: usize, sep: u8) -> Option<MessageClaim> {
         // All that is looked at before the body lies within this; shorter is only the end of the buffer.

@@ -39,7 +39,7 @@ pub struct FixDecodeOptions {
     pub dictionary: Option<Arc<FixDictionary>>,
 }
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FixSummary {
     /// Good messages.

@@ -7,7 +7,7 @@ use super::sep::FieldSeparator;
 use super::token::FieldToken;
 use unitape_base::Span;
 
-/// What is at `input[at..]`, the whole input.
+/// Finds the frame at `input[at..]`, the whole input.
 #[must_use]
 pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
     let mut from = at;

@@ -57,7 +57,7 @@ pub fn sample_orders(count: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// What a pass over a buffer found. Two passes that agree give equal values.
+/// The results of a pass over a buffer. Two passes that agree give equal values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamDigest {
     /// Good messages.

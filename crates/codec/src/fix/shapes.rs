@@ -49,8 +49,8 @@ const PATIENCE: u32 = 256;
 
 /// The shapes of a stream of messages.
 ///
-/// A shape is made when its tags are met for the second time, so that messages of which no two are alike
-/// make none. What is not remembered is read tag by tag.
+/// A shape is made when its tags are met for the second time, so that messages of which no two are alike make none. A
+/// message without a remembered shape is read tag by tag.
 #[derive(Debug, Clone)]
 pub(crate) struct ShapeCache {
     /// At most `SHAPES`, each at any place; the place of the next one to be replaced.

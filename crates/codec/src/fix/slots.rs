@@ -17,7 +17,7 @@ use super::plain::{digits, plain_length};
 use super::shapes::SHAPES;
 use super::token::{FieldToken, TokenSlice};
 
-/// What is wanted of a message, compiled.
+/// The fields wanted of a message, compiled.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct FieldSelection {
     groups: Vec<GroupSelection>,
 }
 
-/// What is wanted of the entries of a group.
+/// The fields wanted of the entries of a group.
 #[derive(Debug, Clone)]
 pub struct GroupSelection {
     count_tag: u32,
@@ -62,8 +62,8 @@ pub struct GroupSelection {
 const OTHER: u8 = u8::MAX;
 
 impl GroupSelection {
-    /// Of the group counted by `count_tag` the fields `wanted`, the first of which starts every
-    /// entry; entries may also hold `others`, nested groups included.
+    /// Selects the fields `wanted` of the group counted by `count_tag`. The first of them starts every entry; entries
+    /// may also hold `others`, nested groups included.
     ///
     /// # Panics
     /// If `wanted` is empty or has more than 200 tags.
@@ -72,7 +72,7 @@ impl GroupSelection {
         assert!((1..=WANTED_MAX).contains(&wanted.len()), "{} wanted fields", wanted.len());
         let mut members = TagMap::default();
         others.iter().for_each(|&tag| members.set(tag, OTHER));
-        // Of a tag named twice the first slot counts.
+        // The first slot of a tag named twice counts.
         wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set(tag, slot as u8 + 1));
         GroupSelection { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
     }
@@ -120,14 +120,14 @@ pub struct FieldSlots {
 /// Where the slots' fields are.
 #[derive(Debug, Clone, Default)]
 struct SlotShape {
-    /// Of the tags; 0 if they may be any.
+    /// The id of the tags; 0 if they may be any.
     id: u64,
     /// The token for each slot and one more, `NONE` if there is none; slot 0 takes what is not wanted.
     found: SlotTokens,
     /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
     groups: Vec<GroupRows>,
-    /// What the groups that are there must count.
+    /// The counts that the groups of the message must have.
     counts: Vec<GroupCountCheck>,
 }
 
@@ -243,7 +243,7 @@ impl GroupCountCheck {
         end == start + 1 && u16::from(first) == self.digit || self.is_right_in_full(message, start, end)
     }
 
-    /// The same for a count of any number of digits.
+    /// Compares a count of any number of digits.
     #[inline(never)]
     fn is_right_in_full(&self, message: &[u8], start: u32, end: u32) -> bool {
         let value = message.get(start as usize..end as usize).unwrap_or_default();

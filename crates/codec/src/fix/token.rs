@@ -74,7 +74,7 @@ impl FieldToken {
         if len > N {
             return None;
         }
-        // What is behind the value is copied too and cleared again: no call, no loop.
+        // The bytes after the value are copied too and cleared again: no call, no loop.
         const { assert!(N <= ONES_ZEROS.len() / 2) };
         let mask = ONES_ZEROS[ONES_ZEROS.len() / 2 - len..].first_chunk::<N>()?;
         if let Some(bytes) = message.get(start..start + N).and_then(|bytes| bytes.first_chunk::<N>()) {

@@ -151,7 +151,7 @@ impl MessageTokens {
         Some(claim.message())
     }
 
-    /// The same for a message that begins otherwise, or whose tags are not those expected.
+    /// Frames a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
     fn frame_anew(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let first = after_line_ends(buf, at);
@@ -177,7 +177,7 @@ impl MessageTokens {
         self.frame_slowly(framer, buf, at, eof)
     }
 
-    /// The same for what is not the usual good message.
+    /// Frames everything but the usual good message.
     #[cold]
     fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
         let frame = framer.frame(buf, at, eof);

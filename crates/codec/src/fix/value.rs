@@ -94,7 +94,7 @@ const fn points(d: u64) -> u64 {
 /// Digits without the first point, which [`points`] has found, and the number of those behind it.
 #[inline(always)]
 const fn without_point(d: u64, found: u64) -> (u64, u32) {
-    // What is before the point moves up by its one byte; a second point is no digit.
+    // The digits before the point move up by its one byte; a second point is no digit.
     let below = (found & found.wrapping_neg()) >> 7;
     let whole = d & (below - 1);
     let fraction = d - whole - below * POINT;
@@ -107,7 +107,7 @@ const SIGN: u8 = b'-' ^ b'0';
 /// The point, as a byte among digits that are 0 to 9.
 const POINT: u64 = (b'.' ^ b'0') as u64;
 
-/// The same for more than sixteen bytes.
+/// Reads the digits of a decimal of more than sixteen bytes.
 #[inline(never)]
 fn decimal_19(negative: bool, digits: &[u8]) -> Option<Decimal> {
     // 18 digits and a point cannot overflow: the common case needs no check per digit.
@@ -291,7 +291,7 @@ const fn clock_digits(text: [u8; 8]) -> u64 {
 /// Sets the highest bit of some byte if a digit is not 0 to 9, or if a byte in the place of a colon is no colon.
 #[inline(always)]
 const fn clock_wrong(clock: u64) -> u64 {
-    // What is beyond 9, and might carry here, is no digit there.
+    // A byte beyond 9, which might carry here, is no digit there.
     let colons = (clock & 0x0000_ff00_00ff_0000).wrapping_add(0x0000_7f00_007f_0000);
     digits::no_digits(clock) | colons
 }
@@ -360,8 +360,7 @@ fn days(day: u64) -> Option<i64> {
     Some(i64::from(days) - 719_163)
 }
 
-/// What a time or timestamp that [`time`] or [`timestamp`] has read says beyond its nanoseconds: 0 to
-/// 999 picoseconds.
+/// The picoseconds beyond the nanoseconds of a time or timestamp that [`time`] or [`timestamp`] has read: 0 to 999.
 #[must_use]
 pub fn picoseconds(text: &[u8]) -> u16 {
     let Some(point) = text.iter().rposition(|&byte| byte == b'.') else { return 0 };

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
-/// What is wrong, and where in the text.
+/// A problem of a layout, and its place in the text.
 pub struct LayoutRefusal {
     /// Offset in the text.
     pub at: usize,
@@ -33,7 +33,7 @@ impl FixedWidthLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong with it, and in which line.
+    /// The problem, and its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let at = |offset: usize, what: String| {
             let before = text.as_bytes().get(..offset).unwrap_or_default();
@@ -124,7 +124,7 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
 pub struct ZoneTable {
     names: Vec<String>,
     pub zones: Vec<CachedZone>,
-    /// Of columns that name none: the zone of the layout.
+    /// The zone of columns that name none: that of the layout.
     pub default: Option<u16>,
 }
 

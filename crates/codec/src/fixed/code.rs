@@ -50,7 +50,7 @@ impl RecordFaultCode {
         }
     }
 
-    /// What is wrong with a value, in words behind it.
+    /// The fault in words that follow the value.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             RecordFaultCode::Missing => "is blank and must not be",

@@ -9,7 +9,7 @@ pub struct DateTimeForm {
     parts: Vec<DateTimePart>,
     /// `Some(n)` for `HHMMSS` and n digits of a second with nothing between: read as one number.
     pub clock_digits: Option<u8>,
-    /// The same for `YYYYMMDDHHMMSS`.
+    /// `Some(n)` for `YYYYMMDDHHMMSS` and n digits of a second, read in the same way.
     pub stamp_digits: Option<u8>,
 }
 
@@ -28,7 +28,7 @@ enum DateTimePart {
     Literal(u8),
 }
 
-/// What a form holds.
+/// The contents of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DateTimeContent {
     Date,

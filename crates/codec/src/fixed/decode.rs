@@ -11,7 +11,7 @@ use super::value::ColumnValue;
 use std::sync::Arc;
 use unitape_base::Span;
 
-/// What is at a position.
+/// The next part of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextRecord {
     /// A record; its values are [`FixedWidthDecoder::values`].
@@ -27,7 +27,7 @@ pub enum NextRecord {
     Bad {
         /// The record, or what there is of it, without its terminator.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: RecordFault,
         /// Where to continue: after the terminator, or after the record's length.
         end: usize,
@@ -160,8 +160,8 @@ impl FixedWidthDecoder {
         if record.role() == RecordRole::Trailer { count(record, &self.values) } else { None }
     }
 
-    /// What is at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing follows.
-    /// The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
+    /// Reads the next part, at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
+    /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
     pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextRecord {
         let first = base + at as u64 == 0;
         let mut from = at;
@@ -195,7 +195,7 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// What values depend on beside their record.
+    /// The state beside a record that its values depend on.
     pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedZone]) {
         (&self.layout, &self.header, &mut self.zones)
     }
@@ -294,7 +294,7 @@ impl FixedWidthDecoder {
         let values = &mut self.values[..record.columns().len()];
         run(&record.steps, record.columns(), text, kind, values, &mut around)?;
         if layout.page.is_some() {
-            // What is not ASCII is behind the record as UTF-8.
+            // Text that is not ASCII is after the record, as UTF-8.
             for value in values.iter_mut() {
                 let ColumnValue::Text { start, end } = *value else { continue };
                 let text = &self.padded[start as usize..end as usize];

@@ -1,4 +1,4 @@
-//! What can fail for good. What is wrong with a record is a [`Fault`](super::RecordFault), not an error.
+//! Errors that end the work. A fault in one record is a [`Fault`](super::RecordFault), not an error.
 
 use unitape_model::ErrorCause;
 
@@ -13,7 +13,7 @@ pub enum Error {
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// The input could not be read.
@@ -23,13 +23,13 @@ pub enum Error {
         file: String,
         /// Bytes read before.
         offset: u64,
-        /// What the system said.
+        /// The system's reason.
         source: std::io::Error,
     },
     /// The output could not be written.
     #[error("cannot write the output: {source}")]
     Write {
-        /// What the system said.
+        /// The system's reason.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a record.
+//! Faults of a record.
 
 use super::code::RecordFaultCode;
 use super::layout::FixedWidthLayout;

@@ -24,7 +24,7 @@ use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{InputBuffer, READ_BYTES};
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordSummary {
     /// Good records.
@@ -74,7 +74,7 @@ pub fn decode_json(
             }
             NextRecord::Bad { span, fault, end } => {
                 lines.fault(&source, span, fault, layout);
-                // What cannot be read in the header's place is the header.
+                // A bad record in the header's place is the header.
                 counted += u64::from(layout.header.is_none() || source.base + span.start as u64 > 0);
                 (at, patience) = (end, 1);
             }

@@ -60,7 +60,7 @@ pub struct ColumnLayout {
     pub(crate) expected: bool,
 }
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnContent {
     Text,
@@ -114,7 +114,7 @@ impl FixedWidthLayout {
         &self.name
     }
 
-    /// One line for people.
+    /// The title, one line for people.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title

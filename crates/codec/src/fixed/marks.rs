@@ -6,9 +6,9 @@ use super::text::NegativeStyle;
 /// The marks of a column's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberMarks {
-    /// What is before the decimals.
+    /// The mark before the decimals.
     pub point: u8,
-    /// What is between groups of three digits, if anything may be there.
+    /// The mark between groups of three digits, if there may be one.
     pub thousands: Option<u8>,
     /// How a number less than zero may be written, besides a minus before it.
     pub negative: Vec<NegativeStyle>,

@@ -58,7 +58,7 @@ pub use decode::{FixedWidthDecoder, NextRecord};
 pub use error::Error;
 pub use fault::RecordFault;
 pub use json::{RecordSummary, decode_json};
-/// What rows of separated values share with records: sorts of values, dates, zones.
+/// Parts that rows of separated values share with records: types of values, dates, zones.
 pub(crate) mod inside {
     pub(crate) use super::csv_columns::{build_csv_columns, needs_other_column, parse_day};
     pub(crate) use super::datetime::CachedZone;

@@ -13,7 +13,7 @@ use super::text::{NumberStorage, SignStyle, TrimSide};
 use super::value::ColumnValue;
 use unitape_model::{Decimal, NumberFault};
 
-/// What values depend on beside their record.
+/// The state beside a record that its values depend on.
 #[derive(Debug)]
 pub struct RecordContext<'a> {
     /// Values of the header, empty where it is not known.
@@ -46,7 +46,7 @@ fn step(column: &ColumnLayout, index: u16) -> ColumnStep {
     };
     let (start, end) = (column.start() as u16, (column.start() + column.length()) as u16);
     let none = !column.none.is_empty();
-    // What says nothing cannot be missing.
+    // A column without a value cannot be missing.
     let required = column.required && column.is_output();
     ColumnStep { op, start, end, column: index, required, none }
 }
@@ -253,7 +253,7 @@ pub fn read(
     }
 }
 
-/// What a field of text is filled with where a number was not set.
+/// The byte that fills a field of text where a number was not set.
 pub const EBCDIC_BLANK: u8 = 0x40;
 
 /// A number that is no text.
@@ -291,7 +291,7 @@ fn stored(bytes: &[u8], storage: NumberStorage) -> Result<i64, RecordFaultCode> 
     }
 }
 
-/// What is left of `text` without its padding, as a range.
+/// The range of `text` without its padding.
 pub fn trim_range(text: &[u8], pad: u8, trim: TrimSide) -> (usize, usize) {
     let (left, right) = match trim {
         TrimSide::Left => (true, false),

@@ -1,6 +1,6 @@
-//! What a record is compiled into: a step for each column. [`super::plan`] makes and runs them.
+//! A compiled record: a step for each column. [`super::plan`] makes and runs them.
 
-/// What to do with one column.
+/// The reading of one column.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnStep {
     pub op: ColumnOp,

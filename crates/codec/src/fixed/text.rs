@@ -21,7 +21,7 @@ pub struct LayoutText {
     pub record: Vec<Spanned<RecordText>>,
 }
 
-/// What ends a record.
+/// The bytes that end a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordTerminator {
@@ -33,14 +33,14 @@ pub enum RecordTerminator {
     None,
 }
 
-/// What becomes of a record that ends before its last column.
+/// The treatment of a record that ends before its last column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShortRecordPolicy {
     /// It is bad.
     #[default]
     Error,
-    /// What is not there is blank: trailing blanks were cut off.
+    /// The missing columns are blank: trailing blanks were cut off.
     Pad,
 }
 
@@ -57,7 +57,7 @@ pub struct RecordText {
     pub column: Vec<Spanned<ColumnText>>,
 }
 
-/// What a record is for.
+/// The role of a record in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordRole {
@@ -117,7 +117,7 @@ pub struct ColumnText {
     pub no: Option<Spanned<OneOrMany>>,
     pub is: Option<Spanned<String>>,
     pub redefines: Option<Spanned<String>>,
-    /// Of numbers in separated values: what is before the decimals, and between thousands.
+    /// Marks of numbers in separated values: before the decimals, and between thousands.
     pub point: Option<Spanned<String>>,
     pub thousands: Option<Spanned<String>>,
     pub negative: Option<Spanned<Vec<NegativeStyle>>>,

@@ -7,7 +7,8 @@ use encoding_rs::Encoding;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SingleByteCharset {
     encoding: &'static Encoding,
-    /// Of ISO 8859, where the bytes 0x80 to 0x9f are control characters: text has none, and what is declared wrongly has.
+    /// The set is of ISO 8859, where the bytes 0x80 to 0x9f are control characters. Text has none of them; text with
+    /// a wrong declaration has.
     is_iso: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::frame::{Iso20022Decoder, NextIsoMessage};
 use super::json::{ElementValues, decode_json};
@@ -129,7 +129,7 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
     }
 }
 
-/// What is said of a part of `input`, not knowing that more follows, is what is said of the whole.
+/// Checks that the decoder says the same of a part of `input`, not knowing that more follows, as of the whole.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -172,7 +172,7 @@ pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> 
     }
 }
 
-/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+/// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.

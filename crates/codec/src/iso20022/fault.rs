@@ -1,4 +1,4 @@
-//! What can be wrong with a stretch of XML, in a few codes and a reason for people.
+//! Faults of a stretch of XML, in a few codes and a reason for people.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl fmt::Display for IsoFaultCode {
 /// the sentence. `at` is a place in bytes from the start of the stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IsoFault {
-    /// What is wrong.
+    /// The kind of the fault.
     pub what: IsoFaultKind,
     /// Where.
     pub at: u32,

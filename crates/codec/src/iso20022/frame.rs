@@ -16,7 +16,7 @@
 //! 2. A **message** is one document: `Document`, with the `AppHdr` before it if there is one, and everything around
 //!    them, under any name. Both are found by local name. An `AppHdr` alone is a message too.
 //! 3. A wrapper with **several messages** is several: each starts with its header or document and goes up to the next
-//!    one. What is around them is carried from one to the next as *context*: the tags that are open.
+//!    one. The open tags around them are carried from one to the next as *context*.
 //! 4. A message **larger than the limit** is reported in parts where the visitor says that it may be parted (the
 //!    entries of a statement): a part ends after the last such element within the limit. The context carried to the
 //!    next part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
@@ -30,7 +30,7 @@ use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
-/// What is at a position. Bytes between the position asked for and the start of a span are separators; the
+/// The next message of the input. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIsoMessage {
@@ -40,7 +40,7 @@ pub enum NextIsoMessage {
     Bad {
         /// Where.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: IsoFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
@@ -77,7 +77,7 @@ pub struct IsoMessage {
 pub struct Iso20022Decoder<M> {
     pub(super) parser: DocumentParser<M>,
     max_message: usize,
-    /// What came before and is still open; empty between messages that are independent.
+    /// The tags that came before and are still open; empty between messages that are independent.
     context: Vec<u8>,
     /// The context and the bytes behind it.
     pub(super) scratch: Vec<u8>,
@@ -108,7 +108,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.max_message
     }
 
-    /// What is carried to the next position; empty where that is independent.
+    /// The context that is carried to the next position; empty where that is independent.
     #[must_use]
     pub fn context(&self) -> &[u8] {
         &self.context
@@ -137,8 +137,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// What `buf[at..]` begins with. `eof`: the input ends where `buf` ends. If it is a message, `visit` has been
-    /// given its content; if not, discard what `visit` was given.
+    /// Reads the message at the start of `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message,
+    /// `visit` has been given its content; if not, discard what `visit` was given.
     pub fn next<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
@@ -286,7 +286,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     (Err(what), _) => bad_stretch(from, limit, what, from),
                 }
             }
-            // What begins there may have swallowed its neighbours.
+            // The part that begins there may have swallowed its neighbours.
             (_, Some(at)) => self.resync(buf, Span { start: from, end: at + 1 }, eof, no_end),
             _ => bad_stretch(from, limit, no_end, from),
         }

@@ -54,7 +54,7 @@ pub(super) fn from_header(buf: &[u8], span: Span) -> MessageIdentifier {
         .unwrap_or(MessageIdentifier { name: last, variant: Span { start: last.end, end: last.end } })
 }
 
-/// What is behind the last `:` or `/`, without `.xsd`.
+/// The part after the last `:` or `/`, without `.xsd`.
 fn last_part(buf: &[u8], span: Span) -> Span {
     let text = span.slice(buf);
     let text = text.strip_suffix(b".xsd").unwrap_or(text);

@@ -23,7 +23,7 @@ use unitape_base::Error;
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{InputBuffer, READ_BYTES};
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IsoSummary {
     /// Good messages.

@@ -12,10 +12,11 @@
 //! | [`value`] | text, times, decimals |
 //! | [`decode_json`] | what `unitape decode iso20022 --json` prints |
 //!
-//! All messages are read alike; nothing here knows a schema. What is read is XML 1.0 in UTF-8, ISO 8859 or Windows-125x, without document types:
-//! no entities but the five, nothing external, depth, names and attributes bounded. Tags must match, prefixes must
-//! have a namespace, attributes must differ, references must be of characters, and text and elements must not be
-//! mixed, as ISO 20022 has no such content. Nothing is copied and nothing is allocated per message.
+//! All messages are read alike; nothing here knows a schema. The input is XML 1.0 in UTF-8, ISO 8859 or Windows-125x,
+//! without document types: no entities but the five, nothing external, depth, names and attributes bounded. Tags must
+//! match, prefixes must have a namespace, attributes must differ, references must be of characters, and text and
+//! elements must not be mixed, as ISO 20022 has no such content. Nothing is copied and nothing is allocated per
+//! message.
 //!
 //! ```
 //! use unitape_codec::iso20022::{Iso20022Decoder, ElementValues, NextIsoMessage};

@@ -7,7 +7,7 @@ use quick_xml::events::Event;
 /// message; in its order.
 ///
 /// # Errors
-/// What the other parser says of it.
+/// The message of the other parser.
 pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     match declared(text) {

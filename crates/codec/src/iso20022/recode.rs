@@ -26,7 +26,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             return bad_stretch(span.start, span.end, fault.what, span.start + fault.at as usize);
         }
         let end = text.len();
-        // What ended the message is the next one, or nothing.
+        // The next message ended this one, or nothing did.
         if part != MessagePortion::GoesOn {
             text.extend_from_slice(b"<AppHdr/>");
         }

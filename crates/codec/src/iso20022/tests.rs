@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";
 
-/// What is found in `text`: `type path=value …` or `!code length`, one line each.
+/// Lists the messages and faults in `text`: `type path=value …` or `!code length`, one line each.
 fn read(text: &[u8]) -> String {
     let mut decoder = Iso20022Decoder::default();
     let mut leaves = ElementValues::default();
@@ -111,7 +111,7 @@ fn values_are_what_xml_says_they_are() {
     check(doc("<A><B>1</B> <B>2</B></A>"), "pacs.002.001.11 Document/A/B=1 Document/A/B=2");
 }
 
-// What is refused, with the word for it; the message behind it is always there.
+// Refused messages, each with its code; the message after it is always there.
 #[test]
 fn faults_have_their_word_and_neighbours_are_kept() {
     let laughs = "<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]>";
@@ -229,8 +229,8 @@ fn large_messages_flow_in_parts() {
     }
 }
 
-// What is carried from part to part is bounded by what is beside the parts, not by how many there are: one byte
-// for each line of a statement, its line end, was too much after half a million.
+// The context that is carried from part to part is bounded by the content beside the parts, not by their number. The
+// line ends of a statement, one byte for each line, were too much after half a million.
 #[test]
 fn what_is_carried_does_not_grow_with_the_parts() {
     let entries: String = (0..2_000).map(|n| format!("\n    <Ntry>{n}</Ntry>")).collect();

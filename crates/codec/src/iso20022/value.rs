@@ -34,7 +34,7 @@ pub enum ElementValueForm {
     References,
     /// With comments or CDATA inside, and maybe references.
     Marked,
-    /// Of an attribute, with references, tabs or line ends: normalised as XML 1.0, section 3.3.3 says.
+    /// The value of an attribute, with references, tabs or line ends: normalised as XML 1.0, section 3.3.3 says.
     Attribute,
 }
 
@@ -125,7 +125,7 @@ fn attribute(raw: &[u8], out: &mut Vec<u8>) {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     at = end;
                 }
-                // What is no reference was refused before.
+                // Other uses of `&` were refused before.
                 _ => out.push(byte),
             },
             _ => out.push(byte),
@@ -142,7 +142,7 @@ fn plain(text: &[u8], out: &mut Vec<u8>) {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 rest = &rest[end..];
             }
-            // What is no reference was refused before.
+            // Other uses of `&` were refused before.
             _ => {
                 out.push(b'&');
                 rest = &rest[n + 1..];

@@ -1,4 +1,4 @@
-//! What can be wrong with a message.
+//! Faults of a message.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl ItchFaultCode {
 /// Why a stretch of input is no good message. A plain value; it prints as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItchFault {
-    /// What is wrong.
+    /// The code of the fault.
     pub code: ItchFaultCode,
     /// The type byte, where there is one.
     pub letter: u8,

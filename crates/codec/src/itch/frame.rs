@@ -18,18 +18,18 @@ pub enum ItchTransport {
     Soup,
 }
 
-/// What is at a position.
+/// The next frame of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItchFrame {
     /// A message of a known type and of its length.
     Message(ItchMessageBounds),
-    /// What the framing says for itself: the end of a session, a heartbeat.
+    /// A control packet of the framing: the end of a session, a heartbeat.
     Control(Span),
     /// Bytes that are no message.
     Bad {
         /// All of them, up to the next message.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: ItchFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
@@ -68,7 +68,7 @@ pub const GARBAGE_BYTES_MAX: usize = 64 << 10;
 /// A length that its type denies is believed up to here: the messages that later versions add are short too.
 const BELIEVED_BYTES_MAX: usize = 512;
 
-/// What all messages begin with.
+/// Bytes of the head that all messages have.
 const HEAD_BYTES: usize = 11;
 
 /// Finds messages.
@@ -78,13 +78,13 @@ pub struct ItchFramer {
     pub framing: ItchTransport,
 }
 
-/// What the first bytes at a place say.
+/// The meaning of the first bytes at a place.
 enum FrameCheck {
     /// A message, or what the framing says for itself, that ends there.
     Good { end: usize, at: usize, control: bool },
     /// Nothing that may be.
     Bad,
-    /// That needs a buffer so long.
+    /// A decision needs a buffer of this length.
     Need(usize),
 }
 
@@ -95,7 +95,7 @@ impl ItchFramer {
         Self { framing }
     }
 
-    /// What is at `at`; `eof` says that no more bytes come.
+    /// Finds the frame at `at`; `eof` says that no more bytes come.
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! One object for each message, good or bad, in order; `type` is the letter. Numbers are numbers, `timestamp` in
-//! nanoseconds since midnight in New York, prices strings in canonical form, texts without the blanks behind them, a
-//! blank one left out. What the framing says for itself becomes no line. The schema is
+//! nanoseconds since midnight in New York, prices strings in canonical form. Texts are without the blanks after them;
+//! a blank one is left out. Control packets of the framing become no line. The schema is
 //! `docs/schema/decode-itch.schema.json`.
 
 use super::fault::ItchFault;
@@ -18,7 +18,7 @@ use unitape_base::json::{head, number, string, value};
 use unitape_base::{Error, Span};
 use unitape_base::{InputBuffer, READ_BYTES};
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ItchSummary {
     /// Good messages.

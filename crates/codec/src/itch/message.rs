@@ -6,7 +6,7 @@ use super::fault::{ItchFault, ItchFaultCode};
 /// How a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
-    /// One letter or digit.
+    /// A letter or digit.
     Letter,
     /// Letters padded with blanks, this many bytes.
     Text(u16),
@@ -562,7 +562,7 @@ impl<'m> ItchMessage<'m> {
         SPECS.iter().find(|s| s.letter == letter).expect("a known type")
     }
 
-    /// What about its values cannot be.
+    /// Checks its values for impossible ones.
     ///
     /// # Errors
     /// The first thing that is wrong.

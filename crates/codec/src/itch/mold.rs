@@ -13,7 +13,7 @@
 /// Bytes before the first message.
 pub const MOLD_HEAD_BYTES: usize = 20;
 
-/// What a packet says of itself.
+/// The head of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoldPacket {
     /// Name of the session, with blanks behind.

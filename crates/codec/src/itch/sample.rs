@@ -48,7 +48,7 @@ pub enum SampleValue<'p> {
     Text(&'p [u8]),
 }
 
-/// What a sample holds.
+/// The size of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleConfig {
     /// Messages, about.

@@ -39,7 +39,7 @@ fn long_tag(rest: &[u8]) -> Option<usize> {
     ((2..=TAG_MAX).contains(&len) && rest.get(len) == Some(&b':')).then_some(len)
 }
 
-/// What [`is_tag_byte`] says of each byte.
+/// The answer of [`is_tag_byte`] for each byte.
 static TAG_BYTES: [bool; 256] = {
     let mut are = [false; 256];
     let mut byte = 0;
@@ -142,7 +142,7 @@ fn is_blank(rest: &[u8]) -> bool {
     rest.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
 }
 
-/// What bytes are that start nothing.
+/// The kind of bytes that start no message.
 pub(super) enum PrefaceCheck {
     /// A preface; the body starts here.
     Preface(usize),

@@ -6,7 +6,7 @@ use super::frame::{EnvelopeForm, SwiftMessage};
 use memchr::{memchr2, memmem};
 use unitape_base::Span;
 
-/// What a message with an envelope comes to.
+/// The result of reading a message with an envelope.
 pub(super) enum EnvelopeScan {
     Done(SwiftMessage),
     /// The next message starts here before this one has ended.
@@ -122,7 +122,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     }
 }
 
-/// What starts at a place.
+/// The start of a block, or of something else, at a place.
 pub(super) enum BlockStart {
     Block(u8),
     Other,

@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::fault::ValueFault;
 use super::frame::{SwiftFrame, SwiftFramer};
@@ -73,7 +73,7 @@ fn agree_in_place(token: &SwiftField, text: &[u8]) -> Result<(), String> {
     Err(format!("{value:?} in place: {results:?}, {:?}, alone {:?}", there.as_slice(), alone.as_slice()))
 }
 
-/// What a component says as a number, by the plain functions of [`value`].
+/// The number in a component, by the plain functions of [`value`].
 fn number(part: &SwiftComponent, value: &[u8], before: Option<&SwiftComponent>) -> Option<(i64, i8)> {
     let text = part.slice(value);
     let midnight = |day: Option<value::CalendarDay>| day.map(|day| (day.nanos(), 0));
@@ -120,8 +120,8 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
     Err(format!(":{tag}:{value:?}: fast {fast:?} {found:?}, slow {slow:?}"))
 }
 
-/// What the fast path says of a part of `input`, not knowing that more follows, is what it says of the whole;
-/// and a part as long as it asked for brings it on.
+/// Checks that the fast path says the same of a part of `input`, not knowing that more follows, as of the whole. A
+/// part as long as it asked for must bring it on.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -157,7 +157,7 @@ pub fn cuts(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+/// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.

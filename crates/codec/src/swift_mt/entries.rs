@@ -60,7 +60,7 @@ pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<b
     Ok(open)
 }
 
-/// Makes of `"a""b"`, where the second starts at `from`, `"a\nb"`. What is not text (hex) is alone in its
+/// Makes of `"a""b"`, where the second starts at `from`, `"a\nb"`. A value that is not text (hex) is alone in its
 /// first field.
 fn join(out: &mut Vec<u8>, from: usize) {
     if out[from] == b'"' {

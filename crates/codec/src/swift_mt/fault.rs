@@ -1,4 +1,4 @@
-//! What can be wrong with a stretch of SWIFT bytes, in a few codes and a reason for people.
+//! Faults of a stretch of SWIFT bytes, in a few codes and a reason for people.
 
 use std::fmt;
 
@@ -133,7 +133,7 @@ impl fmt::Display for SwiftFault {
 pub struct ValueFault {
     /// Offset in the value, in bytes.
     pub offset: u32,
-    /// What should be there: the component that is wrong, if it is one.
+    /// The expected contents: the component that is wrong, if it is one.
     pub expected: &'static str,
 }
 

@@ -42,8 +42,8 @@ use super::tokens::{SwiftFields, SwiftTag, sub_blocks};
 use super::usual_shape;
 use unitape_base::Span;
 
-/// What is at a position. Bytes between the position asked for and the start of a span are separators; the
-/// next position to ask for is the end of the span.
+/// The next frame of the input. Bytes between the position asked for and the start of a span are separators; the next
+/// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
 pub enum SwiftFrame {
@@ -53,7 +53,7 @@ pub enum SwiftFrame {
     Bad {
         /// Where.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: SwiftFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
@@ -104,7 +104,7 @@ impl SwiftMessage {
         (span.start > 0 || bare).then_some(span)
     }
 
-    /// Of the acknowledgement in front, if there is one: whether it refuses the message (`451:1`, NAK).
+    /// Whether the acknowledgement in front, if there is one, refuses the message (`451:1`, NAK).
     #[must_use]
     pub fn is_refused(&self, buf: &[u8]) -> Option<bool> {
         if self.ack.is_empty() {
@@ -116,7 +116,7 @@ impl SwiftMessage {
         Some(sub_blocks(content).any(|t| t.tag == SwiftTag::new(b"451") && t.slice(content) != b"0"))
     }
 
-    /// Of an acknowledgement, in front of the message or alone: where its day and time are (`177`, `YYMMDDHHMM`).
+    /// The place of day and time in an acknowledgement, in front of the message or alone (`177`, `YYMMDDHHMM`).
     #[must_use]
     pub fn acknowledged(&self, buf: &[u8]) -> Option<Span> {
         let (from, content) = if self.ack.is_empty() {
@@ -186,7 +186,7 @@ impl SwiftFramer {
         self.max_message
     }
 
-    /// What is at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[inline]
     #[must_use]
     pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
@@ -231,10 +231,10 @@ impl SwiftFramer {
         (message.span.end <= w.limit).then_some(message)
     }
 
-    /// What a message that starts at `from` may take.
+    /// The bytes that a message which starts at `from` may have.
     #[inline]
     fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> FrameWindow<'w> {
-        // What is beyond the limit may be looked at, so that a start at the limit is seen, but not waited for.
+        // Bytes beyond the limit may be looked at, so that a start at the limit is seen, but are not waited for.
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         // An input that ends where the view does is not known to end before it: a longer one looks the same.
@@ -270,7 +270,7 @@ impl SwiftFramer {
         match bare::scan(w.view, w.from, first, w.whole) {
             Some(message) if message.span.end <= w.limit => SwiftFrame::Message(message),
             Some(_) => self.no_end(w),
-            // What has no end before the limit is cut off there, as it is if more is to come.
+            // A body without an end before the limit is cut off there, as it is if more is to come.
             None => self.undecided(w),
         }
     }

@@ -28,7 +28,7 @@ use unitape_base::json::{head, number, string, value as text};
 use unitape_base::{Error, Span};
 use unitape_base::{InputBuffer, READ_BYTES};
 
-/// What was decoded.
+/// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwiftSummary {
     /// Good messages.

@@ -9,7 +9,7 @@ use super::{NEST_MAX, Span};
 /// How far behind the limit bytes may decide.
 const BEYOND: usize = 24;
 
-/// What is at `input[at..]`, which is all there is.
+/// Finds the frame at `input[at..]`, the whole input.
 #[must_use]
 pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
     let mut from = at;
@@ -49,7 +49,7 @@ struct Seen<'s> {
     buf: &'s [u8],
     from: usize,
     limit: usize,
-    /// Of the whole input.
+    /// Length of the whole input.
     len: usize,
 }
 

@@ -108,7 +108,7 @@ fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mu
     while closing != 0 {
         let at = base + closing.trailing_zeros() as usize;
         if at > 0 && bytes[at - 1] == b'-' {
-            // What is behind it is not asked for.
+            // Bytes after it are not asked for.
             marks &= closing ^ closing.wrapping_sub(1);
             over = true;
             break;
@@ -163,7 +163,7 @@ unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
                 &padded
             }
         };
-        // What follows in the stream is needed soon. Nothing is read here, whatever the address is.
+        // The next bytes of the stream are needed soon. Nothing is read here, whatever the address is.
         _mm_prefetch::<_MM_HINT_T0>(chunk.as_ptr().wrapping_add(AHEAD).cast());
         let (mut marks, mut closing) = (0, 0);
         for (n, half) in block.as_chunks::<32>().0.iter().enumerate() {

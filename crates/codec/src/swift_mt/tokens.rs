@@ -13,7 +13,7 @@ use std::fmt;
 pub struct SwiftTag(u32);
 
 impl SwiftTag {
-    /// What has no tag of four bytes or fewer.
+    /// The tag of a field that has none of four bytes or fewer.
     pub const OTHER: SwiftTag = SwiftTag(0);
 
     /// The tag of this text: `SwiftTag::new(b"32A")`.
@@ -276,7 +276,7 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
     content.len()
 }
 
-/// What sort of message it is.
+/// The type of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SwiftMessageType {
     /// A number: 103. Of a bare body, the one that its preface or fields show.
@@ -293,7 +293,7 @@ pub enum SwiftMessageType {
 }
 
 impl SwiftMessageType {
-    /// What `message` in `buf` is; `fields` are those of its text.
+    /// The type of `message` in `buf`; `fields` are those of its text.
     #[inline]
     #[must_use]
     pub fn from_message(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {

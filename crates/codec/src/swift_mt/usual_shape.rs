@@ -139,7 +139,7 @@ fn fields(
     Some(())
 }
 
-/// Of a field's value, line ends after it still included.
+/// The extent of a field's value, line ends after it still included.
 #[derive(Clone, Copy)]
 pub(super) struct ValueExtent {
     pub(super) start: usize,

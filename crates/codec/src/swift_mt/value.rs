@@ -106,7 +106,7 @@ pub fn entry_date(text: &[u8], value: CalendarDay) -> Option<CalendarDay> {
     let (month, day) = (pair(a, b)?, pair(c, d)?);
     let near = |day: &CalendarDay| (day.number() - value.number()).abs() <= HALF_A_YEAR;
     if let Some(day) = CalendarDay::new(value.year, month, day).filter(near) {
-        // That of another year is further away.
+        // The same day of another year is further away.
         return Some(day);
     }
     let years = [value.year, value.year - 1, value.year + 1];

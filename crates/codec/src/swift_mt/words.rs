@@ -60,7 +60,7 @@ pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
     let (digits, decimals) = if commas == 0 {
         (text, 0)
     } else {
-        // What is before the comma moves into its place.
+        // The digits before the comma move into its place.
         let at = commas.trailing_zeros() as usize / 8 * 8;
         let below = (1u128 << (at + up)) - 1;
         ((text & below) << 8 | text & !(below << 8 | 0xff), len - at / 8 - 1)

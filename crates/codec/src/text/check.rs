@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzers of all text share.
+//! Properties that must hold for any bytes; tests and the fuzzers of all text share them.
 
 use super::{NextTextMessage, PathValues, Span, TextMessageDecoder, decode_json};
 
@@ -47,8 +47,8 @@ pub fn accounted(
     }
 }
 
-/// What is said of a part of `input`, not knowing that more follows, is what is said of the whole; and no more than
-/// `wait` bytes are waited for.
+/// Checks that the decoder says the same of a part of `input`, not knowing that more follows, as of the whole; it
+/// must not wait for more than `wait` bytes.
 ///
 /// # Errors
 /// The first difference, in words.
@@ -76,7 +76,7 @@ pub fn cuts(decoder: &mut impl TextMessageDecoder, wait: usize, input: &[u8]) ->
     }
 }
 
-/// What `decode` prints is a line of JSON for each span.
+/// Checks that `decode` prints a line of JSON for each span.
 ///
 /// # Panics
 /// When it is not.

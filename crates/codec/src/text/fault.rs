@@ -1,4 +1,4 @@
-//! What can be wrong with a message of text, in a few codes and a reason for people.
+//! Faults of a message of text, in a few codes and a reason for people.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ pub struct TextFault {
     pub code: TextFaultCode,
     /// Where.
     pub at: u32,
-    /// What is there.
+    /// The contents at this place.
     pub what: &'static str,
 }
 

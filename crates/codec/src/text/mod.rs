@@ -1,4 +1,4 @@
-//! What people write: JSON Lines of any make, e-mail, and news in XML, each message as values by path.
+//! Text that people write: JSON Lines of any make, e-mail, and news in XML, each message as values by path.
 //!
 //! ```text
 //! bytes ──Decode──▶ messages, faults ──▶ Leaves: author.name = "Ann", recipients[].email = "bob@…", …
@@ -48,13 +48,13 @@ pub use unitape_base::Span;
 
 /// Finds the messages of a stream and takes them apart.
 pub trait TextMessageDecoder {
-    /// What is at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
-    /// `path_values`; what is in them otherwise is of no use.
+    /// Finds the message at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
+    /// `path_values`; after any other answer its contents have no meaning.
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
 }
 
-/// What is at a position. Bytes between the position asked for and the start of a span are separators; the next
-/// position to ask for is the end of the span.
+/// The next message of the input. Bytes between the position asked for and the start of a span are separators; the
+/// next position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextTextMessage {
     /// A whole message.
@@ -63,7 +63,7 @@ pub enum NextTextMessage {
     Bad {
         /// Where.
         span: Span,
-        /// What is wrong.
+        /// The fault.
         fault: TextFault,
     },
     /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or the
@@ -83,6 +83,6 @@ pub enum NextTextMessage {
 pub struct TextMessage {
     /// All of it in the buffer.
     pub span: Span,
-    /// What sort of message it is.
+    /// The type name of the message.
     pub kind: &'static str,
 }

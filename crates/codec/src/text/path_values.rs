@@ -43,7 +43,7 @@ pub struct PathValue {
     pub sort: PathValueKind,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathValueKind {
     /// Text.
@@ -178,7 +178,7 @@ impl PathValues {
         self.entries[entry].to = self.found.len() as u32;
     }
 
-    /// What is there now, for [`PathValues::roll_back`].
+    /// The point reached, for [`PathValues::roll_back`].
     pub(super) fn rollback_point(&self) -> RollbackPoint {
         RollbackPoint { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
     }

@@ -60,7 +60,7 @@ pub struct MessageDef {
     groups: GroupTable,
 }
 
-/// What one file held.
+/// The contents of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DictFile {
@@ -68,7 +68,7 @@ pub struct DictFile {
     pub file: String,
     /// `QuickFIX` or `Orchestra`.
     pub form: &'static str,
-    /// What it calls itself: `FIX 4.4`, `FIX.Latest_EP272`.
+    /// The version that it gives itself: `FIX 4.4`, `FIX.Latest_EP272`.
     pub version: String,
     /// Fields defined.
     pub fields: usize,
@@ -167,13 +167,13 @@ impl FixDictionary {
         self.groups(msg_type).get(count_tag)
     }
 
-    /// What each file held, in the order given.
+    /// The contents of each file, in the order given.
     #[must_use]
     pub fn files(&self) -> &[DictFile] {
         &self.files
     }
 
-    /// What was left out and why, each with file and line; empty for a dictionary without faults.
+    /// Definitions that were left out and why, each with file and line; empty for a dictionary without faults.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -203,7 +203,7 @@ struct DictionaryResolver<'r> {
     notes: BTreeSet<(usize, usize, String)>,
 }
 
-/// What a list of items comes to without its components.
+/// The fields and groups of a list of items, with its components written out.
 #[derive(Debug, Clone, Default)]
 struct FlatMembers {
     /// Tags in order; a group is its count tag.
@@ -234,7 +234,8 @@ impl<'r> DictionaryResolver<'r> {
             for field in &raw.fields {
                 resolver.tags.insert(&field.name, field.tag);
             }
-            // What a file names and leaves empty is defined by another one: FIXT 1.1 does so with MsgTypeGrp.
+            // A component that a file names and leaves empty is defined by another one: FIXT 1.1 does so with
+            // MsgTypeGrp.
             for (index, component) in raw.components.iter().enumerate() {
                 let place = DefinitionIndex { file, index };
                 match component.items.is_empty() {

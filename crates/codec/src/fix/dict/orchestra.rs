@@ -111,7 +111,7 @@ fn children(
     Ok(())
 }
 
-/// What an element refers to, and its count field if it is a group.
+/// The members that an element refers to, and its count field if it is a group.
 fn items(
     xml: &mut XmlTagReader<'_>,
     parent: &OpeningTag,

@@ -9,13 +9,13 @@ use quick_xml::events::{BytesStart, Event};
 use super::DictFile;
 use unitape_base::Error;
 
-/// What one file defines.
+/// The definitions of one file.
 #[derive(Debug, Default)]
 pub(super) struct RawDictionary {
     pub file: String,
     pub form: &'static str,
     pub version: String,
-    /// What was left out in reading, by line.
+    /// Definitions that were left out in reading, by line.
     pub notes: Vec<(usize, String)>,
     pub fields: Vec<RawField>,
     pub components: Vec<RawComponent>,
@@ -99,7 +99,7 @@ impl RawDictionary {
         self.group_index.get(key).copied()
     }
 
-    /// What it held.
+    /// The counts of the file's definitions.
     pub(super) fn file_summary(&self) -> DictFile {
         let lists = self.messages.iter().map(|message| &message.items);
         let lists = lists.chain(self.components.iter().map(|component| &component.items));

@@ -41,10 +41,10 @@ enum FixInstructionSet {
     Portable,
 }
 
-/// What one pass over a message found.
+/// The totals of one pass over a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScanTotals {
-    /// Of all bytes, wrapping nowhere.
+    /// The sum of all bytes, wrapping nowhere.
     pub sum: u64,
     /// Separators.
     pub seps: usize,

@@ -5,7 +5,7 @@ use super::super::shapes::TagShape;
 use super::{FIELDS_MAX, FieldColumns, MaskCarry, STEP, ScanTotals};
 use unitape_base::digits::{self, ONES};
 
-/// What one step says: separators, `=`, sum of the bytes.
+/// The masks of one step: separators, `=`, sum of the bytes.
 pub(super) type ByteMasks = (u64, u64, u64);
 
 /// The pass on 8-byte words.

@@ -1,4 +1,4 @@
-//! What the fuzzer runs, over its corpus and seeds, so that it is exercised without a fuzzer.
+//! The fuzzer's checks over its corpus and seeds, so that they run without a fuzzer.
 
 use std::path::PathBuf;
 

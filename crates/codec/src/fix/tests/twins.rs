@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    // A block of a stream ends anywhere. What was decided at a cut must be what the whole says.
+    // A block of a stream ends anywhere. A decision at a cut must be the decision about the whole.
     #[test]
     fn a_cut_changes_no_answer(bytes in stream(), framer in framer()) {
         let bytes = shown(&bytes, framer.sep());
@@ -140,8 +140,8 @@ fn sample_orders_are_good_and_agree() {
     assert_ne!(orders, sample::sample_orders(2_000, 8));
 }
 
-// What is remembered of shapes is replaced, found again by their tags, and shared by the slots of two
-// streams: a place taken over by another shape must never answer for it.
+// Remembered shapes are replaced, found again by their tags, and shared by the slots of two streams. A place that
+// another shape occupies now must never answer for the old one.
 #[test]
 fn more_shapes_than_are_remembered() {
     let mut stream = Vec::new();

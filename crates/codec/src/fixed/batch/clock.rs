@@ -24,11 +24,11 @@ pub(super) struct ClockColumn {
     zone: u16,
 }
 
-/// What instants of a day are counted from.
+/// The origin from which instants of a day are counted.
 #[derive(Debug)]
 pub(super) struct DayOrigin<'d> {
     zone: &'d mut CachedZone,
-    /// Of the header's date.
+    /// Start of the header's date.
     start: Option<i64>,
 }
 

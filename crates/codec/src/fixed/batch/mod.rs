@@ -69,7 +69,7 @@ struct BatchColumn {
     odd: bool,
 }
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberKind {
     /// Whole numbers.
@@ -121,7 +121,7 @@ struct LaneValidity {
 struct LaneBuffers<'l> {
     values: &'l mut Lanes,
     scratch: &'l mut Lanes,
-    /// Of the column, from one batch to the next: [`BatchColumn::odd`].
+    /// The column's flag, from one batch to the next: [`BatchColumn::odd`].
     odd: &'l mut bool,
 }
 
@@ -175,7 +175,7 @@ impl BatchReader {
         self.read_rows(decoder, ScatteredRecords { bytes, starts }, ahead)
     }
 
-    /// The same for records at one distance; what is in `behind` is read next.
+    /// Reads records at one distance, as [`BatchReader::read`] does; the bytes in `behind` are read next.
     ///
     /// # Panics
     /// When they are more than [`LANES`], or may not be looked at as far as [`BatchReader::reach`].
@@ -200,7 +200,7 @@ impl BatchReader {
     ) -> u64 {
         let mut good = u64::MAX >> (LANES - rows.count());
         let Self { kernel, kind, ops, values, none, scratch, .. } = self;
-        // What is behind is asked for a part at a time: all at once would have to be waited for.
+        // The bytes after the batch are requested a part at a time: all at once would have to be waited for.
         let (mut at, part) = (ahead.at, ahead.length / ops.len().max(1) + 1);
         for ((op, values), none) in ops.iter_mut().zip(values).zip(none) {
             prefetch(ahead.bytes, at, part);
@@ -256,7 +256,7 @@ impl BatchReader {
     }
 }
 
-/// What is wanted soon.
+/// The bytes that are wanted soon.
 struct PrefetchRange<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -325,7 +325,7 @@ impl DigitColumn {
     }
 }
 
-/// What is to be done with a column: `None` where the record cannot be read so, `Some(None)` for nothing.
+/// The way to read a column: `None` where the record cannot be read so, `Some(None)` for no action.
 fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
     let number = || {
         // Such a column is one where leading blanks may be; others have digits only.
@@ -403,7 +403,7 @@ fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -
     LaneValidity { bad, none: 0 }
 }
 
-/// Of the lanes whose number has the value of one that means none, those where it does.
+/// Of the lanes whose number has the value of a none text, those that hold this text.
 fn said_none<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
     // Such a text fills its column: with a digit in front a number of its value is written as it is.
     let first = rows.column::<1>(number.start).enumerate();

@@ -23,7 +23,7 @@ pub trait RecordBatch<'b>: Copy {
 
 /// A column of some bytes, record by record.
 pub trait ByteColumn<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
-    /// Of the next four records; `None` when there are fewer.
+    /// The bytes of the next four records; `None` when there are fewer.
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]>;
 }
 

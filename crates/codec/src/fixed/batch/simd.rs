@@ -318,7 +318,7 @@ mod avx2 {
         _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(most, nine), nine)) == -1
     }
 
-    /// Of fours: numbers of eight digits, two in each half, those of `x` before those of `y`.
+    /// Joins numbers of four digits to numbers of eight, two in each half, those of `x` before those of `y`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn eights(x: __m256i, y: __m256i) -> __m256i {

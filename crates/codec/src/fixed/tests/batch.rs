@@ -117,7 +117,7 @@ fn check(head: &str, records: &[String]) {
     }
 }
 
-/// What was read is what the decoder reads.
+/// The batch reads the same values as the decoder.
 fn hold(
     good: u64,
     columns: &BatchReader,
@@ -176,7 +176,7 @@ proptest! {
         check(head, &records);
     }
 
-    /// What is read four at a time is never odd; nor is the rest of it.
+    /// A column that is read four records at a time is never odd; nor is the rest of it.
     #[test]
     fn digits_alone_are_read_so(
         records in prop::collection::vec(plain(), 1..=LANES),

@@ -1,5 +1,5 @@
-//! Records of a mainframe. What went wrong elsewhere: packed bytes translated as if they were text, a sign in the
-//! zone lost, an accent that became two bytes and moved every column behind it.
+//! Records of a mainframe. Errors that other readers made: packed bytes translated as if they were text, a sign in
+//! the zone lost, an accent that became two bytes and moved every column after it.
 
 use super::{fast, layout};
 use crate::fixed::check::EBCDIC;

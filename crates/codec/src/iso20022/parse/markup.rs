@@ -1,4 +1,4 @@
-//! What begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
+//! Markup that begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
 
 use super::super::charset::SingleByteCharset;
 use super::super::frame::starts_message;
@@ -101,8 +101,9 @@ impl<M: Copy + Default> DocumentParser<M> {
         end.map(|end| end + 3).ok_or(ParseStop::Need)
     }
 
-    /// Sections do not nest. One that holds the start of another one and that of a message lost its end, and would end with
-    /// that of the next message. So did one in a document that is in a section itself, if it holds a message.
+    /// Sections do not nest. A section that holds the start of another one and that of a message lost its end, and
+    /// would end with that of the next message. So did a section in a document that is in a section itself, if it
+    /// holds a message.
     fn swallowed(&self, buf: &[u8], section: Span, wrapper: bool) -> Option<usize> {
         let content = section.slice(buf);
         let in_section = || !wrapper && self.stack.iter().any(|open| open.name_bytes == 0);

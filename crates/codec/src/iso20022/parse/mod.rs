@@ -6,8 +6,9 @@
 //!  ╰prolog─╯╰─wrapper──╯╰────────────── header ───────────────────╯╰───────────── document ──────────╯╰─wrapper─╯
 //! ```
 //!
-//! Of a wrapper only the tags are looked at; what is in header and document goes to a [`ElementVisitor`], element by element,
-//! with values as places in the buffer. Nothing is copied. A wrapper may hold the message in a CDATA section.
+//! In a wrapper only the tags are looked at. The contents of header and document go to a [`ElementVisitor`], element
+//! by element, with values as places in the buffer. Nothing is copied. A wrapper may hold the message in a CDATA
+//! section.
 
 mod markup;
 mod roots;
@@ -25,11 +26,11 @@ use unitape_base::xml::{self, is_white, same, starts_name};
 
 /// Receives the content of header and document.
 pub trait ElementVisitor {
-    /// What the visitor wants to know of an element when its content is reported.
+    /// The visitor's own mark of an element, which it gets back when its content is reported.
     type Mark: Copy + Default;
 
-    /// A message, or the part of one, begins; it may begin again when more bytes have come. What lies before `live`
-    /// was reported before; it is reported again because the rest depends on it.
+    /// A message, or the part of one, begins; it may begin again when more bytes have come. Content before `live` was
+    /// reported before; it is reported again because the rest depends on it.
     fn begin(&mut self, live: usize);
 
     /// Header or document begins; `name` is the root's.
@@ -60,7 +61,7 @@ pub enum MessageRoot {
     Document,
 }
 
-/// What a pass found.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParseOutcome {
     /// A message that ends at `end`. `open`: elements around it are not over.
@@ -122,7 +123,7 @@ struct OpenElement<M> {
     content: u32,
     /// Bytes of its name; 0 is a CDATA section that holds elements.
     name_bytes: u16,
-    /// Of them, those of the prefix with its colon.
+    /// Bytes of the name's prefix with its colon.
     prefix_bytes: u16,
     flags: u8,
     mark: M,
@@ -139,7 +140,7 @@ const REFERENCES: u8 = 8;
 /// It has namespaces of its own.
 const BINDS: u8 = 16;
 
-/// What distinguishes the elements of a root from others.
+/// The properties that distinguish the elements of a root from others.
 #[derive(Debug, Clone, Copy, Default)]
 struct RootScope {
     prefix: Span,
@@ -181,8 +182,7 @@ enum ParseStop {
 type ParseResult<T> = Result<T, ParseStop>;
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// Parses `buf` from `from`. What lies between that and `live` is context. `whole`: the input ends where `buf`
-    /// does.
+    /// Parses `buf` from `from`. Bytes between that and `live` are context. `whole`: the input ends where `buf` does.
     pub(super) fn parse<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
@@ -216,7 +216,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             ParseOutcome::Message { end, open } if self.is_coded(&buf[live..end]) => {
                 ParseOutcome::Coded { end, open }
             }
-            // What passed for white space may be a control character.
+            // A byte that passed for white space may be a control character.
             ParseOutcome::Tail { end } => match xml::control(&buf[live..end]) {
                 Some(n) => bad(IsoFaultKind::Char(buf[live + n]), live + n),
                 None => outcome,

@@ -7,13 +7,14 @@ use super::super::words;
 use super::{ComponentKind, SwiftComponent, SwiftComponents};
 use memchr::memchr;
 
-/// What should be where the cursor is: mostly the name of the component. As small as this, it is handed on in registers.
+/// The contents expected at the cursor: mostly the name of the component. It is small enough to be handed on in
+/// registers.
 pub(super) type ExpectedText = &'static str;
 
-/// What is expected of a value that is longer than its last component.
+/// The expected contents in a value that is longer than its last component.
 const END: ExpectedText = "the end of the value";
 
-/// What a step comes to.
+/// The result of a step.
 pub(super) type ComponentResult = Result<(), ExpectedText>;
 
 /// Steps through the value at `text[at..end]`. Bytes behind the value may be loaded, and are not looked at.
@@ -37,7 +38,7 @@ impl<'c> ValueCursor<'c> {
         ValueCursor { text, base, at: base, line: end.min(token.line as usize), end, parts, count: 0 }
     }
 
-    /// What is left.
+    /// The rest of the value.
     #[inline(always)]
     pub(super) fn rest(&self) -> &'c [u8] {
         &self.text[self.at..self.end]
@@ -54,7 +55,7 @@ impl<'c> ValueCursor<'c> {
         }
     }
 
-    /// What was expected here, as a fault.
+    /// The fault of the expected contents that are not here.
     #[inline(always)]
     pub(super) fn fault(&self, expected: ExpectedText) -> ValueFault {
         ValueFault { offset: (self.at - self.base) as u32, expected }
@@ -282,7 +283,7 @@ fn last_word(text: &[u8], at: usize, have: usize) -> u64 {
         return 0;
     }
     match text.last_chunk::<8>() {
-        // What is before it is shifted out, what is behind the value is none of it.
+        // The bytes before it are shifted out; those after the value are none of it.
         Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - at))) & lowest(have),
         None => text[at..at + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }

@@ -13,7 +13,7 @@
 //! statement line (`61`) may have blanks for the entry date and a line end before its amount, and its details may
 //! be on the first line, right behind sixteen characters of reference.
 //!
-//! What a value does not have is not among its parts. A tag without a form here has no parts at all.
+//! A component that a value does not have is not among its parts. A tag without a form here has no parts at all.
 
 mod cursor;
 mod party;
@@ -102,14 +102,14 @@ pub struct SwiftComponent {
     pub name: &'static str,
     /// First byte in the value.
     pub start: u32,
-    /// One past the last.
+    /// One past its last byte.
     pub end: u32,
-    /// What it says, as far as it is a number: the mantissa of an amount, midnight of a day in nanoseconds since 1970
-    /// in UTC, seconds of a time; 0 for text, `i64::MIN` for an entry date that is no day.
+    /// The number in it, if it has one: the mantissa of an amount, midnight of a day in nanoseconds since 1970 in
+    /// UTC, seconds of a time; 0 for text, `i64::MIN` for an entry date that is no day.
     pub number: i64,
     /// How it is written.
     pub kind: ComponentKind,
-    /// Of an amount: the power of ten that its mantissa is taken times.
+    /// The exponent of an amount: its mantissa is multiplied by ten to this power.
     pub exponent: i8,
 }
 
@@ -195,7 +195,7 @@ pub fn split(tag: SwiftTag, value: &[u8], parts: &mut SwiftComponents) -> Result
     split_field(&SwiftField { tag, name: 0, start: 0, line, end: value.len() as u32 }, value, parts)
 }
 
-/// The same for a field of `text`; places are from the start of its value.
+/// Splits the value of a field of `text`, as [`split`] does; places are from the start of its value.
 ///
 /// # Errors
 /// Where the value departs from its form.

@@ -161,7 +161,7 @@ proptest! {
         }
     }
 
-    // A block of a stream ends anywhere. What was decided at a cut must be what the whole says.
+    // A block of a stream ends anywhere. A decision at a cut must be the decision about the whole.
     #[test]
     fn a_cut_changes_no_answer(bytes in stream(), framer in framer()) {
         if let Err(message) = check::cuts(&framer, &bytes) {

@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::{JsonlDecoder, naive};
 use crate::text::{NextTextMessage, PathValues, TextMessageDecoder, check};
@@ -32,7 +32,7 @@ pub fn agree(decoder: JsonlDecoder, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+/// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.

@@ -5,9 +5,10 @@
 //!     id           author.name              recipients[].email  (twice)              score
 //! ```
 //!
-//! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. What is wrong with a line is
-//! the line's alone: the next one is read as if nothing had been. A line longer than the limit goes in pieces of that
-//! size. What is not UTF-8 or not JSON is refused, and so is an object with two members of one name.
+//! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. A fault in a line
+//! affects that line alone: the decoder reads the next one as if nothing had been. A line longer than the limit goes
+//! in pieces of that size. A line that is not UTF-8 or not JSON is refused, and so is an object with two members of
+//! one name.
 //!
 //! **Paths** are the names of members with `.` between them, `[]` for the entries of a list. A name that has other
 //! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, is in quotes,
@@ -35,7 +36,7 @@ pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// Lists and objects in each other, at most.
 pub const DEPTH_MAX: usize = 64;
 
-/// What a message is called.
+/// The type name of a message.
 pub const KIND: &str = "object";
 
 /// Finds lines and takes them apart.

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 /// Paths and values of a line that is an object.
 ///
 /// # Errors
-/// What the other parser says of it.
+/// The message of the other parser.
 pub fn leaves(line: &[u8]) -> Result<Vec<(String, String)>, String> {
     let text = std::str::from_utf8(line).map_err(|e| e.to_string())?;
     if !text.starts_with('{') {

@@ -15,7 +15,7 @@ pub(in crate::text) fn push(path: &mut String, name: &str) {
 /// A path as people write it, in the one spelling that values have.
 ///
 /// # Errors
-/// What is wrong with it, for people.
+/// The problem, for people.
 ///
 /// ```
 /// use unitape_codec::text::jsonl::path::read;

@@ -4,7 +4,7 @@ use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
 
-/// What `decode` prints of this input, without what names the file.
+/// The output of `decode` for this input, without the name of the file.
 fn printed(input: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut decoder = JsonlDecoder::default().with_max_line(200);

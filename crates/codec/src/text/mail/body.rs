@@ -26,7 +26,7 @@ const DEPTH_MAX: usize = 16;
 /// Parts of a message, at most.
 const PARTS_MAX: usize = 1024;
 
-/// What is read of the header of a forwarded message, and the path of its value.
+/// The header fields that are read of a forwarded message, and the paths of their values.
 const FORWARDED: [(&str, &str); 3] =
     [("from", "forwarded[].from"), ("date", "forwarded[].date"), ("subject", "forwarded[].subject")];
 
@@ -110,7 +110,7 @@ fn put_attachments(
     leaves.put_text("attachment_list", &list, from)
 }
 
-/// What was found in a message.
+/// The contents of a message.
 #[derive(Default)]
 struct MailContent {
     /// Types of alternatives that were not read.
@@ -134,7 +134,7 @@ impl TextPiece {
         self.kind == "text/html"
     }
 
-    /// Of alternatives the highest one counts.
+    /// The rank of the text: of alternatives the highest one counts.
     fn rank(&self) -> u8 {
         match self.kind.as_str() {
             "text/plain" => 3,
@@ -239,7 +239,7 @@ impl MailContent {
         if attached || !known && charset_by_name(charset).is_none() {
             let is_file = !name.is_empty() && !position.is_body;
             self.attachments.push(MailAttachment { name, kind: kind.clone(), at });
-            // One that cannot be read is named all the same.
+            // An attachment that cannot be read is named all the same.
             if let Ok(text) = words(entity, charset) {
                 push_piece(pieces, TextPiece { kind, text, is_file });
             }
@@ -271,7 +271,7 @@ impl MailContent {
         }
         let rank = |found: &[TextPiece]| found.iter().filter(|p| !p.is_file).map(TextPiece::rank).max();
         let best = alternatives.iter().filter_map(|found| rank(found)).max();
-        // Of several that only this reader does not know the last one is the best.
+        // If only unknown alternatives are there, the last one is the best.
         let last = alternatives.iter().rposition(|found| rank(found).is_some()).unwrap_or(0);
         for (n, mut found) in alternatives.into_iter().enumerate() {
             match rank(&found) {

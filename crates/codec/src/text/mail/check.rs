@@ -1,9 +1,9 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::{MailDecoder, POSTMARK_BYTES_MAX};
 use crate::text::check;
 
-/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+/// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.

@@ -106,7 +106,7 @@ pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, Text
     Ok(out.trim().to_owned())
 }
 
-/// What the fields of a header said so far.
+/// The fields of a header that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct HeaderSummary {
     seen: Vec<&'static str>,

@@ -15,7 +15,7 @@
 //! 2. A **message** begins with a postmark (`From `, who, and a date as `asctime` writes it) or with a header field. It goes
 //!    up to the next line that is a postmark, or to the end of the input. Lines in it that are a postmark with `>` before
 //!    it lose one `>`, where the message itself has a postmark.
-//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. What is neither ASCII nor UTF-8 is refused; an
+//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. Bytes that are neither ASCII nor UTF-8 are refused; an
 //!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `TextMessage-ID` and the fields
 //!    of MIME may be there once.
 //! 4. **Text** is what parts `text/*` hold, of alternatives the plain one; the table in `body.rs` cites RFC 2045 and 2046
@@ -54,7 +54,7 @@ use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMes
 /// The largest message that is taken, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// What a message is called.
+/// The type name of a message.
 pub const KIND: &str = "mail";
 
 /// The longest line that is a postmark.

@@ -89,13 +89,13 @@ fn an_mbox_is_told_apart() {
     assert_eq!(all.len(), 2);
     assert_eq!(all[0], ["subject=a", "text=From the desk of Ann\nFrom here\n>From there\n> From not"]);
     assert_eq!(all[1], ["subject=b", "text=body"]);
-    // What has no postmark has no marks.
+    // A message without a postmark has no marks.
     assert_eq!(one("Subject: a\n\n>From here\n")[1], "text=>From here");
     assert_eq!(MailDecoder::cut(mbox.as_bytes()), mbox.find("From bob").unwrap());
     assert_eq!(MailDecoder::cut(b"Subject: a\n\n>From here\n"), 0);
 }
 
-// What is wrong with a message must cost that message only.
+// A fault in a message must cost that message only.
 #[test]
 fn each_fault_has_its_code_and_its_neighbours_are_kept() {
     for (mail, code) in [
@@ -120,7 +120,7 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         let input = [&mark[..], good, mark, mail, b"\n", mark, good].concat();
         let all = decoded(&input);
         let shown = String::from_utf8_lossy(mail);
-        // What begins a message behind a postmark is a header, or not.
+        // A line after a postmark is a header, or is not.
         let code = if code == "garbage" { "bad_header" } else { code };
         assert_eq!(all.len(), 3, "{shown}: {all:?}");
         assert_eq!(all[1][0], code, "{shown}: {all:?}");

@@ -4,7 +4,7 @@ use encoding_rs::{Encoding, UTF_8};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text of a field: encoded words decoded. One that cannot be stays as it is.
+/// The text of a field: encoded words decoded. A word that cannot be decoded stays unchanged.
 pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
     if !value.contains("=?") {
         return Cow::Borrowed(value);
@@ -48,7 +48,7 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
 struct EncodedRun {
     set: &'static Encoding,
     bytes: Vec<u8>,
-    /// What they stood as.
+    /// The range of the words in the text.
     stood: Range<usize>,
 }
 
@@ -88,7 +88,8 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
 /// The set of characters of this name.
 pub(super) fn charset_by_name(name: &str) -> Option<&'static Encoding> {
     let ascii = ["us-ascii", "ascii", "ansi_x3.4-1968", "utf-8", "utf8", ""];
-    // What calls itself ASCII and is not, is held to be UTF-8; to read it as Windows-1252, as browsers do, is a guess.
+    // A text that claims to be ASCII and is not is read as UTF-8; to read it as Windows-1252, as browsers do, is a
+    // guess.
     if ascii.iter().any(|a| a.eq_ignore_ascii_case(name.trim())) {
         return Some(UTF_8);
     }
@@ -135,8 +136,8 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Quoted-printable. What is not as it should be is as it is. `lines`: of a body, with soft line ends and blanks at
-/// the end of lines that are nothing.
+/// Decodes quoted-printable; a malformed escape stays unchanged. `lines`: the text is of a body, with soft line ends,
+/// and blanks at the end of a line are dropped.
 pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));

@@ -1,4 +1,4 @@
-//! What must hold for any bytes: the properties that tests and the fuzzer share.
+//! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::lex::{XmlToken, token};
 use super::{OTHER, SURROUNDINGS, XmlDecoder, naive};
@@ -66,7 +66,7 @@ fn between(skipped: &[u8]) -> bool {
     true
 }
 
-/// What the fuzzer runs: the first byte picks the limit, the rest is the input.
+/// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
 /// If any property does not hold.

@@ -7,7 +7,7 @@ use unitape_base::xml::{is_white, name, skip_white, starts_name};
 /// Bytes of a name with its prefix, at most.
 pub(super) const NAME_BYTES_MAX: usize = 256;
 
-/// What is at a position.
+/// The token at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum XmlToken {
     /// Characters up to `end`, references among them.
@@ -31,7 +31,7 @@ pub(super) enum XmlToken {
 pub(super) enum LexStop {
     /// More bytes decide.
     Need,
-    /// What begins here, and would hold whatever follows, is not over.
+    /// A token that begins here, and would hold whatever follows, is not over.
     Open,
     /// Not XML.
     Bad { at: usize, what: &'static str },
@@ -120,7 +120,7 @@ fn qualified(buf: &[u8], at: usize) -> Result<Span, LexStop> {
     Err(LexStop::Bad { at: end - 1, what: "a name with two prefixes" })
 }
 
-/// What begins with `<!`.
+/// Reads markup that begins with `<!`.
 fn marked(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     const SECTION: &[u8] = b"<![CDATA[";
     const DOCTYPE: &[u8] = b"<!DOCTYPE";

@@ -29,9 +29,9 @@
 //! trimmed. Each element is an entry of its path, so that mappings can take the elements of a path one by one.
 //!
 //! **Markup** is read as text: an element that has text beside elements, one with `type="xhtml"` and `inlineXML` are
-//! one value, the text of all that is in them, white space drawn together, a line for each paragraph. What its
-//! `head`, `style` and `script` hold is left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`)
-//! is text as it is.
+//! one value, the text of all that is in them, white space drawn together, a line for each paragraph. The contents of
+//! `head`, `style` and `script` are left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`) is
+//! text and stays unchanged.
 
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -77,7 +77,7 @@ const ITEMS: [&str; 8] = [
 /// The roots of feeds.
 const ROOTS: [&str; 4] = ["rss", "RDF", "feed", "newsMessage"];
 
-/// What feeds have beside items.
+/// Elements that feeds have beside items.
 const BESIDE: [&str; 34] = [
     "author",
     "category",
@@ -130,7 +130,7 @@ impl Default for XmlDecoder {
     }
 }
 
-/// What is at a position.
+/// The result of a step through the input.
 enum ItemScan {
     /// Nothing of a message up to here.
     Skip(usize),
@@ -169,7 +169,7 @@ impl XmlDecoder {
         if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
     }
 
-    /// What is at `view[from]`, which is not white. `whole`: the input ends where `view` does.
+    /// Finds the item at `view[from]`, which is not white. `whole`: the input ends where `view` does.
     fn step(&mut self, view: &[u8], from: usize, whole: bool) -> ItemScan {
         self.open.clear();
         let (mut at, mut item, mut end) = (from, None, from);
@@ -287,7 +287,7 @@ impl XmlDecoder {
                 }
                 XmlToken::End { name, end: next } => match self.open.pop() {
                     None if kind.is_none() => return ItemScan::Skip(next),
-                    // Of what is around.
+                    // The end tag is of an element around.
                     None => at = next,
                     Some(open) if open.slice(view) != name.slice(view) => {
                         return bad(

@@ -23,7 +23,7 @@ const WHITE: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Paths and values of `item`, the bytes of an item and nothing else.
 ///
 /// # Errors
-/// What the other parser says of it.
+/// The message of the other parser.
 pub fn leaves(item: &[u8]) -> Result<Vec<(String, String)>, String> {
     let text = std::str::from_utf8(item).map_err(|e| e.to_string())?;
     let mut reader = Reader::from_str(text);

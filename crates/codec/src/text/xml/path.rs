@@ -5,7 +5,7 @@ use unitape_base::xml::{name, starts_name};
 /// A path as people write it: `contentMeta/headline`, `link@href`, `@guid`.
 ///
 /// # Errors
-/// What is wrong with it, for people.
+/// The problem, for people.
 ///
 /// ```
 /// use unitape_codec::text::xml::path::read;

@@ -56,7 +56,7 @@ fn items_are_told_one_by_one_with_what_is_around_them() {
     );
 }
 
-// Of a text with a word in italics only the text before the word was reported.
+// Only the text before a word in italics was once reported.
 #[test]
 fn markup_is_text() {
     let entry = "<a:entry xmlns:a='urn:a'><a:title type='xhtml'><div>A  <i>b</i>\n c</div></a:title><a:content type=\"xhtml\"><div xmlns='urn:x'><head><title>no</title></head><h1>One</h1><p>Two &amp;<br/>three</p><script>x</script></div></a:content><x:note>so <b>it</b> is</x:note><pair><l>1</l><r>2</r></pair><summary type=\"html\">&lt;p>as it is&lt;/p></summary><c><![CDATA[ <raw> & ]]> tail</c></a:entry>";
@@ -89,7 +89,7 @@ fn markup_is_text() {
     );
 }
 
-// What is wrong with an item must cost that item only.
+// A fault in an item must cost that item only.
 #[test]
 fn each_fault_has_its_code_and_its_neighbours_are_kept() {
     let many = "<e/>".repeat(20_000);

@@ -73,7 +73,7 @@ pub(super) fn read(message: &[u8], item: bool, leaves: &mut PathValues) -> Resul
 struct ItemWalker<'w> {
     text: &'w str,
     item: bool,
-    /// Of the item, with its colon.
+    /// The prefix of the item, with its colon.
     prefix: &'w [u8],
     path: String,
     /// The text of all elements, in order.
@@ -244,7 +244,7 @@ impl<'w> ItemWalker<'w> {
     }
 
     fn end(&mut self) -> Result<(), TextFault> {
-        // Of something around.
+        // The end tag is of an element around.
         let Some(open) = self.open.pop() else { return Ok(()) };
         self.silent -= usize::from(open.silent);
         if !open.parent {
