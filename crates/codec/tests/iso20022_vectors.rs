@@ -179,7 +179,7 @@ fn repeated_paths_are_arrays() {
         fields["Document/CstmrCdtTrfInitn/PmtInf/CdtTrfTxInf/PmtId/EndToEndId"].as_array().expect("an array");
     assert_eq!((ids.len(), &ids[0], &ids[7]), (8, &"EndToEndId-01-01".into(), &"EEndToEndId-06-01".into()));
     let currencies = &fields["Document/CstmrCdtTrfInitn/PmtInf/CdtTrfTxInf/Amt/InstdAmt@Ccy"];
-    // A field of the eight has an equivalent amount instead.
+    // One payment of the eight has an equivalent amount instead.
     assert_eq!(currencies.as_array().expect("an array").len(), 7);
 }
 

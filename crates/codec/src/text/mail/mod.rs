@@ -15,9 +15,9 @@
 //! 2. A **message** begins with a postmark (`From `, who, and a date as `asctime` writes it) or with a header field. It goes
 //!    up to the next line that is a postmark, or to the end of the input. Lines in it that are a postmark with `>` before
 //!    it lose one `>`, where the message itself has a postmark.
-//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. Bytes that are neither ASCII nor UTF-8 are refused; an
-//!    encoded word that cannot be decoded stays as it is. `Date`, `From`, `Sender`, `Subject`, `TextMessage-ID` and the fields
-//!    of MIME may be there once.
+//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. Bytes that are neither ASCII nor UTF-8 are
+//!    refused; an encoded word that cannot be decoded stays unchanged. `Date`, `From`, `Sender`, `Subject`,
+//!    `TextMessage-ID` and the fields of MIME may be there once.
 //! 4. **Text** is what parts `text/*` hold, of alternatives the plain one; the table in `body.rs` cites RFC 2045 and 2046
 //!    for each kind of part. Its bytes must be characters of the set that is declared; without one ASCII or UTF-8. The text
 //!    of a forwarded message is a value of its own, under its From, Date and Subject. Attachments are named and counted.
