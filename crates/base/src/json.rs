@@ -36,7 +36,7 @@ pub fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\"}");
 }
 
-/// Whether all is ASCII that JSON takes as it is.
+/// Whether all is ASCII that JSON needs no escape for.
 #[inline]
 fn plain(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |all, &b| all & (b' '..0x7f).contains(&b) & (b != b'"') & (b != b'\\'))

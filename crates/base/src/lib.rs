@@ -2,7 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
-//! | [`Span`], [`Decimal`], [`Error`] | a place in a buffer, a number as it is written, what can fail for good |
+//! | [`Span`], [`Decimal`], [`Error`] | a place in a buffer, a number as it is written, errors that end the work |
 //! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
 //! | [`xml`] | the loops over the bytes of XML, and references |
 //! | [`InputBuffer`], [`json`] | input in pieces, and JSON text by hand |

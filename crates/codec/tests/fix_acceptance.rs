@@ -84,7 +84,7 @@ fn dictionary() -> Arc<FixDictionary> {
     Arc::new(FixDictionary::parse(&[("FIX44.xml", xml.as_bytes())]).expect("a published dictionary"))
 }
 
-// Engines have taken each of these for good, or lost its neighbour; alone and in the stream, with every
+// Engines have accepted each of these as good, or lost its neighbour; alone and in the stream, with every
 // separator a log may show, the answer is the same.
 #[test]
 fn every_message_of_the_scripts() {
@@ -136,7 +136,7 @@ fn every_message_of_the_scripts() {
     }
 }
 
-// A garbled tag behind a right checksum: the scripts have none, and a decoder that trusts the sum takes it.
+// A garbled tag after a right checksum: the scripts have none, and a decoder that trusts the sum accepts it.
 #[test]
 fn garbled_tags_with_a_right_sum() {
     for line in ["8=FIX.4.4|35=0|34=2|4garbled9=TW|56=ISLD|", "8=FIX.4.4|35=D|49garbled=TW|55=INTC|"] {
@@ -145,7 +145,7 @@ fn garbled_tags_with_a_right_sum() {
     }
 }
 
-// The same messages in the lines of a gateway's log, which has its own text before and behind them.
+// The same messages in the lines of a gateway's log, which has its own text before and after them.
 #[test]
 fn the_scripts_as_a_log() {
     let text = vectors("acceptance/fix44.txt");

@@ -35,7 +35,7 @@ fn census(lines: &[Value]) -> BTreeMap<&str, usize> {
     census
 }
 
-// Each form of the standard, taken apart by hand.
+// Each form of the standard, split by hand.
 #[test]
 fn golden_fields() {
     let cases = json_lines("golden-fields.jsonl");

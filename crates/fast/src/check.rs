@@ -92,7 +92,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         /// How many messages are around the place.
         inner: u32,
         takes: bool,
-        /// Of each open group or element, whether it is an element.
+        /// Whether each open group or element is an element.
         open: Vec<bool>,
     }
     impl CellCollector {
@@ -459,7 +459,7 @@ fn operator(choices: &mut ByteChoices<'_>, initial: &str, text: bool, optional: 
 /// Templates and messages from any bytes, engine against twin both ways. Gives how many messages were good.
 ///
 /// # Panics
-/// Where engine and twin differ, or the file of templates is not taken.
+/// Where engine and twin differ, or the file of templates is not accepted.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, stream) = bytes.split_at(bytes.len() / 2);
     let mut choices = ByteChoices::new(choices);

@@ -222,7 +222,7 @@ fn what_grows_without_end_is_refused() {
     }
     assert_eq!(code(growing, &message), MessageFaultCode::TooLarge);
     assert_eq!(code("<templateRef/>", &b"\xc0\x81".repeat(40)), MessageFaultCode::TooLarge);
-    // Long texts by one engine, short ones by the other, together more than is taken.
+    // Long texts by one engine, short ones by the other, together more than is accepted.
     let both = made(
         "<sequence name=\"S\"><string name=\"U\" charset=\"unicode\"><copy/></string><string name=\"A\"><copy/></string></sequence>",
     );

@@ -195,7 +195,7 @@ fn marked<const STRICT: bool>(characters: &[u8], nullable: bool) -> Result<Optio
 pub(super) struct PresenceMap<'b> {
     /// The next one is the highest.
     word: u64,
-    /// Bits of the word that are not taken yet.
+    /// Bits of the word that are not read yet.
     left: u32,
     /// The bytes after the word.
     rest: &'b [u8],

@@ -1,4 +1,4 @@
-//! What can go wrong in running a farm.
+//! Errors of running a farm.
 
 use crate::farm::FarmStage;
 

@@ -18,7 +18,7 @@
 //!
 //! **Errors.** When block *k* fails in any stage, every earlier block still finishes and no later block
 //! enters a turnstile that *k* has not left. If several fail, the lowest block's error is the one returned,
-//! which is the one that a serial run would have met. A block behind *k* can have been sequenced only if *k*
+//! which is the one that a serial run would have met. A block after *k* can have been sequenced only if *k*
 //! failed in `finish`, after it had left both turnstiles.
 //!
 //! **Panics** stop the farm in the same way and are then resumed in the caller's thread.
@@ -37,12 +37,12 @@ use crate::{
     wait::WaitStrategy,
 };
 
-/// What flows through a farm and what each stage does to it.
+/// The data that flows through a farm, and the work of each stage on it.
 ///
 /// A worker is a thread's own recycled memory (arena, caches); `Input`, `Block` and `Plan` never leave the
 /// thread and are meant to be small descriptions of what lies in the worker.
 pub trait Farm: Sync {
-    /// What one thread owns and reuses for each of its blocks.
+    /// The memory that one thread owns and reuses for each of its blocks.
     type Worker: Send;
     /// State behind the intake turnstile: the source, and how far it is claimed.
     type Intake: Send;

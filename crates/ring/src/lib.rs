@@ -68,7 +68,7 @@
 //! **Invariant:** no lock, no allocation and, while there is something to do, no system call per block or
 //! item; progress never wakes anybody up, waiting is polling with a timed sleep.
 //!
-//! # What it does not do
+//! # Limits
 //! It does not steal work: a block that takes long delays its successors, and with them the others after at
 //! most W blocks. It does not pin threads ([`Farm::start`] can). It has no ring with several producers.
 

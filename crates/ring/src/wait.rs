@@ -38,7 +38,7 @@ pub enum WaitStrategy {
 /// let mut tries = 0;
 /// let mut waiter = Waiter::new(WaitStrategy::Balanced);
 /// while tries < 3 {
-///     tries += 1; // here stands the look at the other side's counter
+///     tries += 1; // here is the look at the other side's counter
 ///     waiter.wait();
 /// }
 /// waiter.reset(); // progress was made: the next wait begins with spinning again

@@ -316,7 +316,7 @@ fn no_workers_is_an_error() {
     assert_eq!(ordinals, Ordinals::default());
 }
 
-/// One worker must cost no thread, and every other one carries the name of what flows.
+/// One worker must cost no thread, and every other one carries the name of the data that flows.
 #[test]
 fn worker_zero_is_the_caller_and_the_others_are_named() {
     struct Names(Mutex<BTreeMap<usize, (std::thread::ThreadId, Option<String>)>>);

@@ -7,7 +7,7 @@
 
 use unitape_ring::{BlockClaim, Farm, FarmOptions, PopError, PushError, WaitStrategy, Waiter, ring, run};
 
-/// What once went wrong in such code: an index published too early, so that the other side reads a slot
+/// An error that such code once had: an index published too early, so that the other side reads a slot
 /// that is still being written. TSan ends the process with an error when it sees the race.
 fn main() {
     // A test runner that runs each test in a process of its own asks for their names first.

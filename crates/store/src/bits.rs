@@ -85,7 +85,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
-/// Reads a varint at `at` and moves behind it; `None` when it does not end in `data` or does not fit 64 bits.
+/// Reads a varint at `at` and moves past it; `None` when it does not end in `data` or does not fit 64 bits.
 #[inline]
 pub(crate) fn take_varint(data: &[u8], at: &mut usize) -> Option<u64> {
     let mut v = 0u64;

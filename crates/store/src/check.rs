@@ -11,7 +11,7 @@ use crate::block::{BlockEncoder, BlockHeader, BlockRows, ENTRY, HEADER};
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::manifest::Manifest;
 
-/// Decodes `data` as a block, once as it is and once with all checksums corrected, to reach the code after them too.
+/// Decodes `data` as a block, once unchanged and once with all checksums corrected, to reach the code after them too.
 /// Only panics, endless loops and memory without bound are findings.
 ///
 /// # Panics

@@ -376,7 +376,7 @@ impl<'a> ColumnReader<'a> {
         self.table
     }
 
-    /// Reads the head of the next vector and moves behind it.
+    /// Reads the head of the next vector and moves past it.
     fn vector(&mut self, n: usize) -> Result<VectorHeader, &'static str> {
         const CUT: &str = "a vector that is cut short";
         let data = &self.bytes[..self.end];

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A name's token is its place among the names of its sort, from 1. A source (sort 255) is the id of its tape, its id
-//! there, and its definition as a frame, in which its token stands as the index.
+//! there, and its definition as a frame, in which its token is the index.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -47,7 +47,7 @@ impl TokenDictionary {
         store.join("dictionary.log")
     }
 
-    /// Reads the first `bytes` of the file. With a damaged one, what stands before the damage, and the damage.
+    /// Reads the first `bytes` of the file. With a damaged one, gives the part before the damage, and the damage.
     pub fn load(store: &Path, bytes: u64) -> (Self, Option<Error>) {
         let mut this = Self::default();
         let problem = if bytes == 0 { None } else { this.read(&Self::path(store), bytes).err() };

@@ -264,7 +264,7 @@ impl<'a> TapeSealer<'a> {
         })
     }
 
-    /// Reads to the end, or to what may be taken.
+    /// Reads to the end, or as far as it may seal.
     fn run(&mut self, store: &mut TokenDictionary, stripes: &mut StripeWriter<'_>) -> Result<SealEnd> {
         let mut done = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0, untimed: 0 };
         let mut scratch = Vec::new();

@@ -50,9 +50,9 @@ pub struct CursorStatus {
     pub position: Option<Position>,
     /// The place that it stored last, if the tape was cut back before that place since.
     pub rewound_from: Option<Position>,
-    /// Bytes of the tape behind it.
+    /// Bytes of the tape after it.
     pub lag_bytes: u64,
-    /// Events behind it; none where its place is gone or no frame's.
+    /// Events after it; none where its place is gone or no frame's.
     pub lag_events: Option<u64>,
     /// Seconds since it was stored.
     pub age_s: u64,

@@ -379,9 +379,9 @@ fn verify_ring(path: &Path) -> Result<VerifyReport> {
 struct VerifyWalk {
     at: Position,
     ordinal: Option<u64>,
-    /// The end has been met, or damage behind which nothing durable is: what follows must be empty.
+    /// The end has been met, or damage after which nothing durable is: the rest must be empty.
     over: bool,
-    /// Damage has been met: what is intact ends there, whatever follows.
+    /// Damage has been met: the intact part ends there, even if intact frames follow.
     broken: bool,
     unit_open: bool,
     durable: Position,

@@ -65,7 +65,7 @@ fn options_of(kind: Kind, place: &Path) -> WriterOptions {
 /// The results and errors that a run returned.
 #[derive(Debug, Default)]
 struct ErrorTally {
-    /// Units committed, and whether the append behind them failed (and left nothing, by the contract).
+    /// Units committed, and whether the append after them failed (and left nothing, by the contract).
     committed: u64,
     durable: Position,
     errors: Vec<String>,
@@ -468,7 +468,7 @@ fn a_failed_flush_of_a_hot_tape_is_made_good_from_memory() {
 }
 
 /// Much is written by a thread of its own, several pieces at a time. One of them fails, or only half of it is written:
-/// those behind it must not count before it has been written again.
+/// those after it must not count before it has been written again.
 #[test]
 fn a_piece_that_fails_on_its_way_is_written_again() {
     const SEGMENT_BYTES: u64 = 4 << 20;

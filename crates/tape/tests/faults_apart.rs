@@ -1,4 +1,4 @@
-//! Every system call of what stands beside a tape fails once, or from then on: gates, named cursors, ring tapes. The
+//! Every system call of the files beside a tape fails once, or from then on: gates, named cursors, ring tapes. The
 //! error names the file, what was stored before stays as it was, nothing half made is left, and when the fault is
 //! over all continues.
 //!

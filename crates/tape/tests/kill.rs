@@ -104,8 +104,8 @@ fn next_index(dir: &Path) -> u64 {
     next
 }
 
-/// Kills a writer again and again. Once recovery left a claim behind a hole, which the next writer's frames
-/// made reachable; once a segment file without a name was taken for the live one.
+/// Kills a writer again and again. Once recovery left a claim after a hole, which the next writer's frames
+/// made reachable; once a segment file without a name was mistaken for the live one.
 fn kill_rounds(hot: bool, in_bulk: bool) {
     let (rounds, seed) = (number("UNITAPE_KILL_ROUNDS", 200), number("UNITAPE_SEED", SEED));
     let mut account = Account::begin("kill-writer", if hot { "hot" } else { "file" }, seed, rounds);

@@ -261,7 +261,7 @@ fn child() {
 }
 
 /// A killed recorder leaves `recorder.lock` behind, with its process id in it. The next recorder takes the lock over,
-/// whatever the file says and whichever process has that id by now: the lock is the system's, not the file's.
+/// whatever the file says and whichever process has that id now: the lock is the system's, not the file's.
 #[test]
 fn a_lock_that_a_killed_recorder_left_stops_nobody() {
     let (dir, other) = (directory(), directory());

@@ -24,7 +24,7 @@ fn append(writer: &mut RingTapeWriter, seed: u64, from: u64, to: u64) {
 /// Checks units, of which those between two overruns must follow each other, and counts.
 struct Checker {
     seed: u64,
-    /// Index of the next unit; none behind an overrun.
+    /// Index of the next unit; none after an overrun.
     next: Option<u64>,
     /// Events that were given or counted as lost.
     accounted: u64,
@@ -269,7 +269,7 @@ fn foreign_short_and_damaged_files_are_named() {
         bad[at..at + bytes.len()].copy_from_slice(bytes);
         std::fs::write(&path, bad).unwrap();
         let error = open();
-        // The writer refuses it as well, and leaves it as it is.
+        // The writer refuses it as well, and leaves it unchanged.
         let before = std::fs::read(&path).unwrap();
         assert!(RingTapeWriter::open(&path, ID, SMALL).is_err());
         assert!(std::fs::read(&path).unwrap()[..64] == before[..64]);

@@ -25,7 +25,7 @@
 //!
 //! A [`IpReassembly`] puts the fragments of IP together.
 //!
-//! What it does not do: check sums that network cards fill in after the capture, or decode TCP.
+//! It does not check sums that network cards fill in after the capture, or decode TCP.
 
 mod packet;
 mod reassembly;

@@ -16,7 +16,7 @@ pub fn line_at(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }
 
-/// A text, taken apart once, for many questions.
+/// A text that is split into its parts once, for many questions.
 #[derive(Debug)]
 pub struct TomlLineIndex<'t> {
     text: &'t str,

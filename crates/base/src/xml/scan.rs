@@ -96,7 +96,7 @@ pub fn control(bytes: &[u8]) -> Option<usize> {
 const NAME: u8 = 1;
 const START: u8 = 2;
 
-/// Letters of other scripts are taken as they come: which of them XML allows in names is not looked at.
+/// Letters of other scripts are accepted without a check of which XML allows in names.
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
     let mut b = 0;

@@ -5,7 +5,7 @@ use super::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
 use crate::fixed::ColumnValue;
 use std::sync::Arc;
 
-/// Quotes, comments, a trailer, every sort of column, and rows that are soon too long.
+/// Quotes, comments, a trailer, every kind of column, and rows that are soon too long.
 pub const ALL: &str = r##"
 name = "all"
 comment = "#"

@@ -89,7 +89,7 @@ pub struct CsvRowDecoder {
     /// The day of the file, where times look for it.
     day: [ColumnValue; 1],
     zones: Vec<CachedZone>,
-    /// A row with the values behind it whose quotes were doubled.
+    /// A row with the values after it whose quotes were doubled.
     apart: Vec<u8>,
     in_apart: bool,
     /// Columns in the order in which they can be read.
@@ -213,7 +213,7 @@ impl CsvRowDecoder {
         })
     }
 
-    /// The bytes that the values of the last row are offsets into: `raw`, or a copy of it with the values behind
+    /// The bytes that the values of the last row are offsets into: `raw`, or a copy of it with the values after
     /// it in which quotes were doubled.
     #[inline]
     #[must_use]
@@ -356,7 +356,7 @@ impl CsvRowDecoder {
         }
     }
 
-    /// Puts values that are not ASCII behind the row, as UTF-8.
+    /// Puts values that are not ASCII after the row, as UTF-8.
     #[cold]
     fn transcode(&mut self, raw: &[u8]) {
         if !self.in_apart {

@@ -4,7 +4,7 @@ use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::{CsvLayout, VALUES_MAX};
 use super::simd::{CsvKernel, ScanStop};
 
-/// Values of a row, as places in its bytes; a value whose quotes were doubled is in `text` behind them.
+/// Values of a row, as places in its bytes; a value whose quotes were doubled is in `text` after them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowValues {
     pub places: Vec<ValueSpan>,
@@ -44,7 +44,7 @@ impl RowValues {
         self.places.clear();
         self.text.clear();
         let most = layout.row_bytes_max;
-        // A carriage return and a line feed may be behind the longest row.
+        // A carriage return and a line feed may be after the longest row.
         let seen = &input[..input.len().min(most + 2)];
         let places = &mut self.places;
         let stop = kernel.scan(seen, layout.separator, layout.quote.unwrap_or(b'\n'), places);
@@ -142,7 +142,7 @@ impl RowValues {
                 (None, _) | (Some(b'\r'), None) => {
                     return if input.len() < most + 2 { RowOutcome::More } else { long(layout, input) };
                 }
-                // Something is behind a closing quote.
+                // Something is after a closing quote.
                 _ => return bad(CsvFaultCode::BadQuote, layout, input, true, eof),
             }
         }

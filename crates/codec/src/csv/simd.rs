@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A stop in the last byte of a step, a separator behind it, a tail of one byte.
+        /// A stop in the last byte of a step, a separator after it, a tail of one byte.
         #[test]
         fn kernels_agree_with_the_obvious(bytes in "[a,\"\n]{0,20}[ab,]{0,90}[a,\"\n]{0,20}", quote in prop_oneof![Just(b'"'), Just(b'\n')]) {
             let bytes = bytes.as_bytes();

@@ -25,7 +25,7 @@ pub enum NextLine<'a> {
     End,
 }
 
-/// The line that begins at byte `at` of `buf`; `eof` says that nothing comes behind `buf`, so that a last
+/// The line that begins at byte `at` of `buf`; `eof` says that nothing comes after `buf`, so that a last
 /// line without a newline counts.
 ///
 /// ```

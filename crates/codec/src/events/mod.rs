@@ -46,7 +46,7 @@ pub use parse::{BOOKKEEPING, EventLine, LineFault, LineOptions, parse_full, pars
 pub use sources::{NoSources, SourceName, SourceNames};
 pub use write::{EventLineForm, write_event};
 
-/// Longest line that is taken for an event, in bytes; a longer one is an error of its own.
+/// Longest line that is read as an event, in bytes; a longer one is an error of its own.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// Longest line in full form, in bytes: a frame of 4 MiB whose every byte is escaped, and its raw bytes.
 pub const FULL_LINE_BYTES_MAX: usize = 48 << 20;

@@ -39,7 +39,7 @@ pub const BOOKKEEPING: &str = "bookkeeping";
 pub struct LineOptions {
     /// Id of the source definition; 0 none.
     pub source: u32,
-    /// Offset of the line behind the base of its source, in bytes.
+    /// Offset of the line from the base of its source, in bytes.
     pub offset: u32,
     /// Frame flags of [`unitape_model::flags`].
     pub flags: u8,
@@ -91,7 +91,7 @@ impl LineFault {
 ///
 /// # Errors
 /// The arena is as before; ids that `names` gave meanwhile stay given, and fix-ups that it noted at or
-/// behind the end of the arena are the caller's to drop.
+/// after the end of the arena are the caller's to drop.
 pub fn parse_line<'a>(
     line: &'a [u8],
     names: &mut impl NameResolver,
@@ -469,7 +469,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
     .map_err(refused)
 }
 
-/// The text of a JSON string; `None` for another sort of value, or one that is no text (half a surrogate
+/// The text of a JSON string; `None` for another kind of value, or one that is no text (half a surrogate
 /// pair).
 #[inline]
 pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
@@ -514,7 +514,7 @@ fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     list.into_iter().map(|(name, value)| Some((text(name.get())?, value.get()))).collect()
 }
 
-/// Source id and offset behind its base, from `src`.
+/// Source id and offset from its base, as `src` has them.
 fn place(src: &str) -> Result<(u32, u32), LineFault> {
     let src = ObjectMembers::from_text(src)?;
     let uint = |name| unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));

@@ -22,7 +22,7 @@ pub enum EventLineForm {
 /// Appends `event` to `out` as one JSON object, without a newline.
 ///
 /// `seq` is the event's ordinal on the tape. A name that is not in `names` is written as `{"id":7}`, which
-/// no reader takes for a name.
+/// no reader mistakes for a name.
 pub fn write_event(
     out: &mut Vec<u8>,
     event: &Event<'_>,

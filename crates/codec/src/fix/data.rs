@@ -68,7 +68,7 @@ impl DataTags {
         Some(self.pairs[at].1)
     }
 
-    /// A bit for each length tag below 1,024, and behind those one for each of the others, modulo
+    /// A bit for each length tag below 1,024, and after those one for each of the others, modulo
     /// 1,024: the answer is yes for some that are none.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]

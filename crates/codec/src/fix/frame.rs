@@ -34,7 +34,7 @@
 //! missing, and asks nothing of rule 7. A line end right after a separator or after CheckSum (10)
 //! then ends a message, as does the end of the input.
 //!
-//! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and behind it.
+//! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and after it.
 //! Garbage then ends at the end of its line, and is [`FixFrame::Text`] unless a separator and `8=`,
 //! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may replace the separator after
 //! CheckSum (10), and always ends a message that has none.

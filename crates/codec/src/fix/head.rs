@@ -117,7 +117,7 @@ impl MessagePrefix {
         if tail & 0xff00_0000_ffff_ffff != frame {
             return None;
         }
-        // `35=`, a separator right behind is no type.
+        // `35=`, a separator right after is no type.
         let msg_type = load(body_start);
         if msg_type & 0x00ff_ffff != u64::from_le_bytes([b'3', b'5', b'=', 0, 0, 0, 0, 0]) {
             return None;

@@ -1,4 +1,4 @@
-//! The small searches of framing: message starts, trailers, line ends. Each takes plain bytes and
+//! The small searches of framing: message starts, trailers, line ends. Each accepts plain bytes and
 //! says "need" where the buffer ends before the answer.
 
 use super::data::DataTags;

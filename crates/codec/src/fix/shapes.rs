@@ -27,7 +27,7 @@ pub(crate) struct TagShape {
     pub words: Vec<(u64, u64, u32)>,
 }
 
-/// Bytes, or numbers, that may be read behind the last.
+/// Bytes, or numbers, that may be read after the last.
 const PADDING: usize = 64;
 
 /// Fields of a shape, at most.

@@ -112,7 +112,7 @@ const WANTED_MAX: usize = 200;
 /// comparison of the counts of its groups.
 #[derive(Debug, Clone)]
 pub struct FieldSlots {
-    /// The first one is for what is not remembered, the others for the shapes by their places.
+    /// The first one is for messages without a remembered shape, the others for the shapes by their places.
     shapes: Vec<SlotShape>,
     wanted: Arc<FieldSelection>,
 }
@@ -122,7 +122,7 @@ pub struct FieldSlots {
 struct SlotShape {
     /// The id of the tags; 0 if they may be any.
     id: u64,
-    /// The token for each slot and one more, `NONE` if there is none; slot 0 takes what is not wanted.
+    /// The token for each slot and one more, `NONE` if there is none; slot 0 is for unwanted fields.
     found: SlotTokens,
     /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
@@ -302,7 +302,7 @@ impl SlotShape {
             }
             found += 1;
         }
-        // A tag that is also a member and was first seen inside: it is looked for behind.
+        // A tag that is also a member and was first seen inside: it is searched for after the group.
         for &(tag, slot) in &group.shared {
             let first = self.found.0[slot] as usize;
             if first >= count && first < at {

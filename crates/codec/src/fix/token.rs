@@ -65,7 +65,7 @@ impl FieldToken {
     }
 
     /// A copy of a value of at most `N` bytes (32 at most) in the message this token was read from, zeros
-    /// behind it. `None` for a longer one.
+    /// after it. `None` for a longer one.
     #[inline]
     #[must_use]
     pub fn padded<const N: usize>(self, message: &[u8]) -> Option<[u8; N]> {

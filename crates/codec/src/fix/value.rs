@@ -8,7 +8,7 @@
 //! | UTCDateOnly, LocalMktDate | [`date`]: the same for midnight of the day |
 //! | UTCTimeOnly | [`time`]: nanoseconds since midnight |
 //!
-//! **Finer than nanoseconds.** FIX allows up to picoseconds. Digits behind the ninth are dropped by
+//! **Finer than nanoseconds.** FIX allows up to picoseconds. Digits after the ninth are dropped by
 //! [`timestamp`] and [`time`], and [`picoseconds`] says what they were.
 //!
 //! **Leap seconds.** FIX allows second 60. UTC nanoseconds since 1970 have no number for it; it
@@ -91,7 +91,7 @@ const fn points(d: u64) -> u64 {
     x.wrapping_sub(digits::ONES) & !x & digits::HIGH
 }
 
-/// Digits without the first point, which [`points`] has found, and the number of those behind it.
+/// Digits without the first point, which [`points`] has found, and the number of those after it.
 #[inline(always)]
 const fn without_point(d: u64, found: u64) -> (u64, u32) {
     // The digits before the point move up by its one byte; a second point is no digit.
@@ -271,7 +271,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     clock_and_fraction(*clock, text, fraction)
 }
 
-/// The nanoseconds of `HH:MM:SS` and of what is behind it at the end of `text`.
+/// The nanoseconds of `HH:MM:SS` and of the fraction after it at the end of `text`.
 #[inline(always)]
 fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i64> {
     let clock = clock_digits(clock);

@@ -6,7 +6,7 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Every sort of column, every sign, dates and times of three origins, a header and a trailer.
+/// Every kind of column, every sign, dates and times of three origins, a header and a trailer.
 pub const ALL: &str = r#"
 name = "all"
 record_bytes = 80

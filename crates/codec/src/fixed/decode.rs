@@ -171,7 +171,7 @@ impl FixedWidthDecoder {
                 from += 1;
             }
         }
-        // The start of the file is kept, for the record behind it to be known as the first.
+        // The start of the file is kept, for the record after it to be known as the first.
         let kept = if first { at } else { from };
         if from >= buf.len() {
             return if eof { NextRecord::End } else { NextRecord::Incomplete { from: kept, need: from + 1 } };

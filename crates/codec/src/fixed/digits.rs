@@ -38,7 +38,7 @@ pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
 fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
     let end = start + text.len();
     let Some(from) = end.checked_sub(8) else {
-        // The first bytes of the record may have bytes behind them instead.
+        // The first bytes of the record may have bytes after them instead.
         let Some(word) = record.get(start..start + 8) else {
             let digit = |n: u64, b: &u8| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0'));
             return text.iter().try_fold(0, digit);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Digits at the very start of a record have nothing before them to load; a short record has nothing behind
+    /// Digits at the very start of a record have nothing before them to load; a short record has nothing after
     /// them either.
     #[test]
     fn digits_at_the_edges_of_a_record() {

@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub struct RecordFault {
     /// The code.
     pub code: RecordFaultCode,
-    /// The sort of record and the column in it, as the layout numbers them.
+    /// The kind of record and the column in it, as the layout numbers them.
     pub column: Option<(u16, u16)>,
     /// Bytes, or records, that there should be.
     pub wanted: u64,

@@ -8,7 +8,7 @@
 //! One object for each record, good or bad, in order; `type` is the record's name. Text is a string (`{"hex":…}`
 //! where it is not UTF-8), whole numbers are numbers, decimals strings in canonical form, flags true and false,
 //! dates and times strings as ISO 8601 has them; an instant is in UTC. A blank column is left out, as are filler
-//! and literals. A header whose count is not met becomes an object behind the last record, with length 0. The
+//! and literals. A header whose count is not met becomes an object after the last record, with length 0. The
 //! schema is `docs/schema/decode-fixed.schema.json`.
 
 use std::io::{Read, Write};

@@ -22,7 +22,7 @@ pub struct FixedWidthLayout {
     pub(crate) page: Option<CodePage>,
 }
 
-/// A sort of record.
+/// A kind of record.
 #[derive(Debug, Clone)]
 pub struct RecordLayout {
     pub(super) name: String,
@@ -65,9 +65,9 @@ pub struct ColumnLayout {
 pub(crate) enum ColumnContent {
     Text,
     Int(SignStyle),
-    /// Places behind the point, `None` where the point is written.
+    /// Places after the point, `None` where the point is written.
     Decimal(SignStyle, Option<u8>),
-    /// A number that is no text, with the places behind its point: `None` for a whole number.
+    /// A number that is no text, with the places after its point: `None` for a whole number.
     Stored(NumberStorage, Option<u8>),
     Date(DateTimeForm),
     Time(DateTimeForm, Option<(DateSource, u16)>),
@@ -130,7 +130,7 @@ impl FixedWidthLayout {
     /// wants to see them.
     #[must_use]
     pub fn head_bytes(&self) -> usize {
-        // Line ends before it, and behind.
+        // Line ends before it, and after.
         self.header.map_or(0, |h| self.records[usize::from(h)].bytes + 64)
     }
 }
@@ -244,7 +244,7 @@ impl ColumnLayout {
         matches!(self.sort, ColumnContent::Text)
     }
 
-    /// Whether it holds text that ends where its padding begins, and nothing else is taken off or means none.
+    /// Whether it holds text that ends where its padding begins, and nothing else is removed or means none.
     #[must_use]
     pub fn is_plain_text(&self) -> bool {
         self.is_text() && self.trim == TrimSide::Right && !self.squeeze && self.none.is_empty()

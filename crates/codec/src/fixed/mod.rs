@@ -8,7 +8,7 @@
 //!       exchange
 //! ```
 //!
-//! A layout says which sorts of record there are, which columns each has, how values are written in them, and
+//! A layout says which kinds of record there are, which columns each has, how values are written in them, and
 //! what ends a record. Each is compiled to a list of steps; reading a record is a walk over it, without looking
 //! at the layout again. See [`FixedWidthDecoder`] for an example, and the guide for all that a layout can say.
 //!

@@ -221,7 +221,7 @@ pub fn read(
         ColumnContent::Decimal(sign, None) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
             let (negative, digits) = split_sign(text, sign)?;
-            // The sign was taken off; another one is no digit.
+            // The sign was removed; another one is no digit.
             let signed = digits.bytes().first() == Some(&b'-');
             let d = if signed { Err(NumberFault::Malformed) } else { Decimal::parse(digits.bytes()) };
             let d = d.map_err(|e| match e {

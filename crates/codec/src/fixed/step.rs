@@ -18,7 +18,7 @@ pub struct ColumnStep {
 pub enum ColumnOp {
     /// Text of one byte.
     Char(u8),
-    /// Text with its padding behind it.
+    /// Text with its padding after it.
     Text(u8),
     /// Digits.
     Digits,

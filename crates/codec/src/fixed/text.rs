@@ -172,7 +172,7 @@ pub enum SignStyle {
     None,
     /// `+` or `-` before the digits, or nothing.
     Leading,
-    /// `+` or `-` behind the digits, or nothing.
+    /// `+` or `-` after the digits, or nothing.
     Trailing,
     /// In the last digit: `{` and `A` to `I` are +0 to +9, `}` and `J` to `R` are -0 to -9.
     Overpunch,
@@ -180,7 +180,7 @@ pub enum SignStyle {
     LeadingOverpunch,
 }
 
-/// On which side padding is taken off.
+/// On which side padding is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrimSide {

@@ -22,7 +22,7 @@ pub enum ColumnValue {
     Decimal {
         /// All digits.
         mantissa: i64,
-        /// Minus the places behind the point.
+        /// Minus the places after the point.
         exponent: i8,
     },
     /// Days since 1970-01-01.

@@ -5,7 +5,7 @@ use super::json::{ElementValues, decode_json};
 use super::parse::{ElementVisitor, MessageRoot};
 use super::{ElementValue, Span, naive};
 
-/// As [`ElementValues`], and lets a message be parted behind every element `Ntry`.
+/// As [`ElementValues`], and lets a message be parted after every element `Ntry`.
 #[derive(Debug, Default)]
 struct PartingVisitor {
     leaves: ElementValues,

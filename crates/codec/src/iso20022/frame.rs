@@ -79,7 +79,7 @@ pub struct Iso20022Decoder<M> {
     max_message: usize,
     /// The tags that came before and are still open; empty between messages that are independent.
     context: Vec<u8>,
-    /// The context and the bytes behind it.
+    /// The context and the bytes after it.
     pub(super) scratch: Vec<u8>,
 }
 
@@ -401,7 +401,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             }
             return Ok(match (parted, fault) {
                 (Ok(()), None) => self.message(span, MessagePortion::GoesOn, live),
-                // The parts behind it are none the worse for it.
+                // The fault does not affect the parts after it.
                 (Ok(()), Some(fault)) => bad_stretch(at, place(end), fault.what, place(fault.at as usize)),
                 (Err(what), _) => {
                     self.context.clear();
@@ -446,8 +446,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     #[cold]
     fn bad(&self, buf: &[u8], from: usize, fault: IsoFault, eof: bool) -> NextIsoMessage {
         let at = fault.at as usize;
-        // Where another message starts in one that is not over, or in place of what was expected, it starts; every
-        // other fault is behind.
+        // The next message starts at the fault where it starts in one that is not over, or in place of the expected
+        // one. After every other fault it starts later.
         let after =
             at + usize::from(!matches!(fault.what, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
         let bad = Span { start: from, end: after.max(from + 1) };
@@ -592,7 +592,7 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
     Some(matches!(word, b"Document" | b"AppHdr") && (is_white(behind) || matches!(behind, b'>' | b'/')))
 }
 
-/// Bytes behind the limit that may decide whether a message starts before it.
+/// Bytes after the limit that may decide whether a message starts before it.
 const LOOKAHEAD: usize = 128;
 
 /// How much is looked at first of what is in a context.

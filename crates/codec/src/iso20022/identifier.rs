@@ -9,7 +9,7 @@
 
 use unitape_base::Span;
 
-/// The identifier of a message: business area, message, variant and version; and what a community put behind it.
+/// The identifier of a message: business area, message, variant and version; and the suffix of a community.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MessageIdentifier {
     /// `pacs.008.001.07`.

@@ -29,7 +29,7 @@
 //! assert_eq!((path, value.text(file, &mut Vec::new())), (&b"Document/Id"[..], &b"a&b"[..]));
 //! ```
 //!
-//! It checks no schema and no signature. Three things that XML refuses are taken: letters of other scripts that may not
+//! It checks no schema and no signature. Three things that XML refuses are accepted: letters of other scripts that may not
 //! be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
 mod charset;
@@ -67,5 +67,5 @@ pub const ATTRIBUTES_MAX: usize = 32;
 /// Bytes of a name with its prefix, at most.
 pub const NAME_BYTES_MAX: usize = 256;
 
-/// The largest message that `decode` takes into memory, in bytes.
+/// The largest message that `decode` reads into memory, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;

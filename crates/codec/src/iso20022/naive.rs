@@ -42,7 +42,7 @@ fn decoded(text: &[u8], encoding: &'static encoding_rs::Encoding) -> Result<Stri
 struct Element {
     path: Option<String>,
     text: String,
-    /// Text up to here came from CDATA and is kept as it is.
+    /// Text up to here came from CDATA and stays unchanged.
     kept: usize,
     parent: bool,
 }

@@ -173,7 +173,7 @@ fn faults_have_their_word_and_neighbours_are_kept() {
     }
 }
 
-// A file that was cut anywhere, and the next one right behind it: what is left of the first is one fault, and all of
+// A file that was cut anywhere, and the next one right after it: the rest of the first is one fault, and all of
 // the second is there.
 #[test]
 fn a_message_cut_anywhere_takes_nothing_else_with_it() {
@@ -257,7 +257,7 @@ fn parts_are_refused_one_by_one() {
     }
 }
 
-// A header whose document is beyond the limit is a message of its own, and was taken as it came: not UTF-8, or with
+// A header whose document is beyond the limit is a message of its own, and was once accepted unchecked: not UTF-8, or with
 // a document type.
 #[test]
 fn headers_at_the_limit_are_looked_at_too() {
@@ -391,7 +391,7 @@ proptest! {
         prop_assert_eq!(check::cuts(max, part, input.as_bytes()), Ok(()));
     }
 
-    // A document that is well formed is taken, whatever it looks like.
+    // A document that is well formed is accepted, whatever it looks like.
     #[test]
     fn good_documents_are_taken(tree in tree()) {
         let input = doc(&tree);

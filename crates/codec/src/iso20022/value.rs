@@ -4,7 +4,7 @@
 //! |---|---|
 //! | text with references, CDATA, comments | [`ElementValue::text`]: the characters alone |
 //! | `2018-04-27`, `2018-04-27+02:00` | [`time`]: its midnight |
-//! | `2009-10-30T12:01:45.123+02:00` | [`time`]: the moment in UTC, to the nanosecond; without an offset it is taken as UTC |
+//! | `2009-10-30T12:01:45.123+02:00` | [`time`]: the moment in UTC, to the nanosecond; without an offset it is read as UTC |
 //! | `+0010.50`, `.5`, `5.` | [`decimal`]: the digits that count |
 
 pub use unitape_base::date::time;
@@ -18,7 +18,7 @@ use unitape_base::xml::reference;
 pub struct ElementValue {
     /// Offset of its first byte.
     pub start: u32,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: u32,
     /// How it is written.
     pub form: ElementValueForm,

@@ -16,7 +16,7 @@ pub enum ItchFaultCode {
     Truncated,
     /// A buy or sell indicator that is neither.
     BadSide,
-    /// A symbol that is blank, or not of printable ASCII with blanks behind.
+    /// A symbol that is blank, or not of printable ASCII with trailing blanks.
     BadStock,
     /// A code or text that is not printable ASCII.
     BadText,

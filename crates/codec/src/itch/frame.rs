@@ -1,7 +1,7 @@
-//! Messages out of a stream of bytes, and the way back into it behind bytes that are none.
+//! Messages out of a stream of bytes, and the way back into it after bytes that are none.
 //!
 //! Three bytes say where a message ends: its length, and its type, which has that length or is wrong. Where they
-//! disagree the length is believed when a message begins behind it; otherwise the next place is looked for from
+//! disagree the length is believed when a message begins after it; otherwise the next place is looked for from
 //! which two messages follow each other.
 
 use super::fault::{ItchFault, ItchFaultCode};

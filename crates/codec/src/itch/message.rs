@@ -55,7 +55,7 @@ pub struct TypeSpec {
     pub name: &'static str,
     /// Its length, the type included.
     pub bytes: usize,
-    /// Its fields behind the eleven bytes that all messages begin with.
+    /// Its fields after the eleven bytes that all messages begin with.
     pub fields: &'static [FieldSpec],
 }
 
@@ -260,7 +260,7 @@ messages! {
         financial_status: letter @ 20,
         /// Shares of a round lot.
         round_lot_size: u32 @ 21,
-        /// `Y` when only round lots are taken.
+        /// `Y` when only round lots are accepted.
         round_lots_only: letter @ 25,
         /// Class of the issue.
         issue_classification: letter @ 26,
@@ -413,7 +413,7 @@ messages! {
     OrderCancel b'X' 23 "order_cancel" {
         /// Reference of the order.
         order: u64 @ 11,
-        /// Shares taken off.
+        /// Shares removed.
         shares: u32 @ 19,
     }
     /// Order Delete (`D`): all that is left of it.
@@ -527,7 +527,7 @@ pub fn size_of_type(letter: u8) -> usize {
     usize::from(SIZES[usize::from(letter)])
 }
 
-/// A symbol without the blanks behind it.
+/// A symbol without its trailing blanks.
 #[inline]
 #[must_use]
 pub fn stock_name(stock: &[u8; 8]) -> &[u8] {
@@ -587,7 +587,7 @@ impl<'m> ItchMessage<'m> {
     }
 }
 
-/// Printable ASCII, not blank, with blanks only behind.
+/// Printable ASCII, not blank, with trailing blanks only.
 fn is_name(stock: &[u8]) -> bool {
     let name = stock.trim_ascii_end();
     !name.is_empty()

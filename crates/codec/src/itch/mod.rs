@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All numbers are big-endian and unsigned. Prices are whole numbers of 1/10,000 (the levels of the market-wide
-//! circuit breaker of 1/100,000,000), times nanoseconds since midnight in New York, texts ASCII with blanks behind.
+//! circuit breaker of 1/100,000,000), times nanoseconds since midnight in New York, texts ASCII with trailing blanks.
 //! [`ItchFramer`] finds the messages, each with two bytes of length before it as in NASDAQ's files, or in the packets of
 //! SoupBinTCP; [`MoldPacket`] opens the packets of MoldUDP64. A message is read where it lies:
 //!

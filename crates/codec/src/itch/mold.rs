@@ -16,7 +16,7 @@ pub const MOLD_HEAD_BYTES: usize = 20;
 /// The head of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoldPacket {
-    /// Name of the session, with blanks behind.
+    /// Name of the session, with trailing blanks.
     pub session: [u8; 10],
     /// Number of its first message, or of the next one in a heartbeat.
     pub sequence: u64,

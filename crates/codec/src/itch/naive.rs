@@ -18,7 +18,7 @@ pub struct NaiveMessage {
 /// Letter and fields by name, or a code.
 pub type Said = Result<(u8, Vec<(String, String)>), &'static str>;
 
-/// Types as the specification lists them: letter, then name and sort of each field in turn. `a` letters, `n` number,
+/// Types as the specification lists them: letter, then name and type of each field in turn. `a` letters, `n` number,
 /// `p` price, each with its bytes; `s` a symbol, `b` buy or sell.
 const TYPES: [&str; 23] = [
     "S event a1",

@@ -44,7 +44,7 @@ pub struct ItchMessageHeader {
 pub enum SampleValue<'p> {
     /// A number or a price in its own units.
     Number(u64),
-    /// Letters; blanks are put behind.
+    /// Letters; the sample adds trailing blanks.
     Text(&'p [u8]),
 }
 

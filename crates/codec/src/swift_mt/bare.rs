@@ -190,7 +190,7 @@ pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceChec
     }
 }
 
-/// The last place where a body seems to start: behind a terminator, or at `:20:`.
+/// The last place where a body seems to start: after a terminator, or at `:20:`.
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     let mut end = buf.len();
     let mut reference = None;

@@ -109,7 +109,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
         if before.ends_with(b"{4:") {
             continue;
         }
-        // Right behind an acknowledgement.
+        // Right after an acknowledgement.
         let closed = before.strip_suffix(b"}").map(without_last_line_ends);
         if closed.is_some_and(|inside| inside.ends_with(b"}"))
             && let Some(ack) = memmem::rfind(before, b"{1:")
@@ -196,7 +196,7 @@ fn header(buf: &[u8], start: usize, block: u8) -> BlockEnd {
     BlockEnd::Need
 }
 
-/// A block behind the text. If it is not closed before a line or the next message starts, the message is over
+/// A block after the text. If it is not closed before a line or the next message starts, the message is over
 /// before it.
 #[inline]
 pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEnd {

@@ -1,4 +1,4 @@
-//! The lines of a statement as JSON: each `61` with the `86` behind it.
+//! The lines of a statement as JSON: each `61` with the `86` after it.
 
 use super::fault::ValueFault;
 use super::parts::{self, ComponentKind, SwiftComponents};
@@ -10,7 +10,7 @@ use unitape_base::json::value as text;
 ///
 /// A line is `{"date":…,"entry_date":…,"amt":…,"mark":…,"funds":…,"type":…,"ref":…,"bank_ref":…,"details":…,
 /// "info":…}`, as far as it has them: `amt` is what the line adds to the account (less than zero for `D` and `RC`),
-/// exact and in canonical form, `info` are the `86` right behind it.
+/// exact and in canonical form, `info` are the `86` right after it.
 ///
 /// # Errors
 /// With the index of a line that is not of its form; what was appended is of no use then.
@@ -110,7 +110,7 @@ fn line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
     debug_assert!(parts.part("amount").is_some_and(|part| part.kind == ComponentKind::Amount));
 }
 
-/// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros behind the last
+/// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros after the last
 /// digit of its decimals that counts.
 fn write_canonical(text: &[u8], less: bool, out: &mut Vec<u8>) {
     if less {

@@ -17,19 +17,19 @@
 //! 1. **Between messages** line ends, blanks, `$` (files of the type RJE), the bytes 1 and 3 (DOS-PCC) and a
 //!    byte order mark are skipped.
 //! 2. A **message with an envelope** starts with `{1:`. Its blocks follow in any order, each once, blocks `1`
-//!    to `5` and `S`; line ends may be between them up to the text, block 4. Behind the text follow
-//!    blocks 5 and S, right behind it and each on one line, or the message is over: its text is there, and what
-//!    is left of a broken trailer is garbage.
+//!    to `5` and `S`; line ends may be between them up to the text, block 4. Blocks 5 and S
+//!    follow right after the text, each on one line, or the message is over: its text is there, and the rest of
+//!    a broken trailer is garbage.
 //! 3. The **text** ends with the first `-}`. A text that starts with `{` is blocks in blocks, as service and
 //!    system messages have it, maybe after line ends: it ends with its closing brace; a text inside it ends with `-}`
 //!    again.
-//! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right behind it is the head of that
+//! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right after it is the head of that
 //!    message, [`SwiftMessage::ack`]; alone it is a message.
 //! 5. If a message starts inside another's text or blocks, the outer one is bad (`truncated`) and ends there. If
 //!    its blocks are wrong it is bad (`bad_block`) and ends before the next `{1:`, or at the end of the input.
-//! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), the byte 3 after it or not, behind `-}`, before a
-//!    line `$`, before `{1:`, before the next `:20:` if it has one already or has
-//!    fields of a statement, and at the end of the input.
+//! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), the byte 3 after it or not,
+//!    after `-}`, before a line `$`, before `{1:`, before the next `:20:` if it has one already or has fields of a
+//!    statement, and at the end of the input.
 //! 7. Up to [`PREFACE_LINES`] other lines, without braces and not more than [`PREFACE_BYTES`], right before a
 //!    bare body are its **preface**: banks write their name and the type there.
 //! 8. Everything else is **garbage** up to the next start, and not beyond `-}`. If it has braces it is the rest
@@ -146,7 +146,7 @@ pub const PREFACE_LINES: usize = 8;
 /// Bytes of a preface, at most.
 pub const PREFACE_BYTES: usize = 1024;
 
-/// Bytes behind a place that may decide what starts there: `{4:{`, a tag line's head.
+/// Bytes after a place that may decide what starts there: `{4:{`, a tag line's head.
 pub(super) const LOOKAHEAD: usize = 24;
 
 /// Finds messages. Holds no state of a stream: every call is independent.

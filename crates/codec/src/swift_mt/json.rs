@@ -225,7 +225,7 @@ impl SwiftJsonWriter {
         }
     }
 
-    /// `"value":…,"parts":{…}}` behind what has been opened.
+    /// `"value":…,"parts":{…}}` after what has been opened.
     fn valued(&mut self, open: &str, content: &[u8], known: Result<bool, ValueFault>) {
         self.put(format_args!("{open}\"value\":"));
         let mut scratch = std::mem::take(&mut self.scratch);

@@ -6,7 +6,7 @@ use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftFrame, Swift
 use super::tokens::{SwiftField, SwiftTag};
 use super::{NEST_MAX, Span};
 
-/// How far behind the limit bytes may decide.
+/// How far after the limit bytes may decide.
 const BEYOND: usize = 24;
 
 /// Finds the frame at `input[at..]`, the whole input.

@@ -72,7 +72,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         }
         (60 | 62, "F" | "M") | (64 | 65, "") => one(balance),
         (61, "") => {
-            // Blanks are in place of an entry date, not behind one.
+            // Blanks are in place of an entry date, not after one.
             let heads = ["entry_date=E", "[4_]"]
                 .map(|entry| format!("date=V {entry} mark=M [funds=1!a] w amount=d [type=4!t]"));
             let tails =

@@ -86,7 +86,7 @@ impl SwiftKernel {
         SwiftKernel(SwiftInstructionSet::Portable)
     }
 
-    /// Finds every `\n`, `{` and `}` up to and with the first `}` behind a `-`; false if there is none such.
+    /// Finds every `\n`, `{` and `}` up to and with the first `}` after a `-`; false if there is none such.
     /// `bytes` must be shorter than 4 GiB.
     #[inline]
     pub(super) fn index(self, bytes: &[u8], places: &mut DelimiterOffsets) -> bool {

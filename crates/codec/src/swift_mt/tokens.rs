@@ -38,7 +38,7 @@ impl SwiftTag {
         SwiftTag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
     }
 
-    /// Its two digits as a number, and the letter behind them, 0 if none: `32A` is `(32, b'A')`.
+    /// Its two digits as a number, and the letter after them, 0 if none: `32A` is `(32, b'A')`.
     #[inline]
     #[must_use]
     pub const fn split(self) -> Option<(u8, u8)> {

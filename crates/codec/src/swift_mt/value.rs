@@ -5,7 +5,7 @@
 //! | `15d`, `12d` (`3700,50`) | [`amount`]: mantissa × 10^exponent, as many decimals as written |
 //! | `6!n` (`190425`) | [`date`]: a [`CalendarDay`]; years 80 to 99 are 1980 to 1999, 00 to 79 are 2000 to 2079 |
 //! | `8!n` (`20190425`) | [`date_long`] |
-//! | `4!n` behind a value date (`0425`) | [`entry_date`]: the day nearest to the value date |
+//! | `4!n` after a value date (`0425`) | [`entry_date`]: the day nearest to the value date |
 //! | `4!n`, `6!n` (`2359`, `235959`) | [`time`]: seconds since midnight |
 //! | `4!a2!a2!c[3!c]` | [`is_bic`] |
 //!
@@ -98,7 +98,7 @@ pub fn date_long(text: &[u8]) -> Option<CalendarDay> {
     CalendarDay::new(u16::from(pair(a, b)?) * 100 + u16::from(pair(c, d)?), pair(e, f)?, pair(g, h)?)
 }
 
-/// Reads `MMDD`, the entry date behind a value date: the nearest day that has this name.
+/// Reads `MMDD`, the entry date after a value date: the nearest day that has this name.
 #[inline]
 #[must_use]
 pub fn entry_date(text: &[u8], value: CalendarDay) -> Option<CalendarDay> {

@@ -102,7 +102,7 @@ pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Optio
     ((said - value).abs() <= 182 * 86_400_000_000_000).then_some(said)
 }
 
-/// `HHMMSS`, or `HHMM` with zeros behind it: seconds since midnight.
+/// `HHMMSS`, or `HHMM` with zeros after it: seconds since midnight.
 #[inline(always)]
 pub(super) fn time(word: u64) -> Option<i64> {
     let [hours, minutes, seconds] = three(word)?;
@@ -136,7 +136,7 @@ fn midnight(year: u32, month: u32, day: u32, february_30: bool) -> Option<i64> {
 /// The years that a [`Day`](super::value::CalendarDay) may have.
 const YEARS: (u32, u32) = (1900, 2261);
 
-/// The first day of each month of these years, and of the one behind them, in days since 1970.
+/// The first day of each month of these years, and of the one after them, in days since 1970.
 static MONTHS: [i32; (YEARS.1 - YEARS.0 + 1) as usize * 12 + 1] = {
     let mut firsts = [0; (YEARS.1 - YEARS.0 + 1) as usize * 12 + 1];
     let (mut n, mut year, mut day) = (0, YEARS.0, -25_567);

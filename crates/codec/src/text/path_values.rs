@@ -63,11 +63,11 @@ pub struct ListEntry {
     pub path: u32,
     /// Index of its first value.
     pub from: u32,
-    /// Index behind its last value.
+    /// Index after its last value.
     pub to: u32,
 }
 
-/// A place that values can be taken back to.
+/// A point that the values can be rolled back to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RollbackPoint {
     values: usize,
@@ -183,7 +183,7 @@ impl PathValues {
         RollbackPoint { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
     }
 
-    /// Takes back what was put since then.
+    /// Removes the values that were put since then.
     pub(super) fn roll_back(&mut self, here: RollbackPoint) {
         self.found.truncate(here.values);
         self.entries.truncate(here.entries);

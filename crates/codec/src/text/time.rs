@@ -2,7 +2,7 @@
 //!
 //! | text | here |
 //! |---|---|
-//! | `2026-03-02T09:30:00.5+01:00` | [`iso`]; without an offset it is taken as UTC |
+//! | `2026-03-02T09:30:00.5+01:00` | [`iso`]; without an offset it is read as UTC |
 //! | `Mon, 2 Mar 2026 09:30:00 +0100 (CET)` | [`rfc5322`], the old forms too |
 //! | `1355517523.000005`, `1772443800123` | [`since_1970`], in a unit that somebody says |
 //!
@@ -10,8 +10,8 @@
 
 pub use unitape_base::date::time as iso;
 
-/// A count since 1970: `power` is how many places a nanosecond is behind the unit (9 for seconds, 6 for milliseconds).
-/// `None` for what is no number, has places beyond a nanosecond that are not 0, or lies outside of what 64 bits hold.
+/// A count since 1970: a unit is ten to the `power` nanoseconds (9 for seconds, 6 for milliseconds). `None` for a text
+/// that is no number, has places beyond a nanosecond that are not 0, or does not fit into 64 bits.
 #[must_use]
 pub fn since_1970(text: &str, power: u32) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
@@ -129,7 +129,7 @@ fn without_comments(text: &str) -> Option<String> {
     (depth == 0).then_some(out)
 }
 
-/// A point with nothing behind it is no number.
+/// A point with nothing after it is no number.
 fn digits_end(text: &str) -> bool {
     text.ends_with('.')
 }
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    // A zone by name, or a comment behind it, made a message one of 1970.
+    // A zone by name, or a comment after it, made a message one of 1970.
     #[test]
     fn dates_of_mails_are_moments() {
         let hour = 3_600_000_000_000;

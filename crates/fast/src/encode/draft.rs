@@ -188,7 +188,7 @@ impl MessageDraft {
         DraftFrameRef { frame: sequence.element, at }
     }
 
-    /// A frame behind the other elements of the sequence of this cell.
+    /// A frame after the other elements of the sequence of this cell.
     #[inline]
     pub(super) fn add(&mut self, index: usize, element: u32) -> u32 {
         let at = self.frame(element);

@@ -144,7 +144,7 @@ impl DefinitionLog {
     /// given from position `from` on. Nothing of its first `durable_bytes` is ever cut.
     ///
     /// # Errors
-    /// Damage of what is durable of it, which stays as it is.
+    /// Damage of its durable part, which stays unchanged.
     pub fn open(
         paths: &TapePaths,
         meta: &TapeManifest,
@@ -207,7 +207,7 @@ impl DefinitionLog {
     }
 
     /// Goes back to where everything below `covered` occupies `length` bytes. All after that is written again,
-    /// the same bytes in the same place. Frames will be given from position `from` on, which is not behind `covered`.
+    /// the same bytes in the same place. Frames will be given from position `from` on, which is not after `covered`.
     ///
     /// # Errors
     /// The log cannot be read.

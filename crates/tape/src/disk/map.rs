@@ -297,7 +297,7 @@ impl MappedSegment {
         Ok(())
     }
 
-    /// Data offset up to which may be written, and looked at behind what is written: a page beyond that has its block
+    /// Data offset up to which the writer may write, and may look beyond its last byte: a page beyond that has its block
     /// too.
     #[inline]
     pub fn ready(&self) -> u64 {
@@ -338,7 +338,7 @@ impl MappedSegment {
         sys::write_at(&self.file, bytes, HEADER_PAGE + at).with_context("write", &self.path)
     }
 
-    /// Gives the blocks behind the tape's end at data offset `at` back to the file system. The file keeps its
+    /// Gives the blocks after the tape's end at data offset `at` back to the file system. The file keeps its
     /// size, because readers may have it mapped, and the page with the word at the end, at which they look.
     pub fn free_blocks_after(&self, at: u64) {
         let from = (HEADER_PAGE + at + 1).next_multiple_of(4096);
@@ -558,7 +558,7 @@ impl DataPointer {
     }
 }
 
-// SAFETY: the pointer is into the mapping that stands beside it in `MappedSegment`, which may be sent and shared itself and
+// SAFETY: the pointer is into the mapping that is beside it in `MappedSegment`, which may be sent and shared itself and
 // lives as long; what is done through it keeps to the rules of `lockfree::lines`.
 unsafe impl Send for DataPointer {}
 // SAFETY: as above.

@@ -53,7 +53,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<()> {
     match sys::set_mode(path, mode) {
         // Removed in between.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        // A file of another owner, or a file system without modes: it stays as it is, which harms nobody.
+        // A file of another owner, or a file system without modes: it stays unchanged, which harms nobody.
         Err(e)
             if matches!(e.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::Unsupported) =>
         {

@@ -174,7 +174,7 @@ pub(crate) fn unlink(path: &Path) -> Result<()> {
     fs::remove_file(path)
 }
 
-/// Sets a file's permissions. No test makes it fail: a file that cannot be sealed stays as it is.
+/// Sets a file's permissions. No test makes it fail: a file that cannot be sealed stays unchanged.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))

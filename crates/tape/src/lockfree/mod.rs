@@ -7,7 +7,7 @@
 //!           lines: commit, look, put, copy      ring: intent, marks, copy and check      gate: position, drops
 //! ```
 //!
-//! It knows memory through [`SharedMemory`] alone, so that loom runs this code as it stands, with a capacity of a few
+//! It knows memory through [`SharedMemory`] alone, so that loom runs this code unchanged, with a capacity of a few
 //! lines. Each protocol has copies with one flaw, chosen by a constant and gone at compile time; the loom tests
 //! show that loom rejects each of them, without which their passing would prove nothing.
 //!
@@ -56,7 +56,7 @@ pub mod flaw {
     pub const FIRST_WORD_FIRST: u8 = 3;
     /// A ring's writer announces what it overwrites when it has done so.
     pub const LATE_INTENT: u8 = 4;
-    /// A ring's writer announces without a fence behind it.
+    /// A ring's writer announces without a fence after it.
     pub const NO_WRITE_FENCE: u8 = 5;
     /// A ring's reader checks without a fence before it.
     pub const NO_READ_FENCE: u8 = 6;

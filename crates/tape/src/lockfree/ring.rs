@@ -24,7 +24,7 @@
 //! word is stored with Release. Where it does not fit before the end of the memory, a pad is that word, and the unit
 //! is at the start. A writer that dies leaves a zero there.
 //!
-//! Invariant (marks): block *b*'s mark is the start of the first unit that starts at or behind *b* × step, and the
+//! Invariant (marks): block *b*'s mark is the start of the first unit that starts at or after *b* × step, and the
 //! number of events before it; written after that unit's commit, the position last. The intent is always the start
 //! of a block that has its mark, because a unit is at most a quarter of the memory: so a reader that was overrun
 //! continues at the oldest whole unit and knows how many events it lost.
@@ -238,7 +238,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
         assert!(bytes > 0 && bytes <= self.shape.unit_max);
         let room = self.shape.room(self.end);
         let start = if bytes <= room { self.end } else { self.end.plus(room) };
-        // The line behind the unit, too: its first word is zeroed.
+        // The line after the unit, too: its first word is zeroed.
         let to = start.plus(bytes + LINE as u64);
         if to.0 > self.intent + self.shape.capacity && FLAW != flaw::LATE_INTENT {
             self.announce(to);
@@ -317,7 +317,7 @@ impl<M: SharedMemory, const FLAW: u8> RingWriter<M, FLAW> {
 /// The result of a reader's look at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingReadOutcome {
-    /// A frame; the reader is behind it.
+    /// A frame; the reader has moved past it.
     Frame(FrameHeader),
     /// Nothing is committed there yet.
     Nothing,
@@ -434,7 +434,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         }
     }
 
-    /// The newest mark that is not behind `limit`, at or behind the intent.
+    /// The newest mark that is not after `limit`, at or after the intent.
     pub fn mark_before(&self, limit: Position) -> Option<UnitMark> {
         let intent = self.intent()?;
         let step = self.shape.step;
@@ -451,11 +451,11 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         (intent.is_multiple_of(self.shape.step) && intent < PLACE_MAX).then_some(intent)
     }
 
-    /// The mark of `block`, if it is of this lap: the block lies in the capacity behind `intent`.
+    /// The mark of `block`, if it is of this lap: the block lies in the capacity after `intent`.
     fn mark(&self, block: u64, intent: u64) -> Option<UnitMark> {
         let at = self.shape.mark(block);
         // Acquire: pairs with the Release in `RingWriter::mark`; the ordinal, the commit of the unit and the zero
-        // behind it are there.
+        // after it are there.
         let position = Position(self.memory.load(at, Ordering::Acquire));
         let ordinal = self.memory.load(at + 8, Ordering::Relaxed);
         // A mark is used again two laps on, when the intent is beyond the lap that it was looked up in.
@@ -470,7 +470,7 @@ impl<M: SharedMemory, const FLAW: u8> RingReader<M, FLAW> {
         FrameHeader(self.memory.load(self.shape.word(self.at.position), order))
     }
 
-    /// Whether what was loaded before this, at and behind `position`, is of its own lap.
+    /// Whether the bytes loaded before this, at and after `position`, is of its own lap.
     #[inline]
     fn is_intact(&self, position: Position) -> bool {
         if FLAW != flaw::NO_READ_FENCE {

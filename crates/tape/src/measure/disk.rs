@@ -13,7 +13,7 @@ const FILE_BYTES: u64 = 64 << 20;
 const WRITE_BYTES: u64 = 4 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// Megabytes (10^6) a second that the disk takes at best, over at least `time`, keeping the last `retain` bytes:
+/// Megabytes (10^6) a second that the disk writes at best, over at least `time`, keeping the last `retain` bytes:
 /// through the page cache or around it, whichever is faster here.
 pub fn mb_per_s(dir: &Path, retain: u64, time: Duration) -> std::io::Result<f64> {
     let through = one_way(dir, retain, time / 2, false)?;

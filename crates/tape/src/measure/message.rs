@@ -2,7 +2,7 @@
 
 use unitape_model::{FrameHeader, LINE, flags};
 
-/// Numbered frames, made a little ahead of being sent, as a message that stands ready in its sender's buffer is.
+/// Numbered frames, made a little ahead of being sent, as a message that is ready in its sender's buffer.
 #[derive(Debug)]
 pub struct NumberedFrames {
     frames: Vec<Vec<u8>>,

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Little is stored through a mapping. Much goes around the page cache, from the hot segment's own memory: through
-//! the cache this kind of machine writes a third of what its disk takes.
+//! the cache this kind of machine writes a third of what its disk can write.
 //!
 //! Invariant: the page with the first new word is written last, so that what is not whole cannot be reached,
 //! whenever the process dies; after the last new frame there are zeros.

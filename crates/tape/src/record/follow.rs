@@ -285,7 +285,7 @@ impl TapeRecorder {
         }
         if full {
             if self.whole.position == base.plus(piece.to) {
-                // A pad belongs to nobody: what is whole before it is so behind it.
+                // A pad belongs to nobody: what is whole before it is so after it.
                 self.whole.position = base.plus(self.live.meta.segment_bytes);
                 self.whole.open_sum = Some(0);
             }

@@ -21,9 +21,9 @@ const PAGE: u64 = 4096;
 pub(crate) struct RecorderRun {
     /// Data offset after its last frame.
     pub to: u64,
-    /// The pad that is behind it, up to the end of the segment.
+    /// The pad that is after it, up to the end of the segment.
     pub pad: Option<FrameHeader>,
-    /// It ends for its size, and there may be more behind it.
+    /// It ends for its size, and there may be more after it.
     pub more: bool,
     /// The last whole unit that ends in it.
     pub whole: Option<DurableMark>,

@@ -78,7 +78,7 @@ impl RepairBackup {
         Ok(())
     }
 
-    /// Keeps the first `bytes` of the file at `path`, as the file of that name with `.start` behind.
+    /// Keeps the first `bytes` of the file at `path`, as the file of that name with `.start` appended.
     pub fn keep_start(&mut self, path: &Path, bytes: u64) -> Result<()> {
         let to = self.place_of(path)?.with_added_extension("start");
         let text = crate::disk::layout::read_start(path, bytes).with_context("read", path)?;

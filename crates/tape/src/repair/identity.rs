@@ -73,7 +73,7 @@ impl RepairRun<'_> {
         Ok(found)
     }
 
-    /// Header pages that are damaged, from the segments before and behind.
+    /// Header pages that are damaged, from the segments before and after.
     pub(super) fn headers(&mut self, survey: &mut TapeSurvey) -> Result<()> {
         let mut found = Vec::new();
         for (i, segment) in survey.segments.iter().enumerate() {

@@ -83,7 +83,7 @@ impl RepairRun<'_> {
         // A tape that was cut to nothing keeps nothing of the log.
         let surplus = log.records.iter().any(|record| record.position >= tape_end)
             || tape_end == Position(0) && !log.gaps.is_empty();
-        // The tape has all of it, and its recorder writes it again; but for a head that nobody would read on behind.
+        // The tape has all of it, and its recorder writes it again; but for a head after which nobody would read on.
         let never =
             !surplus && end.0 == 0 && durable.definitions_bytes == 0 && (log.head || log.bytes < HEAD as u64);
         let counted = durable.definitions_bytes;

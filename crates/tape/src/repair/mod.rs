@@ -11,7 +11,7 @@
 //! A repair goes through these in order, and each step sees the tape as the ones before would leave it. Without
 //! `apply` it changes nothing. Before it replaces a file it keeps the old one, in `DIR/repair-N`; see `backup`.
 //!
-//! It does not guess: a span that does not match its checksum stays as it is until you say what is to be done.
+//! It does not guess: a span that does not match its checksum stays unchanged until you decide.
 
 mod backup;
 mod cut;
@@ -46,7 +46,7 @@ pub struct RepairOptions {
     /// Accept data that no checksum covers, and give them checksums. `repairs.log` lists the accepted data, and
     /// `verify` reports them.
     pub accept_unverified: bool,
-    /// Cut the tape at the first damage that cannot be mended: all behind it goes.
+    /// Cut the tape at the first damage that cannot be mended: everything after it is removed.
     pub truncate: bool,
     /// Damaged files in the tape's directory that are not the tape's own; they are moved away, but for those that stay.
     pub beside: Vec<ForeignDamage>,

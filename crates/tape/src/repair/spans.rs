@@ -33,7 +33,7 @@ enum SpanRemedy {
     Twin,
     /// It gets a checksum because you say so.
     Accept,
-    /// It stays as it is.
+    /// It stays unchanged.
     Stay,
 }
 

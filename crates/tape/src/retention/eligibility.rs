@@ -138,7 +138,7 @@ mod tests {
     ) -> bool {
         let size = reach.segment_bytes;
         let (end, recorded) = ((index + 1) * size, reach.recorded.0);
-        // The segment of the end, or one behind it.
+        // The segment of the end, or one after it.
         if recorded <= end {
             return true;
         }

@@ -266,7 +266,7 @@ impl RingDraft<'_> {
         self.header.len_bytes() - self.written
     }
 
-    /// Writes `bytes` behind what was written before.
+    /// Writes `bytes` after the bytes written before.
     ///
     /// # Errors
     /// More than [`RingDraft::room`]; nothing was written then.

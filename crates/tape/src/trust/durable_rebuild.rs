@@ -21,7 +21,7 @@ pub(crate) struct RebuiltDurableMark {
 }
 
 /// Makes the file `durable` of a tape again, from what its checksums vouch for and no more: for
-/// [`crate::WriterOptions::truncate_damage`], which cuts off what is behind that.
+/// [`crate::WriterOptions::truncate_damage`], which cuts off the rest.
 ///
 /// # Errors
 /// A file that cannot be read or written.

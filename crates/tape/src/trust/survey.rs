@@ -133,7 +133,7 @@ impl TapeSurvey {
         self.ordinal_of_neighbours(i)
     }
 
-    /// The first ordinal of the segment at place `i`, as the ones before and behind it say.
+    /// The first ordinal of the segment at place `i`, as the ones before and after it say.
     pub fn ordinal_of_neighbours(&self, i: usize) -> Option<u64> {
         let of = &self.segments[i];
         if of.index == 0 {

@@ -151,7 +151,7 @@ fn is_older_than(live: &SegmentLocator, durable: &DurableMark) -> Result<bool> {
         if sums.len() < covered.div_ceil(span) {
             return Ok(true);
         }
-        // The last one may be of fewer bytes than the span has by now.
+        // The last one may be of fewer bytes than the span has now.
         let last = covered / span;
         if let Some(sum) = last.checked_sub(1).filter(|_| sums.len() == last).and_then(|i| sums.get(i)) {
             // SAFETY: within the segment by `covered`; the lock is ours and no writer lives.

@@ -85,7 +85,7 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Makes the tape in `dir` forget hot segments that are not its own: it is opened from its own files. Gives the hot
-/// directory, which stays as it is.
+/// directory, which stays unchanged.
 ///
 /// # Errors
 /// A tape that names none, hot segments of its own (open it, and they are recorded), a tape in use, or the system's

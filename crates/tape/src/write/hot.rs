@@ -30,7 +30,7 @@ pub(crate) struct HotDirectory {
 pub(crate) struct HotDiscovery {
     /// The hot directory of the last writer, which did not close.
     pub own: Option<HotDirectory>,
-    /// The same of a version that made no marks: it is read and left as it is.
+    /// The hot directory of a version that made no marks: it is read and left unchanged.
     pub early: Option<PathBuf>,
     /// The notice about it.
     pub notice: Option<HotNotice>,
@@ -141,7 +141,7 @@ impl HotDirectory {
 /// Writes the mark of a hot directory, whole or not at all.
 pub(crate) fn write_mark(hot: &Path, bytes: &[u8]) -> Result<()> {
     match write_whole(&hot.join(MARK), bytes) {
-        // A file system of huge pages takes no bytes by calls.
+        // A file system of huge pages accepts no bytes by calls.
         Err(Error::Io { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
             let (temp, path) = (hot.join(MARK_UNFINISHED), hot.join(MARK));
             let file = sys::make_file(&temp).with_context("create", &temp)?;

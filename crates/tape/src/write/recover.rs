@@ -83,7 +83,7 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &WriterOptions) -> Result<(O
             }
         }
     } else {
-        // Before anything is touched: a foreign tape or version stays as it is.
+        // Before anything is touched: a foreign tape or version stays unchanged.
         check_id(dir, id)?;
         PendingCut::refuse(&paths, id)?;
     }
@@ -153,7 +153,7 @@ fn open_locked(
         other => other,
     };
     let end = seen?;
-    // Before anything behind it goes: a reader that misses a segment asks whether the tape reaches into it.
+    // Before anything after it goes: a reader that misses a segment asks whether the tape reaches into it.
     state.set_end(end.position, end.ordinal);
     // Before anything goes, and long before a frame of this epoch comes.
     let is_cut = rebooted || end.may_be_missed;
@@ -296,7 +296,7 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
                     }
                 }
                 HeaderWordState::Pad if at.plus(8) <= limit => {
-                    // The recorder may have been here and no further: the durable position is behind the pad then.
+                    // The recorder may have been here and no further: the durable position is after the pad then.
                     if end.position == at && segment.end() <= limit {
                         end.position = segment.end();
                     }

@@ -259,7 +259,7 @@ impl Writer {
         is_short.then(|| (segment, self.end.0 - segment.base.0))
     }
 
-    /// A draft or a batch has `bytes` behind the end, or in `backup`.
+    /// A draft or a batch has `bytes` after the end, or in `backup`.
     #[inline]
     pub(crate) fn set_open_bytes(&mut self, bytes: u64) {
         self.short_end = Position(0);

@@ -141,8 +141,8 @@ fn loom_rejects_a_first_word_that_is_not_held_back() {
     assert!(rejected(two_claims::<{ flaw::FIRST_WORD_FIRST }>));
 }
 
-/// A claim that crosses into the next segment: a pad that publishes it, stored last, and frames that are in
-/// place behind it before.
+/// A claim that crosses into the next segment: a pad that publishes it, stored last, and the frames after it, which
+/// are in place before.
 #[test]
 fn a_pad_publishes_what_stands_in_the_next_segment() {
     let runs = model(|| {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The code is that of the tape; only the memory is another: a few lines, of which two words each are modelled,
-//! the header word and the one behind it. Each protocol has copies with one flaw, and loom must reject them, or
+//! the header word and the one after it. Each protocol has copies with one flaw, and loom must reject them, or
 //! these tests would prove nothing about the sound ones.
 //!
 //! Loom cannot see two things. A reader's look for a segment that has moved asks the file system, not memory. The

@@ -160,7 +160,7 @@ fn groups_in(items: &[RawMember]) -> usize {
     inside.sum()
 }
 
-/// An opening tag, namespace prefix taken off.
+/// An opening tag without its namespace prefix.
 #[derive(Debug)]
 pub(super) struct OpeningTag {
     pub name: String,

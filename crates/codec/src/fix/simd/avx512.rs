@@ -44,7 +44,7 @@ pub(super) unsafe fn read(
     let mut tags_before = 0u64;
     // SAFETY: IOTA is 64 bytes; the load needs no alignment.
     let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
-    // SAFETY: the tables are 64 bytes each, the last four of them one behind the other; the loads need no alignment.
+    // SAFETY: the tables are 64 bytes each, the last four of them one after the other; the loads need no alignment.
     let (spread, low, high) = unsafe {
         let low = data.folded().as_ptr();
         (
@@ -178,7 +178,7 @@ pub(super) unsafe fn read_expected(
         let equals = begun.wrapping_add(!eq_mask) & eq_mask;
         let tag_mask = equals.wrapping_sub(begun);
         let text_mask = (tag_mask | equals) & valid;
-        // SAFETY: `cursor` is at most the length of the text, behind which 64 bytes are.
+        // SAFETY: `cursor` is at most the length of the text, after which 64 bytes are.
         let text = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
         let text = _mm512_maskz_expand_epi8(text_mask, text);
         let differ = _mm512_mask_cmpneq_epi8_mask(text_mask, text, block);
@@ -192,7 +192,7 @@ pub(super) unsafe fn read_expected(
         let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
         let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
         // SAFETY: each separator so far ended a field whose '=' is in the text up to `cursor`, so there are
-        // at most as many as the shape has fields, and 64 skips behind. None of the steps had more than
+        // at most as many as the shape has fields, and 64 skips after. None of the steps had more than
         // FIELDS_MAX, and the columns have room for two steps' fields more than those.
         unsafe {
             let skip = _mm512_loadu_si512(shape.skips.as_ptr().add(seps + 1).cast());

@@ -117,8 +117,8 @@ proptest! {
         prop_assert!(result.is_ok(), "{:?}", result);
     }
 
-    // A message that is as expected, nearly so, or not at all: the shape must never be taken for
-    // what is there. Nul bytes look like what lies behind a shape's text.
+    // A message that is as expected, nearly so, or not at all: the shape must never be mistaken for
+    // what is there. Nul bytes look like the bytes after a shape's text.
     #[test]
     fn expecting_another_shape(
         fields in prop::collection::vec(field(), 1..40),

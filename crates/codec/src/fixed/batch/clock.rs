@@ -12,7 +12,7 @@ use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
 pub(super) struct ClockColumn {
     /// Where HHMMSS is.
     pub start: usize,
-    /// Digits of a second behind it.
+    /// Digits of a second after it.
     pub digits: usize,
     pub pad: u8,
     /// Blank is no value; otherwise it is a fault.
@@ -48,7 +48,7 @@ impl ClockColumn {
         Some(Self { start, digits, pad: column.pad, blank, dated, header, zone })
     }
 
-    /// A load takes 16 bytes.
+    /// A load reads 16 bytes.
     pub(super) fn reach(&self) -> usize {
         self.start + 16
     }

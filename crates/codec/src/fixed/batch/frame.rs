@@ -5,7 +5,7 @@ use super::simd::BatchKernel;
 use crate::fixed::layout::FixedWidthLayout;
 use crate::fixed::text::{RecordRole, RecordTerminator};
 
-/// Finds records one behind the other.
+/// Finds records one after the other.
 #[derive(Debug, Clone)]
 pub struct RecordFramer {
     kernel: BatchKernel,
@@ -64,7 +64,7 @@ impl RecordFramer {
         Self { kernel: BatchKernel::best(), select }
     }
 
-    /// The records from `at` on that have the length of their sort, their terminator behind it and no other line
+    /// The records from `at` on that have the length of their kind, their terminator after it and no other line
     /// end in them: these are the records that a [`Decoder`](super::FixedWidthDecoder) finds there, where `at` is not the
     /// start of their file. Gives how many there are; none where text has to be translated first.
     #[inline]

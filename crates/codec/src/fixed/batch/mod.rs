@@ -153,14 +153,14 @@ impl BatchReader {
         self.reach
     }
 
-    /// Where the values of a column are found, if all of them are of one of these sorts.
+    /// Where the values of a column are found, if all of them are of one of these kinds.
     #[must_use]
     pub fn find(&self, column: u16) -> Option<(usize, NumberKind)> {
         let op = usize::from((*self.of.get(usize::from(column))?)?);
         Some((op, self.ops[op].numbers?))
     }
 
-    /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes behind its
+    /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes after its
     /// start. Gives the lanes that are good records, a bit each; those of the others have no meaning.
     ///
     /// # Panics
@@ -275,7 +275,7 @@ impl BatchColumn {
 }
 
 impl DigitColumn {
-    /// A load takes 16 bytes, whatever the width.
+    /// A load reads 16 bytes, whatever the width.
     fn reach(&self) -> usize {
         self.start + 16
     }
@@ -301,7 +301,7 @@ impl DigitColumn {
         buffers: LaneBuffers<'_>,
     ) -> LaneValidity {
         let LaneBuffers { values, scratch, odd } = buffers;
-        // The first digits, which may be blank, and the sixteen behind them, which are then digits or blank too.
+        // The first digits, which may be blank, and the sixteen after them, which are then digits or blank too.
         let above = DigitColumn { width: self.above, start: self.start, above: 0, ..*self };
         let below = DigitColumn { width: 16, start: self.start + self.above, above: 0, ..*self };
         let mut odd_above = *odd;
@@ -316,7 +316,7 @@ impl DigitColumn {
             let n =
                 scratch[lane].checked_mul(10_000_000_000_000_000).and_then(|h| h.checked_add(values[lane]));
             match n {
-                // Blanks behind digits are not leading ones.
+                // Blanks after digits are not leading ones.
                 Some(n) if high.none >> lane & 1 == 1 || first.is_ascii_digit() => values[lane] = n,
                 _ => found.bad |= 1 << lane,
             }

@@ -1,4 +1,4 @@
-//! Where the records of a batch are: anywhere, or all at one distance, as a file of one sort of record has them.
+//! Where the records of a batch are: anywhere, or all at one distance, as a file of one kind of record has them.
 //! The second needs no look at each record's place, and all of it is held against the bytes once.
 
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ pub trait RecordBatch<'b>: Copy {
     /// How many.
     fn count(self) -> usize;
 
-    /// The `N` bytes of each record that begin `at` bytes behind its start.
+    /// The `N` bytes of each record that begin `at` bytes after its start.
     ///
     /// # Panics
     /// When they are not all there.
@@ -36,7 +36,7 @@ pub struct ScatteredRecords<'b> {
     pub starts: &'b [u32],
 }
 
-/// Records one behind the other, all of one length.
+/// Records one after the other, all of one length.
 ///
 /// Invariant: there is at least one, `stride` is not 0, and `bytes` holds `reach` bytes from the start of each.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl<'b> StridedRecords<'b> {
 
 /// Goes over a column of even records.
 ///
-/// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places behind it,
+/// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places after it,
 /// `stride` bytes apart. [`StridedRecords::steps`], its only maker, sees to it, and `next` never passes the last of them.
 struct StrideSteps<'b> {
     next: *const u8,

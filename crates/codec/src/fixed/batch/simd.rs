@@ -45,7 +45,7 @@ impl BatchKernel {
         BatchKernel(BatchInstructionSet::Portable)
     }
 
-    /// Reads a column of at most 16 digits. All records reach 16 bytes behind the column's start. `odd` says how it was
+    /// Reads a column of at most 16 digits. All records reach 16 bytes after the column's start. `odd` says how it was
     /// with the batch before, and then with this one.
     #[inline]
     pub(super) fn numbers<'b>(
@@ -63,7 +63,7 @@ impl BatchKernel {
         portable::numbers(op, rows, values, odd)
     }
 
-    /// Reads a column of clock times. All records reach 16 bytes behind the column's start.
+    /// Reads a column of clock times. All records reach 16 bytes after the column's start.
     #[inline]
     pub(super) fn clocks<'b>(
         self,

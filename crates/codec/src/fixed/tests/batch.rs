@@ -89,7 +89,7 @@ fn check(head: &str, records: &[String]) {
     let mut input = format!("{head}\n");
     let at = input.len();
     records.iter().for_each(|r| input += &format!("{r}\n"));
-    // Room for a load behind the last.
+    // Room for a load after the last.
     input += &" ".repeat(16);
     let bytes = input.as_bytes();
     let mut decoder = FixedWidthDecoder::new(layout.clone());
@@ -167,7 +167,7 @@ fn is_odd(head: &str, record: &str) -> bool {
 }
 
 proptest! {
-    /// Blanks before the digits, behind them, between them; nineteen digits, which 64 bits do not always hold.
+    /// Blanks before the digits, after them, between them; nineteen digits, which 64 bits do not always hold.
     #[test]
     fn as_the_decoder_reads_them(
         records in prop::collection::vec(data(), 1..LANES),

@@ -48,7 +48,7 @@ fn neighbours_of_bad_records_are_kept() {
     );
 }
 
-/// Without its header a file has times of no day: none of them may be taken for 1970.
+/// Without its header a file has times of no day: none of them may be read as a time of 1970.
 #[test]
 fn times_without_their_day_are_refused() {
     let text = "name='t'\nterminator='newline'\nzone='UTC'\n\

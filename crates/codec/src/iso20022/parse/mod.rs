@@ -52,7 +52,7 @@ pub trait ElementVisitor {
     fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValue>, at: Span) -> bool;
 }
 
-/// The two sorts of trees that make a message.
+/// The two kinds of trees that make a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageRoot {
     /// `AppHdr`.
@@ -85,7 +85,7 @@ pub(super) struct DocumentParser<M> {
     /// Namespaces in scope, innermost last.
     bound: Vec<NamespaceBinding>,
     attributes: Vec<ElementAttribute>,
-    /// Where the message may be parted: behind the last element of which the visitor said so.
+    /// Where the message may be parted: after the last element that the visitor named for it.
     pub(super) part_at: Option<usize>,
     /// Such elements that are over, outermost, in order.
     pub(super) parted: Vec<Span>,
@@ -117,7 +117,7 @@ pub(super) struct DocumentParser<M> {
 /// An element that is not over.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenElement<M> {
-    /// Where its name starts, behind `<`.
+    /// Where its name starts, after `<`.
     name: u32,
     /// Where its content starts.
     content: u32,
@@ -131,7 +131,7 @@ struct OpenElement<M> {
 
 /// An element is in it.
 const PARENT: u8 = 1;
-/// Text is in it that is not white, and something else behind that.
+/// Text is in it that is not white, and something else after that.
 const TEXT: u8 = 2;
 /// Comments, CDATA or processing instructions are in it.
 const MARKED: u8 = 4;

@@ -17,7 +17,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
-    /// Takes the attributes behind a name; gives where the tag's `>` is and whether the element is empty.
+    /// Reads the attributes after a name; gives where the tag's `>` is and whether the element is empty.
     pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> ParseResult<(usize, bool)> {
         loop {
             let from = skip_white(buf, at);

@@ -17,7 +17,7 @@ const END: ExpectedText = "the end of the value";
 /// The result of a step.
 pub(super) type ComponentResult = Result<(), ExpectedText>;
 
-/// Steps through the value at `text[at..end]`. Bytes behind the value may be loaded, and are not looked at.
+/// Steps through the value at `text[at..end]`. Bytes after the value may be loaded, and are not looked at.
 pub(super) struct ValueCursor<'c> {
     text: &'c [u8],
     base: usize,
@@ -44,7 +44,7 @@ impl<'c> ValueCursor<'c> {
         &self.text[self.at..self.end]
     }
 
-    /// The next eight bytes from `ahead` on, with zeros for what is behind the value.
+    /// The next eight bytes from `ahead` on, with zeros for bytes after the value.
     #[inline(always)]
     fn word(&self, ahead: usize) -> u64 {
         let at = self.at + ahead;
@@ -180,7 +180,7 @@ impl<'c> ValueCursor<'c> {
         Ok(midnight)
     }
 
-    /// `MMDD` right behind a value date with this midnight, four digits; what is no day says nothing.
+    /// `MMDD` right after a value date with this midnight, four digits; a text that is no day says nothing.
     #[inline(always)]
     pub(super) fn entry_date(&mut self, midnight: i64) {
         let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The form of each tag is that of the SWIFT User Handbook (category 1 to 9, 2019 and later), in its own
-//! notation (`6!n3!a15d`) in the tests. Four things are taken more widely, since banks do: free text (`x`) may
+//! notation (`6!n3!a15d`) in the tests. Four things are accepted more widely, since banks do so: free text (`x`) may
 //! be longer than the standard says and may hold any byte, amounts see [`value`], a
 //! statement line (`61`) may have blanks for the entry date and a line end before its amount, and its details may
-//! be on the first line, right behind sixteen characters of reference.
+//! be on the first line, right after sixteen characters of reference.
 //!
 //! A component that a value does not have is not among its parts. A tag without a form here has no parts at all.
 
@@ -42,7 +42,7 @@ pub enum ComponentKind {
     ValueDate,
     /// `YYYYMMDD`.
     DateLong,
-    /// `MMDD` behind a value date.
+    /// `MMDD` after a value date.
     EntryDate,
     /// `HHMM` or `HHMMSS`.
     Time,

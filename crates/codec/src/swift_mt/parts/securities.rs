@@ -141,7 +141,7 @@ fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>,
     Ok(c)
 }
 
-/// `4!c/`: what sort of number follows.
+/// `4!c/`: the type of the number that follows.
 #[inline(always)]
 fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.fixed("type", CharacterClass::Plain, 4)?;
@@ -149,7 +149,7 @@ fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, 
     Ok(c)
 }
 
-/// `[N]`: less than zero. The currency behind it may start with N too.
+/// `[N]`: less than zero. The currency after it may start with N too.
 #[inline(always)]
 pub(super) fn signed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     if c.rest().starts_with(b"N") && matches!(c.run(CharacterClass::Letters, 4), 1 | 4) {

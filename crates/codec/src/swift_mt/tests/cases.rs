@@ -30,7 +30,7 @@ fn only_dash_and_brace_end_the_text() {
     assert_eq!(line["fields"][0]["value"], "A-");
 }
 
-// An acknowledgement belongs to the message right behind it, and is alone otherwise.
+// An acknowledgement belongs to the message right after it, and is alone otherwise.
 #[test]
 fn acknowledgements() {
     let (ack, nak) = ("{1:F21AAAABEBBAXXX0000000000}{4:{177:1704260717}{451:0}}", "{451:1}{405:E66013}}");
@@ -61,7 +61,7 @@ fn damage_costs_one_message() {
     }
 }
 
-// A block that is not closed must not swallow the message behind it.
+// A block that is not closed must not swallow the message after it.
 #[test]
 fn unclosed_blocks() {
     let next = format!("{HEAD}{{4:\n:20:B\n-}}");

@@ -216,7 +216,7 @@ fn sample_messages_are_good_and_agree() {
     assert_ne!(messages, sample::sample_messages(400, 8));
 }
 
-// A tag without a form has no parts and refuses nothing, whatever is behind it: every tag there can be.
+// A tag without a form has no parts and refuses nothing, whatever follows it: every possible tag.
 #[test]
 fn every_tag_on_values_of_no_form() {
     let values: &[&[u8]] = &[

@@ -30,7 +30,7 @@ mod walk;
 
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
 
-/// The longest line that is taken for a message, in bytes.
+/// The longest line that is read as a message, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Lists and objects in each other, at most.

@@ -1,4 +1,4 @@
-//! The slow twin: a line taken apart by another parser, object by object.
+//! The slow twin: a line split by another parser, object by object.
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a name can be in a path as it is.
+/// Whether a name can be in a path without quotes.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.chars().any(|c| c.is_control() || matches!(c, '.' | '[' | ']' | '"' | '@' | '\\'))

@@ -202,7 +202,7 @@ impl JsonWalker<'_> {
     }
 }
 
-/// The character of an escape behind its backslash, and its bytes.
+/// The character of an escape after its backslash, and its bytes.
 fn escape(text: &[u8]) -> Option<(char, usize)> {
     let c = match *text.first()? {
         c @ (b'"' | b'\\' | b'/') => char::from(c),

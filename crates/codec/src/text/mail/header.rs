@@ -30,7 +30,7 @@ fn is_name(byte: u8) -> bool {
     (b'!'..=b'~').contains(&byte) && byte != b':'
 }
 
-/// The fields that are at `from`, and where the content behind the blank line begins.
+/// The header fields at `from`, and where the content after the blank line begins.
 pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
     fields_to(message, from, false)
 }

@@ -51,7 +51,7 @@ mod words;
 
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
 
-/// The largest message that is taken, in bytes.
+/// The largest message that is read, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// The type name of a message.
@@ -82,7 +82,7 @@ impl MailDecoder {
         Self { max_message: max_message.max(64), ..self }
     }
 
-    /// Where the last message of `buf` starts, behind its first: a place to cut a stream into blocks.
+    /// Where the last message of `buf` starts, after its first: a place to cut a stream into blocks.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         let mut end = buf.len();
@@ -231,7 +231,7 @@ fn postmark(text: &[u8], whole: bool) -> Option<usize> {
         None if whole && look.len() == rest.len() => (look, text.len()),
         None => return None,
     };
-    // "ann@x Mon Mar  2 09:30:00 2026", with an offset behind it perhaps.
+    // "ann@x Mon Mar  2 09:30:00 2026", with an offset after it perhaps.
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty()).skip(1);
     let day = words.next()?;
     let month = words.next()?;

@@ -58,7 +58,7 @@ fn a_message_with_all_that_headers_can_do() {
     );
 }
 
-// The HTML of a mail was taken for its text, and an attached file too.
+// The HTML of a mail was read as its text, and an attached file too.
 #[test]
 fn text_is_the_plain_part() {
     let parts = "Subject: s\nContent-Type: multipart/mixed; boundary=\"=_o (1)\"\n\nno part\n--=_o (1)\nContent-Type: multipart/alternative; boundary=in\n\n--in\nContent-Type: text/html\n\n<b>x</b>\n--in\nContent-Type: text/plain; charset=iso-8859-15; format=flowed\nContent-Transfer-Encoding: Quoted-Printable\n\nprice =A4 5, soft=\n line\n--in--\n\n--=_o (1)\nContent-Disposition: attachment;\n filename=\"=?utf-8?q?=C3=BC?=.txt\"\n\nattached\n--=_o (1)\nContent-Type: image/png; name=logo.png\n\n..\n--=_o (1)\n\nfooter\n--=_o (1)--\nepilogue\n";

@@ -44,7 +44,7 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Encoded words behind each other of one set, of which each may hold half of a character.
+/// Consecutive encoded words of one set, each of which may hold half of a character.
 struct EncodedRun {
     set: &'static Encoding,
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
     if !rest.starts_with('=') {
         return None;
     }
-    // A language may be behind the set.
+    // A language may follow the set.
     let length = set.len() + way.len() + content.len() + "=????=".len();
     let set = charset_by_name(set.split('*').next().unwrap_or_default())?;
     if content.contains([' ', '\t']) {

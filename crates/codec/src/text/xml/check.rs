@@ -31,7 +31,7 @@ pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Entries hold values of their path and of those behind it.
+/// Checks that entries hold values of their path and of the paths below it.
 fn entries(leaves: &PathValues) -> Result<(), String> {
     for entry in leaves.entries() {
         let list = leaves.path(entry.path);

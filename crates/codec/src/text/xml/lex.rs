@@ -12,7 +12,7 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 pub(super) enum XmlToken {
     /// Characters up to `end`, references among them.
     Text { end: usize },
-    /// A start tag; what is behind its name is in `attributes`.
+    /// A start tag; the text after its name is in `attributes`.
     Start { name: Span, attributes: Span, empty: bool, end: usize },
     /// An end tag.
     End { name: Span, end: usize },

@@ -17,7 +17,7 @@
 //!    end of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
 //!    formats have there.
 //! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and characters
-//!    by number. A **document type** is refused, so that there is nothing to expand; the items behind it are read.
+//!    by number. A **document type** is refused, so that there is nothing to expand; the items after it are read.
 //! 5. A **bad** message that ends is bad up to its end. One of which that cannot be said goes up to the next item or
 //!    declaration, or to the end of the input or the limit; where a comment or section has no end, there alone.
 //! 6. A message **longer than the limit** is refused, in pieces where no item begins within.
@@ -50,7 +50,7 @@ use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMes
 use lex::{LexStop, XmlToken, local, token};
 use unitape_base::xml::{is_white, skip_white};
 
-/// The largest message that is taken, in bytes.
+/// The largest message that is read, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
 /// Elements in each other, at most.

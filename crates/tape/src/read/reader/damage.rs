@@ -118,7 +118,7 @@ impl Reader {
         self.continue_after_damage().map(drop)
     }
 
-    /// Reads on after damage, if there is a segment by now; false if there is none.
+    /// Continues after damage, if a later segment exists; false if none does.
     ///
     /// # Errors
     /// [`Error::Rewound`] where the tape was cut back before the damage; the reader is at the cut then.

@@ -30,7 +30,7 @@ impl Writer {
     /// Asks for everything before `position` to be made durable, and waits for it. All who wait share one flush.
     ///
     /// # Errors
-    /// As [`crate::DurabilityHandle::wait`]; a claim that is still out keeps what is behind it from becoming durable.
+    /// As [`crate::DurabilityHandle::wait`]; a claim that is still out keeps later frames from becoming durable.
     pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<()> {
         if !self.is_ours() {
             return self.refuse_child().map(drop);
