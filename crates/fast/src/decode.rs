@@ -65,21 +65,21 @@ impl Decoder {
         Self { templates, workspace, steps, exact: false, first_template_id: None }
     }
 
-    /// The same, raising the reportable errors R6, R7, R8 and R9 as well.
+    /// This decoder, raising the reportable errors R6, R7, R8 and R9 as well.
     #[must_use]
     pub fn with_strict(mut self, strict: bool) -> Self {
         self.workspace.strict = strict;
         self
     }
 
-    /// The same without its fast engine; for tests and comparisons.
+    /// This decoder without its fast engine; for tests and comparisons.
     #[doc(hidden)]
     #[must_use]
     pub fn with_exact(self) -> Self {
         Self { exact: true, ..self }
     }
 
-    /// The same with another bound for the texts in dictionaries; for tests.
+    /// This decoder with another bound for the texts in dictionaries; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with_kept_max(mut self, kept_max: usize) -> Self {
@@ -107,8 +107,8 @@ impl Decoder {
         self.workspace.template_id = self.first_template_id;
     }
 
-    /// The same where a message of this template, of which dictionaries have nothing, was read elsewhere: the next message may
-    /// leave its template's id away.
+    /// Empties all dictionaries after a message of this template was read elsewhere, which put nothing into
+    /// dictionaries. The next message may omit its template's id.
     pub fn reset_to_template_id(&mut self, template_id: u32) {
         self.workspace.empty();
         self.workspace.template_id = Some(template_id);

@@ -38,7 +38,8 @@ pub(super) struct MessageEntry {
 
 const _: () = assert!(size_of::<MessageEntry>() == 16);
 
-/// The same with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to cut it out.
+/// An entry with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to
+/// cut it out.
 #[derive(FromBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub(super) struct UnpackedEntry {

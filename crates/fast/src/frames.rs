@@ -14,7 +14,7 @@ pub enum StreamFraming {
     /// A message with its length before it, four bytes, the lowest first; or one in each datagram of a capture.
     #[default]
     Frames,
-    /// The same with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
+    /// Frames with a number of four bytes and a channel of one before each message, as CME has it; or the lines of a
     /// log with the bytes in hexadecimal after the last bracket.
     Cme,
     /// A number of four bytes before each message, and nothing that shows where it ends.

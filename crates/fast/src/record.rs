@@ -66,7 +66,7 @@ pub(super) enum ObjectToken<'m> {
     End,
 }
 
-/// The same with the caller's own tags in place of names.
+/// An item of a message, with the caller's own tag in place of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaggedToken<'m> {
     /// A field's tag, and its value.
@@ -116,7 +116,7 @@ impl<'m> Message<'m> {
         })
     }
 
-    /// The same with the tags of the projection, which without one are all [`super::UNTAGGED`].
+    /// The parts of the message with the tags of the projection, which without one are all [`super::UNTAGGED`].
     pub fn tagged_tokens(&self) -> impl Iterator<Item = TaggedToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| match seen {
@@ -131,7 +131,7 @@ impl<'m> Message<'m> {
         })
     }
 
-    /// The same with messages in the message, each with what is known of its name.
+    /// The parts of the message, with those of messages in the message, each with its compiled part.
     pub(super) fn tokens(&self) -> impl Iterator<Item = ObjectToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<true>().map(move |seen| {

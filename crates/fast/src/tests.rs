@@ -56,8 +56,9 @@ fn the_examples_of_the_specification() {
     assert_eq!(vectors("appendix3.json"), (62, 0));
 }
 
-/// The same of all its sections: every operator with every type from every state, and every error. These were written from its
-/// text by somebody who had not seen the decoder, and found what its author and its twin had both read otherwise.
+/// Examples for all sections of the specification: every operator with every type from every state, and every error.
+/// Somebody who had not seen the decoder wrote them from the text, and found passages that its author and its twin
+/// had both read otherwise.
 #[test]
 fn every_section_of_the_specification() {
     assert_eq!(vectors("spec.json"), (488, 99));

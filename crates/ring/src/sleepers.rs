@@ -57,7 +57,7 @@ impl SleepingThreads {
         }
     }
 
-    /// The same after a store of any ordering.
+    /// Wakes all who sleep, after a store of any ordering.
     #[cold]
     pub(crate) fn rouse_all(&self) {
         // SeqCst: pairs with the fence in `sleep`; it sees the store, or is seen.

@@ -343,7 +343,7 @@ impl Error {
         matches!(self, Self::DiskFull { .. })
     }
 
-    /// The same once more, if it is that another writer has the tape.
+    /// A copy of the error, if it says that another writer has the tape.
     pub(crate) fn clone_fenced(&self) -> Option<Self> {
         match self {
             Self::Fenced { path, epoch, newest } => {

@@ -101,7 +101,7 @@ pub fn oldest_position(dir: &Path) -> Result<Position> {
     Ok(Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(live.meta.segment_bytes)))
 }
 
-/// Reads what is known about the tape in `dir`.
+/// Reads the facts about the tape in `dir`.
 ///
 /// # Errors
 /// Not a tape, a foreign version, or damage on the way.
@@ -109,7 +109,7 @@ pub fn info(dir: &Path) -> Result<TapeSummary> {
     info_with(dir, ReadOptions::default())
 }
 
-/// The same, with or without checks, and stopping at damage or not.
+/// Reads the facts about the tape in `dir`, with or without checks, and stopping at damage or not.
 ///
 /// # Errors
 /// As [`info`]; damage of segments is none where it is to be passed over.

@@ -236,8 +236,8 @@ fn writers_killed_while_they_make_a_segment_out_of_an_old_one() {
     eprintln!("{met} kills met a segment that was half zeroed");
 }
 
-/// The same made by hand, so that it is met for certain: half zeroed, with the header of its next life, and another
-/// that is whole in its old life.
+/// The files of such a death made by hand, so that it is met for certain: one half zeroed, with the header of its
+/// next life, and another that is whole in its old life.
 #[test]
 fn a_half_zeroed_segment_is_nobodys() {
     if !Path::new("/dev/shm").is_dir() {

@@ -31,7 +31,7 @@ fn frames(dir: &Path, start: StartPosition) -> (Frames, Vec<(u64, u64)>) {
     frames_with(dir, start, true)
 }
 
-/// The same with or without a comparison of checksums.
+/// Every readable frame, with or without a comparison of checksums.
 fn frames_with(dir: &Path, start: StartPosition, verify: bool) -> (Frames, Vec<(u64, u64)>) {
     let (mut out, mut gaps) = (BTreeMap::new(), Vec::new());
     let options = ReadOptions { verify, ..ReadOptions::default() };

@@ -322,7 +322,7 @@ fn a_recorder_that_fails_between_two_segments_counts_all_definitions() {
     }
 }
 
-/// The same where the flush fails between two segments, and the tape ends there: what is closed is durable to its end.
+/// The flush fails between two segments, and the tape ends there: every closed segment is durable to its end.
 #[test]
 fn a_flush_that_fails_between_two_segments_comes_again_before_the_close() {
     let _alone = alone();

@@ -70,7 +70,7 @@ fn only_a_reader_that_is_there_holds_the_writer_up() {
     assert!(writer.end().0 - handle.position().0 <= 4096);
     drop(handle);
     assert!(!writer.gates()[0].alive);
-    // The same units again would not verify: what was refused is not on the tape.
+    // The same units again would not verify: refused units are not on the tape.
     (0..100).for_each(|i| _ = append(&mut writer, i).unwrap());
     writer.close().unwrap();
     assert_eq!(common::left_in_run(dir.path()), ["lineage"]);

@@ -172,7 +172,8 @@ fn a_dead_tape_of_an_earlier_version_is_opened_whole() {
     }
 }
 
-/// The same copied or moved: the name of the hot directory is of another path, so it is not opened without a word.
+/// A copied or moved tape of an earlier version: the name of the hot directory is of another path, so it is not
+/// opened without a word.
 #[test]
 fn a_copy_of_a_dead_tape_of_an_earlier_version_is_refused() {
     let base = directory();

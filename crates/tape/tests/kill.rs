@@ -208,7 +208,7 @@ fn killed_recorders_leave_no_hole() {
     killed_recorders(SEGMENT_BYTES, 20, 4);
 }
 
-/// The same where it is far behind and writes around the page cache, page by page.
+/// A recorder that is far behind and writes around the page cache, page by page, must leave no hole either.
 #[test]
 fn killed_recorders_that_write_much_leave_no_hole() {
     killed_recorders(2 << 20, 800, 16);

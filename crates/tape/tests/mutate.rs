@@ -104,7 +104,7 @@ fn read(dir: &Path, start: StartPosition) -> Option<u64> {
     read_with(dir, start, ReadOptions::default())
 }
 
-/// The same with or without checks and stops.
+/// Reads until the end or an error, with or without checks and stops.
 fn read_with(dir: &Path, start: StartPosition, options: ReadOptions) -> Option<u64> {
     let mut reader = Reader::open_with(dir, start, options).ok()?;
     for _ in 0..100_000 {

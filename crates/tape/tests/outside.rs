@@ -34,7 +34,7 @@ fn fill(writer: &mut Writer, seed: u64, from: u64, index: u64) -> u64 {
     next
 }
 
-/// The same where the writer now and then gets the error that durability is lost, and continues.
+/// Appends units while the writer now and then gets the error that durability is lost, and continues.
 fn append_on(writer: &mut Writer, seed: u64, from: u64, to: u64) {
     let mut bytes = Vec::new();
     for i in from..to {
@@ -157,7 +157,8 @@ fn the_segment_of_the_end_is_removed() {
     }
 }
 
-/// The same, and then the writer dies: the next one must not take the end of the segment before for the end of the tape.
+/// The segment of the end is removed, and then the writer dies: the next one must not mistake the end of the segment
+/// before for the end of the tape.
 #[test]
 fn the_segment_of_the_end_is_removed_and_the_writer_dies() {
     let dir = directory();

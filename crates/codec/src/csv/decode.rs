@@ -141,7 +141,7 @@ impl CsvRowDecoder {
         this
     }
 
-    /// The same with the kernel that every processor runs.
+    /// This decoder with the kernel that every processor runs.
     #[cfg(any(test, feature = "naive"))]
     #[must_use]
     pub fn portable(mut self) -> Self {

@@ -164,7 +164,8 @@ impl CsvLayout {
         &self.row
     }
 
-    /// The same with columns of text of these names, which the header must have; those that it names are as they are.
+    /// This layout with columns of text of these names, which the header must have. Columns that the layout names
+    /// already stay unchanged.
     #[must_use]
     pub fn with_text_columns<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Self {
         let mut this = self.clone();

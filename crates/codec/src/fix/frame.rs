@@ -138,31 +138,31 @@ impl Default for FixFramer {
 }
 
 impl FixFramer {
-    /// The same with another separator.
+    /// This framer with another separator.
     #[must_use]
     pub fn with_sep(self, sep: FieldSeparator) -> Self {
         FixFramer { sep, ..self }
     }
 
-    /// The same, accepting wrong and missing length and checksum if `lenient`.
+    /// This framer, accepting wrong and missing length and checksum if `lenient`.
     #[must_use]
     pub fn with_lenient(self, lenient: bool) -> Self {
         FixFramer { lenient, ..self }
     }
 
-    /// The same framer for the lines of a log, which may have text around the message, if `log`.
+    /// This framer for the lines of a log, which may have text around the message, if `log`.
     #[must_use]
     pub fn with_log(self, log: bool) -> Self {
         FixFramer { log, ..self }
     }
 
-    /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    /// This framer with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         FixFramer { max_message: max_message.clamp(64, 256 << 20), ..self }
     }
 
-    /// The same with other data fields.
+    /// This framer with other data fields.
     #[must_use]
     pub fn with_data_tags(self, data: Arc<DataTags>) -> Self {
         FixFramer { data, ..self }
@@ -466,7 +466,7 @@ impl FixFramer {
         BodyEnd::At(body_end)
     }
 
-    /// The same where a separator is two bytes and counts as one. A message start inside ends the
+    /// Finds the end of the body where a separator is two bytes and counts as one. A message start inside ends the
     /// count, so that a long claim is not walked again for each message that follows.
     fn body_end_caret(
         &self,

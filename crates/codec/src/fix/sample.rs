@@ -114,7 +114,7 @@ pub fn digest(framer: &FixFramer, tokens: &mut MessageTokens, buf: &[u8]) -> Str
     }
 }
 
-/// The same by the slow twin.
+/// The digest by the slow twin.
 #[cfg(any(test, feature = "naive"))]
 #[must_use]
 pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {

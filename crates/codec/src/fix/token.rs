@@ -80,7 +80,7 @@ impl FieldToken {
         if let Some(bytes) = message.get(start..start + N).and_then(|bytes| bytes.first_chunk::<N>()) {
             let mut out = [0; N];
             if let (Ok(bytes), Some(mask)) = (<[u8; 8]>::try_from(&bytes[..]), mask.first_chunk::<8>()) {
-                // The same in one word, which the compiler does not see.
+                // The mask on one word, a short cut that the compiler does not see.
                 let word = u64::from_le_bytes(bytes) & u64::from_le_bytes(*mask);
                 out.copy_from_slice(&word.to_le_bytes());
                 return Some(out);

@@ -230,7 +230,7 @@ impl Default for TimestampReader {
 }
 
 impl TimestampReader {
-    /// The same as [`timestamp`].
+    /// Reads a timestamp as [`timestamp`] does.
     #[inline]
     #[must_use]
     pub fn read(&mut self, text: &[u8]) -> Option<i64> {

@@ -153,7 +153,7 @@ impl RecordLayout {
         self.role
     }
 
-    /// The same under another name.
+    /// This layout under another name.
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self

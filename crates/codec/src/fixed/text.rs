@@ -176,7 +176,7 @@ pub enum SignStyle {
     Trailing,
     /// In the last digit: `{` and `A` to `I` are +0 to +9, `}` and `J` to `R` are -0 to -9.
     Overpunch,
-    /// The same in the first digit.
+    /// In the first digit, with the letters of `Overpunch`.
     LeadingOverpunch,
 }
 

@@ -96,7 +96,7 @@ impl<M: Copy + Default> Default for Iso20022Decoder<M> {
 }
 
 impl<M: Copy + Default> Iso20022Decoder<M> {
-    /// The same with another bound on a whole message or a part of one, in bytes: 64 at least, 256 MiB at most.
+    /// This decoder with another bound on a whole message or a part of one, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.clamp(64, 256 << 20), ..self }

@@ -174,7 +174,7 @@ impl Default for SwiftFramer {
 }
 
 impl SwiftFramer {
-    /// The same with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    /// This framer with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         SwiftFramer { max_message: max_message.clamp(64, 256 << 20) }

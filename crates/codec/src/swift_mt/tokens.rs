@@ -132,7 +132,7 @@ impl SwiftFields {
         Self::default()
     }
 
-    /// The same as `new`, on the kernel that every processor runs.
+    /// No fields, as `new` gives, on the kernel that every processor runs.
     #[cfg(any(test, feature = "naive"))]
     #[doc(hidden)]
     #[must_use]
@@ -283,7 +283,7 @@ pub enum SwiftMessageType {
     Mt(u16),
     /// An acknowledgement (service message 21) that is alone, with `451:0`.
     Ack,
-    /// The same with `451:1`: refused.
+    /// An acknowledgement with `451:1`: refused.
     Nak,
     /// Another service message (`{1:F05…}`): its number.
     Service(u8),

@@ -291,7 +291,7 @@ impl MessageGenerator<'_, '_> {
                 };
                 let (e, m) = (e.clamp(-63, 63) as i32, m as i64);
                 let expected = InitialValue::Decimal { mantissa: m, exponent: e };
-                // The same with another exponent, where it can be had back.
+                // The value with another exponent, where the old one can be had back.
                 let value = match (exponent.operator, m.checked_mul(10)) {
                     (Operator::Constant, Some(m)) if self.choices.choose(2) > 0 => {
                         InitialValue::Decimal { mantissa: m, exponent: e - 1 }

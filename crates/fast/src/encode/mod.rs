@@ -88,7 +88,8 @@ impl Encoder {
         Self { templates, plan, neutral: false, dictionaries, template_id: None, again: None }
     }
 
-    /// The same; a mandatory field without a value is nought or empty, where it would be refused otherwise.
+    /// This encoder; if `neutral`, a mandatory field without a value is nought or empty, where it would be refused
+    /// otherwise.
     #[must_use]
     pub fn with_neutral(self, neutral: bool) -> Self {
         Self { neutral, ..self }

@@ -90,7 +90,8 @@ pub(super) const RUN_STEPS: usize = 32;
 /// More bytes than a run of steps reads: a difference of a decimal has 18, and a presence map before the run 8.
 pub(super) const SLACK: usize = 18 * (RUN_STEPS + 2) + 16;
 
-/// The same where each entity has one byte, after one that begins before the end: a vector's eight bytes show no end.
+/// Bytes that a run reads where each entity has one byte, after one that begins before the end: a vector's eight
+/// bytes show no end.
 const PAD: usize = 2 * (RUN_STEPS + 2) + 36;
 
 /// Entries that a run needs at most: one for each step, and the ends of a sequence or group.
@@ -108,7 +109,7 @@ impl EngineState {
         unsafe { self.borrow_of(&mut *workspace, (*workspace).entries.len()) };
     }
 
-    /// The same where the workspace is at hand, and how many entries it has; returns where the next one goes.
+    /// Makes room for entries where the workspace is at hand, with `len` entries; returns where the next one goes.
     ///
     /// # Safety
     /// It is this one, and these are as many.
@@ -140,7 +141,7 @@ impl EngineState {
         }
     }
 
-    /// The same where the workspace is at hand.
+    /// Sets the length where the workspace is at hand.
     ///
     /// # Safety
     /// As [`Self::give_back`]; it is this one.

@@ -150,7 +150,7 @@ impl StepProgram {
         if first.id == id && first.able { Some(first) } else { self.other_start(id) }
     }
 
-    /// The same, after the first place.
+    /// Searches the template after the first place.
     #[inline(never)]
     fn other_start(&self, id: u32) -> Option<&TemplateStart> {
         let mut at = self.place(id);

@@ -34,7 +34,7 @@ struct EntryWords {
     extra: u64,
 }
 
-/// The same where it may be a text of more than eight bytes: its words are then its place in the arena.
+/// A value that may be a text of more than eight bytes: its words are then its place in the arena.
 #[derive(Clone, Copy)]
 struct EntryValue {
     words: EntryWords,
@@ -227,7 +227,7 @@ unsafe fn put(
     }
 }
 
-/// The same of a value that may be a text in the arena.
+/// Puts a value that may be a text in the arena into an entry, and continues.
 ///
 /// Six arguments, as those of [`put`] are: the first five are a handler's, and stay in their registers.
 ///

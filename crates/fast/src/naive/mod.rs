@@ -87,7 +87,7 @@ impl Decoder {
         Self { templates, strict, previous: HashMap::new(), template_id: None, kept_max: KEPT_BYTES_MAX }
     }
 
-    /// The same with another bound for the texts in dictionaries.
+    /// This decoder with another bound for the texts in dictionaries.
     #[must_use]
     pub fn with_kept_max(self, kept_max: usize) -> Self {
         Self { kept_max, ..self }

@@ -76,7 +76,7 @@ impl Cursor {
         Ok(self.load_place()?.map(|(point, _)| point))
     }
 
-    /// The same, with the number of events before it if the cursor recorded that number.
+    /// The point stored last, with the number of events before it if the cursor recorded that number.
     pub(crate) fn load_place(&self) -> Result<Option<(LineagePoint, Option<u64>)>> {
         let text = read_start(&self.path, CURSOR_BYTES as u64 + 1).with_context("read", &self.path)?;
         if text.is_empty() {
@@ -117,7 +117,7 @@ impl Cursor {
         self.store_place(LineagePoint { epoch: self.epoch, position }, None)
     }
 
-    /// The same with the epoch in which it was read.
+    /// Stores a place with the epoch in which it was read.
     ///
     /// # Errors
     /// As [`Cursor::store`].
@@ -125,7 +125,7 @@ impl Cursor {
         self.store_place(point, None)
     }
 
-    /// The same, with the number of events before it where that is known.
+    /// Stores a place with its epoch, and with the number of events before it where that is known.
     pub(crate) fn store_place(&mut self, point: LineagePoint, ordinal: Option<u64>) -> Result<()> {
         let mut text = [0; CURSOR_BYTES];
         text[..8].copy_from_slice(CURSOR_MAGIC);

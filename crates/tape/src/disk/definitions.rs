@@ -134,7 +134,7 @@ pub(crate) struct DefinitionLog {
     covered: Position,
     /// The recorder came this far; the definitions before it occupy this many bytes. The log may have more of them.
     passed: (Position, u64),
-    /// The same at the start of the segment that is followed.
+    /// That place at the start of the segment that is followed.
     marked: (Position, u64),
     pending: Vec<u8>,
 }

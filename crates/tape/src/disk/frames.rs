@@ -11,7 +11,7 @@ pub(crate) fn check_frames(run: &[u8], segment_bytes: u64) -> Result<(u64, bool)
     check_frames_each(run, segment_bytes, |_| {})
 }
 
-/// The same, with a look at each header.
+/// Checks the frames of `run` as [`check_frames`] does, and gives each header to `each`.
 #[inline]
 pub(crate) fn check_frames_each(
     run: &[u8],

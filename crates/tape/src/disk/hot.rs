@@ -231,7 +231,7 @@ fn has_segments(hot: &Path) -> Result<bool> {
     }
 }
 
-/// The same where the tape's own mark names its directory.
+/// Judges the hot directory of a tape whose own mark names the tape's directory.
 fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
     let owner = directory_owner(&hot)?;
     let there = match owner {

@@ -61,7 +61,7 @@ impl MappedSegment {
         Self::create_unless(path, header, how, &|| false)
     }
 
-    /// The same, given up, as an error, when `stop` says so.
+    /// Makes a segment file as [`Self::create`] does, and gives up with an error when `stop` says so.
     pub fn create_unless(
         path: &Path,
         header: &SegmentHeader,
@@ -190,7 +190,7 @@ impl MappedSegment {
         SegmentHeader::check(page, meta, self.index, &self.path)
     }
 
-    /// The same memory as another segment, under another name.
+    /// This segment's memory as another segment, under another name.
     pub fn reuse_as(&self, path: &Path, header: &SegmentHeader) -> Self {
         Self {
             map: self.map.clone(),
@@ -208,7 +208,7 @@ impl MappedSegment {
         }
     }
 
-    /// The same memory once more, to be read by somebody else, who is done with it before this one goes.
+    /// A second view of this memory for another reader, which is done with it before this one goes.
     pub fn view(&self) -> Self {
         Self {
             map: self.map.clone(),
@@ -376,7 +376,7 @@ impl MappedSegment {
         lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
     }
 
-    /// The same where only what ends at data offset `limit` or before it is a frame.
+    /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.
     #[inline]
     pub fn look_within(&self, at: u64, limit: u64) -> HeaderWordState {
         lines::look::<{ flaw::NONE }>(self, self.base, limit, at)

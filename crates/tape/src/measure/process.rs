@@ -121,7 +121,7 @@ pub(super) fn encode_options(options: &WriterOptions) -> Result<Vec<String>> {
     ])
 }
 
-/// The same options for one of several tapes: a hot directory that was given gets `suffix` appended.
+/// These options for one of several tapes: a hot directory that was given gets `suffix` appended.
 pub(super) fn with_hot_suffix(options: &WriterOptions, suffix: &str) -> WriterOptions {
     let mut options = options.clone();
     if let Backing::Hot { dir: Some(dir), .. } = &mut options.backing {

@@ -87,7 +87,8 @@ impl LostDefinitions {
         Ok(())
     }
 
-    /// The same before `bytes` that were read at `position`, where something may lie between them and those before.
+    /// Gives the definitions before `bytes`, which were read at `position`, where some may lie between them and those
+    /// before.
     ///
     /// # Errors
     /// As [`LostDefinitions::learn_before`].

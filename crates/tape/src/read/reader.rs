@@ -116,7 +116,7 @@ impl Reader {
         Self::open_with(dir, start, ReadOptions::default())
     }
 
-    /// The same, with or without checks, and stopping at damage or not.
+    /// Opens the tape in `dir`, with or without checks, and stopping at damage or not.
     ///
     /// # Errors
     /// As [`Reader::open`]; damage is none where it is to be passed over.
@@ -210,7 +210,7 @@ impl Reader {
         Ok(Some(Frame { position: segment.base.plus(at), header, bytes }))
     }
 
-    /// The same with the number of non-META frames before it: the ordinal of an event.
+    /// Gives the next frame with the number of non-META frames before it: the ordinal of an event.
     ///
     /// # Errors
     /// As [`Reader::next`].
@@ -258,7 +258,7 @@ impl Reader {
         self.wait_as(WaitStrategy::Balanced, timeout)
     }
 
-    /// The same in another way.
+    /// Waits until a frame is there, in the way that `wait` says.
     ///
     /// # Errors
     /// As [`Reader::next`].
@@ -373,7 +373,7 @@ impl Reader {
         self.advance_slowly()
     }
 
-    /// The same at the limit, at the end of a segment, without one, and when it is time to ask whether it has moved.
+    /// Advances at the limit, at the end of a segment, without one, and when it is time to ask whether it has moved.
     #[cold]
     fn advance_slowly(&mut self) -> Result<Option<(u64, FrameHeader)>> {
         if self.is_rewound {

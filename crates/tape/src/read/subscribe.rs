@@ -42,7 +42,7 @@ impl Subscription {
         Ok(Self { reader: Reader::open(dir, start)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but if retention has removed the place to start at, it starts at the oldest one there is.
+    /// Subscribes from `start` on; if retention has removed that place, from the oldest one there is.
     /// [`Reader::skipped`] of [`Subscription::reader`] returns the bytes between the two.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl Subscription {
         Ok(Self { reader: Reader::resume(dir, point)?, cursor: None, wait: WaitStrategy::default() })
     }
 
-    /// The same, but if retention has removed the place, it continues at the oldest one there is. [`Reader::skipped`]
-    /// of [`Subscription::reader`] returns what was lost. It includes the events if a subscription acknowledged the
+    /// Subscribes under a name; if retention has removed its place, it continues at the oldest one there is.
+    /// [`Reader::skipped`] of [`Subscription::reader`] returns the loss. It includes the events if a subscription acknowledged the
     /// name, because that one knew their number.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(crate) struct SegmentCopy {
 /// How much is written.
 #[derive(Debug)]
 struct CopyWriter {
-    /// The same file, around the page cache; none where the file system offers no such way.
+    /// The copy's file, opened around the page cache; none where the file system offers no such way.
     direct: Option<File>,
     tail: LastPage,
 }

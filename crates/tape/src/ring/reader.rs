@@ -164,7 +164,7 @@ impl RingTapeReader {
         self.wait_as(WaitStrategy::Balanced, timeout)
     }
 
-    /// The same in another way.
+    /// Waits until a frame is there, in the way that `wait` says.
     ///
     /// # Errors
     /// As [`RingTapeReader::wait`].

@@ -93,7 +93,7 @@ impl RingTapeWriter {
         Err(Error::Locked { path: path.into(), holder: 0 })
     }
 
-    /// The same with the identity that the ring at `path` has; a ring that is made gets one of its own.
+    /// Opens the ring with the identity that the ring at `path` has; a ring that is made gets one of its own.
     ///
     /// # Errors
     /// As [`RingTapeWriter::open`].

@@ -88,7 +88,7 @@ impl Claim {
         self.put_each(frames, |_| {})
     }
 
-    /// The same, with a look at the header of each frame on the way.
+    /// Copies frames to the tape as [`Claim::put`] does, and gives the header of each to `each` on the way.
     ///
     /// # Errors
     /// As [`Claim::put`].

@@ -178,7 +178,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// The longest pause where the writer writes nothing: each is twice the one before.
 const PAUSE_IDLE: Duration = Duration::from_millis(64);
 
-/// The same where nothing is faulted in: this is often enough for a writer of a gigabyte a second.
+/// The longest pause where nothing is faulted in: this is often enough for a writer of a gigabyte a second.
 const PAUSE_BULK: Duration = Duration::from_millis(2);
 
 /// A step of this many bytes says that there is more to do at once.

@@ -72,7 +72,7 @@ impl Publication {
         Self::open_recovered(dir, options).map(|(publication, _)| publication)
     }
 
-    /// The same, and what was found: whether the last publisher closed, and where it ended.
+    /// Opens the tape for publishing, and reports whether the last publisher closed, and where it ended.
     ///
     /// # Errors
     /// As [`Writer::open`].
@@ -110,7 +110,7 @@ impl Publication {
         self.offer_slowly(topic, bytes)
     }
 
-    /// The same where something else has to be looked at, or a new segment begins with the message.
+    /// Offers a message where something else has to be looked at, or a new segment begins with it.
     #[inline(never)] // would take the registers of the short way
     fn offer_slowly(&mut self, topic: u32, bytes: &[u8]) -> Result<Position> {
         let (header, word) = head(topic, bytes.len())?;

@@ -32,7 +32,7 @@ fn compare(message: &[u8], sep: u8) -> Result<(), String> {
     compare_expecting(message, sep, None)
 }
 
-/// The same with a shape that may or may not be the message's.
+/// Compares with a shape that may or may not be the message's.
 fn compare_expecting(message: &[u8], sep: u8, shape: Option<&TagShape>) -> Result<(), String> {
     let data = DataTags::standard();
     let expected = obvious(message, sep, &data);

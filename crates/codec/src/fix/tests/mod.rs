@@ -15,7 +15,7 @@ pub(super) fn wrap(begin: &str, fields: &str) -> Vec<u8> {
     message
 }
 
-/// The same bytes as a log shows them.
+/// The bytes as a log shows them.
 pub(super) fn shown(bytes: &[u8], sep: FieldSeparator) -> Vec<u8> {
     bytes.iter().flat_map(|&b| if b == 1 { sep.bytes().to_vec() } else { vec![b] }).collect()
 }

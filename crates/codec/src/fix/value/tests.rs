@@ -142,7 +142,7 @@ proptest! {
         prop_assert_eq!(decimal(text), decimal_19(negative, digits), "{:?}", text);
         let long = int_long(negative, digits).filter(|_| !digits.is_empty());
         prop_assert_eq!(int(text), long);
-        // The same inside a message, near its start and far from it.
+        // The text inside a message, near its start and far from it.
         for before in ["1=", "8=FIX.4.4\u{1}44="] {
             let message = [before.as_bytes(), text, b"\x01"].concat();
             let start = before.len() as u32;

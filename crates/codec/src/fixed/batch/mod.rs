@@ -247,7 +247,7 @@ impl BatchReader {
         self.none[place]
     }
 
-    /// The same with the kernel that every processor runs.
+    /// This reader with the kernel that every processor runs.
     #[cfg(any(test, feature = "naive"))]
     #[must_use]
     pub fn portable(mut self) -> Self {

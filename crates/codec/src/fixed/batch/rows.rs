@@ -14,7 +14,7 @@ pub trait RecordBatch<'b>: Copy {
     /// When they are not all there.
     fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N>;
 
-    /// The same with a number of bytes that is known later.
+    /// The `length` bytes of each record that begin `at` bytes after its start.
     ///
     /// # Panics
     /// When they are not all there.

@@ -66,7 +66,7 @@ pub enum MessageRoot {
 pub(super) enum ParseOutcome {
     /// A message that ends at `end`. `open`: elements around it are not over.
     Message { end: usize, open: bool },
-    /// The same, and its bytes are to be decoded from the encoding declared.
+    /// A message as above, whose bytes are to be decoded from the encoding declared.
     Coded { end: usize, open: bool },
     /// The rest of what was around messages, or of a prolog; nothing of a message.
     Tail { end: usize },

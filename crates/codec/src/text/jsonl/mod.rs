@@ -53,7 +53,7 @@ impl Default for JsonlDecoder {
 }
 
 impl JsonlDecoder {
-    /// The same with another bound on a line, in bytes; 8 at least.
+    /// This decoder with another bound on a line, in bytes; 8 at least.
     #[must_use]
     pub fn with_max_line(self, max_line: usize) -> Self {
         Self { max_line: max_line.max(8) }

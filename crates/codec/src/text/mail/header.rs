@@ -35,7 +35,8 @@ pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, u
     fields_to(message, from, false)
 }
 
-/// The same of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line after it.
+/// The header fields of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line
+/// after it.
 pub(super) fn fields_of_part(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
     fields_to(message, from, true)
 }

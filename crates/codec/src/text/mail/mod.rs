@@ -76,7 +76,7 @@ impl Default for MailDecoder {
 }
 
 impl MailDecoder {
-    /// The same with another bound on a message, in bytes; 64 at least.
+    /// This decoder with another bound on a message, in bytes; 64 at least.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.max(64), ..self }

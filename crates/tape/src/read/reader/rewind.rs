@@ -37,7 +37,7 @@ impl Reader {
         Self::resume_with(dir, point, ReadOptions::default())
     }
 
-    /// The same, with or without checks, and stopping at damage or not.
+    /// Resumes with or without checks, and stopping at damage or not.
     ///
     /// # Errors
     /// As [`Reader::resume`]; damage is none where it is to be passed over.
@@ -45,8 +45,8 @@ impl Reader {
         Self::resume_place(dir, point, None, options)
     }
 
-    /// The same; where retention has removed the place and `removal` is given, at the oldest position there is, with
-    /// the number of events before the place where it is known.
+    /// Resumes at a place; where retention has removed it and `removal` is given, at the oldest position there is,
+    /// with the number of events before the place where it is known.
     pub(crate) fn resume_place(
         dir: &Path,
         point: LineagePoint,

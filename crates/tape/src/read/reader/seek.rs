@@ -20,7 +20,7 @@ impl Reader {
         self.adopt(known, furthest)
     }
 
-    /// The same, of a position that is known to be of this epoch.
+    /// Goes to the frame at a position that is known to be of this epoch.
     pub(crate) fn seek_in_epoch(&mut self, position: Position) -> Result<()> {
         let oldest = self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes;
         if position.0 < oldest {
