@@ -1,4 +1,4 @@
-//! The manifest: what belongs to the store. Whatever it does not name is not there.
+//! The manifest: the list of the store's contents. A file that it does not name does not belong to the store.
 //!
 //! One line with format, checksum and length, then JSON. It is written last, whole, under another name, and renamed
 //! into its place: a seal that is killed before that leaves the store as it was.

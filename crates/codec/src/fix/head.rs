@@ -6,9 +6,8 @@
 //! ╰──seen───╯ ╰8 bytes╯                      ╰8 bytes┘
 //! ```
 //!
-//! The first field and `9=` are compared with those of a message before. Whatever is not as it
-//! should be here is left to [`FixFramer`], which knows all the rules; this knows only
-//! rules 4 and 7.
+//! The first field and `9=` are compared with those of a message before. A message that
+//! differs is left to [`FixFramer`], which knows all the rules; this knows only rules 4 and 7.
 
 use super::frame::{FixFramer, FixMessage};
 use unitape_base::Span;

@@ -124,8 +124,8 @@ impl FixedWidthDecoder {
         if self.in_padded { &self.padded } else { raw }
     }
 
-    /// Takes the header out of the first bytes of a file, for a decoder that begins further on. Whatever was
-    /// known of another header is forgotten.
+    /// Reads the header from the first bytes of a file, for a decoder that begins further on. It forgets any other
+    /// header.
     pub fn read_header(&mut self, head: &[u8]) {
         self.header.clear();
         if self.layout.header.is_some() {

@@ -29,8 +29,8 @@
 //! assert_eq!((path, value.text(file, &mut Vec::new())), (&b"Document/Id"[..], &b"a&b"[..]));
 //! ```
 //!
-//! It checks no schema and no signature. Three things that XML refuses are accepted: letters of other scripts that may not
-//! be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
+//! It checks no schema and no signature. It accepts three things that XML refuses: letters of other scripts
+//! that may not be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
 mod charset;
 #[cfg(any(test, feature = "naive"))]

@@ -257,8 +257,8 @@ fn parts_are_refused_one_by_one() {
     }
 }
 
-// A header whose document is beyond the limit is a message of its own, and was once accepted unchecked: not UTF-8, or with
-// a document type.
+// A header whose document is beyond the limit is a message of its own, and was once accepted unchecked:
+// not UTF-8, or with a document type.
 #[test]
 fn headers_at_the_limit_are_looked_at_too() {
     const LIMIT: usize = 300;

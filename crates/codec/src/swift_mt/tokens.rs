@@ -232,7 +232,7 @@ fn line_end(text: &[u8]) -> Option<usize> {
     rest.iter().position(|b| *b == b'\n').map(|n| words.len() * 8 + n)
 }
 
-/// The parts of a block in braces: `{108:REF}{119:STP}`. Whatever is between them is passed over.
+/// The parts of a block in braces: `{108:REF}{119:STP}`. Bytes between them are passed over.
 pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -279,7 +279,7 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
 /// The type of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SwiftMessageType {
-    /// A number: 103. Of a bare body, the one that its preface or fields show.
+    /// A number: 103. For a bare body it is the one that its preface or fields show.
     Mt(u16),
     /// An acknowledgement (service message 21) that is alone, with `451:0`.
     Ack,

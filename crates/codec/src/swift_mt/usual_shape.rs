@@ -1,8 +1,8 @@
 //! One pass over a message of the usual shape: blocks 1, 2 and maybe 3, a text of fields, trailers. It
 //! finds line feeds and braces 64 bytes at once; blocks and fields are then read off these places.
 //!
-//! Whatever is not quite of this shape is left to [`SwiftFramer`](super::SwiftFramer) and [`SwiftFields::read`](super::SwiftFields::read),
-//! which say the same of what is: the tests hold them to it.
+//! A message of another shape is left to [`SwiftFramer`](super::SwiftFramer) and
+//! [`SwiftFields::read`](super::SwiftFields::read). They say the same of messages of this shape: the tests check it.
 
 use super::bare::tag_here;
 use super::blocks::{BlockEnd, BlockStart, block_start, trailer};

@@ -20,9 +20,9 @@ macro_rules! go_on {
 }
 pub(super) use go_on;
 
-/// A module with the handlers of a body, by its constants. Of the last two of them one says whether the machine has BMI2,
-/// and the other how much is in line: what is mostly so ([`HOT`], in few registers), what is often so, or everything. A body
-/// continues from one to the next by `more`.
+/// A module with the handlers of a body, by its constants. The last but one says whether the machine has BMI2, the last
+/// how much is in line: the usual case ([`HOT`], in few registers), the frequent cases, or everything. A body continues
+/// from one to the next by `more`.
 macro_rules! handlers {
     ($(#[$meta:meta])* $name:ident [$($c:ident: $t:ty),*] $body:ident) => {
         $(#[$meta])*

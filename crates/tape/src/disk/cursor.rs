@@ -145,8 +145,8 @@ impl Cursor {
             [&run.join("cursors"), &run, &self.paths.dir].iter().try_for_each(|folder| sync_dir(folder))
         });
         if flushed.is_err() {
-            // The old place is written back, so a reader does not find one that was not stored. If this write fails
-            // as well, the new place is found after all, which does no harm.
+            // A place that was not stored must not be found either. If this fails as well, the place comes again, which
+            // does no harm.
             _ = sys::set_len(&self.file, 0).and_then(|()| sys::overwrite_at(&self.file, &before, 0));
             return flushed;
         }

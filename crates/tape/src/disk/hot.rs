@@ -1,4 +1,4 @@
-//! Whose the hot directory is that a tape names.
+//! The owner of the hot directory that a tape names.
 //!
 //! ```text
 //!  DIR/run/hot       /dev/shm/unitape-…            the name of the directory, one line

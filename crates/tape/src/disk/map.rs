@@ -297,8 +297,8 @@ impl MappedSegment {
         Ok(())
     }
 
-    /// Data offset up to which the writer may write, and may look beyond its last byte: a page beyond that has its block
-    /// too.
+    /// Data offset up to which the writer may write, and may look beyond its last byte: a page beyond that has its
+    /// block too.
     #[inline]
     pub fn ready(&self) -> u64 {
         // Relaxed: the blocks are the file's, and the call that reserved them orders all else.

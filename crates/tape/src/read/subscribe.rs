@@ -78,8 +78,8 @@ impl Subscription {
     }
 
     /// Subscribes under a name; if retention has removed its place, it continues at the oldest one there is.
-    /// [`Reader::skipped`] of [`Subscription::reader`] returns the loss. It includes the events if a subscription acknowledged the
-    /// name, because that one knew their number.
+    /// [`Reader::skipped`] of [`Subscription::reader`] returns the loss. It includes the events if a subscription
+    /// acknowledged the name, because that one knew their number.
     ///
     /// # Errors
     /// As [`Subscription::open_named`], but for a place that is gone.

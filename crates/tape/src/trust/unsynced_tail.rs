@@ -46,7 +46,7 @@ pub(crate) fn was_durable(live: &SegmentLocator, clean: bool) -> Result<bool> {
 }
 
 /// Compares what a writer or its recorder will read again of the durable part: the spans of the segment that holds its
-/// end, and the dictionary log. Of a tape of an earlier build the sum of the open span is kept from here on.
+/// end, and the dictionary log. A tape of an earlier build keeps the sum of the open span from here on.
 ///
 /// # Errors
 /// Damage; nothing was changed.

@@ -71,7 +71,7 @@ impl WriterOpening {
             created,
             known: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
             least: options.epoch_min,
-            // The clock only where it is needed. Of a lineage that was lost nobody knows which epochs it had. The time is
+            // The clock only where it is needed. Nobody knows the epochs of a lineage that was lost. The time is
             // later than all of them, so that no holder of an old epoch mistakes a new one for its own.
             first: if is_lost { options.removal.clock.now().wall_ns.max(1000) as u64 / 1000 } else { 1 },
         };

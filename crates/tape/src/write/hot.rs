@@ -1,7 +1,7 @@
 //! The hot directory of a writer: made, locked, inherited after a death, removed.
 //!
-//! unitape removes files only in a directory that has the mark of this tape, and only those of its own names. Whose a
-//! directory is says [`crate::disk::hot`].
+//! unitape removes files only in a directory that has the mark of this tape, and only those of its own names. The
+//! owner of a directory is determined in [`crate::disk::hot`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ impl HotDirectory {
         write_whole(&paths.hot_mark(), &bytes)?;
         if !is_there {
             sys::make_own_dir(&path).with_context("make", &path)?;
-            // Whom the tape's directory lets in may read here too; nobody else may write.
+            // Users whom the tape's directory lets in may read here too; nobody else may write.
             let mode = reachable_mode(&mark.path, &path);
             sys::set_mode(&path, mode).with_context("change the mode of", &path)?;
         }

@@ -403,7 +403,7 @@ fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -
     LaneValidity { bad, none: 0 }
 }
 
-/// Of the lanes whose number has the value of a none text, those that hold this text.
+/// The lanes among `lanes` that hold the none text itself, and not only a number of its value.
 fn said_none<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
     // Such a text fills its column: with a digit in front a number of its value is written as it is.
     let first = rows.column::<1>(number.start).enumerate();

@@ -71,7 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever members are called, the path that a value has can be written in a mapping.
+        /// The path of a value can be written in a mapping, whatever names its members have.
         #[test]
         fn every_path_can_be_read(names in prop::collection::vec((".{0,6}", any::<bool>()), 1..4)) {
             let mut path = String::new();

@@ -12,8 +12,8 @@ pub(super) struct MailAddress {
 /// Comments in comments, at most; deeper ones are text.
 const COMMENT_DEPTH_MAX: usize = 16;
 
-/// The addresses of a field, those in groups among them, up to one more than a message can hold. Whatever is there,
-/// each stretch between commas that says anything is one.
+/// The addresses of a field, those in groups among them, up to one more than a message can hold. Each
+/// stretch between commas that says anything is one, whatever it holds.
 pub(super) fn list(value: &str) -> Vec<MailAddress> {
     let mut found = Vec::new();
     // Outside of brackets; in brackets; in parentheses.
