@@ -601,8 +601,8 @@ fn many_waiters_share_a_flush() {
     writer.close().unwrap();
 }
 
-/// A repair that stopped in the middle of a cut left half a cut, which the next one mistook for damage before the cut: it
-/// cut once more, at the start of the segment. After any last call, the next repair must complete the same cut.
+/// A repair that stopped in the middle of a cut left half a cut. The next one mistook it for damage before the cut: it cut
+/// once more, at the start of the segment. After any last call, the next repair must complete the same cut.
 #[test]
 fn a_repair_that_stops_at_any_call_completes_its_cut() {
     let _alone = alone();

@@ -11,15 +11,16 @@
 //!
 //! 1. **Between messages** white space, byte order marks, declarations, comments, instructions and end tags are skipped.
 //! 2. An **item** is an element `item`, `entry`, `newsItem`, `packageItem`, `conceptItem`, `knowledgeItem`, `planningItem`
-//!    or `catalogItem` with any prefix, whatever is around it. It is independent: nothing is carried from what is around
-//!    it, so that a feed without end flows item by item, and a bad item costs itself.
-//! 3. **Surroundings** are what else is between: start tags and elements up to the next item or declaration, or to the
-//!    end of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
+//!    or `catalogItem` with any prefix, inside any elements. It is independent: it uses nothing of the elements around
+//!    it. So a feed without end flows item by item, and a bad item costs only itself.
+//! 3. **Surroundings** are the bytes between: start tags and elements up to the next item or declaration, or to the end
+//!    of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
 //!    formats have there.
-//! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and characters
-//!    by number. A **document type** is refused, so that there is nothing to expand; the items after it are read.
-//! 5. A **bad** message that ends is bad up to its end. One of which that cannot be said goes up to the next item or
-//!    declaration, or to the end of the input or the limit; where a comment or section has no end, there alone.
+//! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and
+//!    characters by number. A **document type** is refused, so that there is nothing to expand; the items after it are
+//!    read.
+//! 5. A **bad** message with an end is bad up to its end. Without one it is bad up to the next item or declaration, or
+//!    to the end of the input or the limit. Where a comment or section has no end, only those two end it.
 //! 6. A message **longer than the limit** is refused, in pieces where no item begins within.
 //!
 //! # Paths and values
