@@ -1,12 +1,12 @@
 //! `cargo xtask deep`: the checks that take long, each with the count that it must reach, and a record of the run.
 //!
 //! ```text
-//! peers ─▶ twins ─▶ demo ─▶ cases ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
-//!                                                                └▶ bench/record/DATE-deep.jsonl, a line a part
+//! peers ─▶ twins ─▶ demo ─▶ cases ─▶ properties ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
+//!                                                                             └▶ bench/record/DATE-deep.jsonl, a line a part
 //! ```
 //!
 //! A person runs it before an issue that touches these parts is called done; `docs/testing.md` has the table. The
-//! ordinary run prints which packages changed since the last record. Property tests run in the ordinary run alone.
+//! ordinary run prints which packages changed since the last record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ struct DeepRun {
     seed: u64,
 }
 
-const PARTS: [DeepPart; 9] = [
+const PARTS: [DeepPart; 10] = [
     DeepPart {
         name: "peers",
         about: "the measurements of peers compile",
@@ -98,6 +98,14 @@ const PARTS: [DeepPart; 9] = [
         minimum: DEEP_TESTS.len() as u64,
         packages: &["unitape"],
         run: cases,
+    },
+    DeepPart {
+        name: "properties",
+        about: "the tests of the libraries, whose property tests start from the run's seed",
+        counts: "tests",
+        minimum: 600,
+        packages: &PROPERTY_PACKAGES,
+        run: properties,
     },
     DeepPart {
         name: "loom",
@@ -318,6 +326,26 @@ fn tests_of(outcome: StepOutcome, count: &TestCount) -> Result<PartCounts, Strin
         StepOutcome::Ok => Ok(PartCounts::Sum(count.passed)),
         StepOutcome::Failed(why) | StepOutcome::Skipped(why) => Err(why),
     }
+}
+
+/// Packages with property tests: the ordinary run starts these from one seed each time.
+const PROPERTY_PACKAGES: [&str; 9] = [
+    "unitape-model",
+    "unitape-base",
+    "unitape-codec",
+    "unitape-fast",
+    "unitape-book",
+    "unitape-store",
+    "unitape-marketdata",
+    "unitape-watch",
+    "unitape-feed",
+];
+
+fn properties(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
+    let mut command = release_tests(&deep.context.target_dir);
+    command.args(PROPERTY_PACKAGES.iter().flat_map(|package| ["--package", package]));
+    report::run(command.env("PROPTEST_RNG_SEED", deep.seed.to_string()), count)?;
+    Ok(PartCounts::Sum(count.passed))
 }
 
 fn cases(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {

@@ -80,8 +80,8 @@ const TESTS: [RoundTests; 3] = [
         &["kill", "stall", "faults", "copy_rounds", "flips"],
         &["killed_writers", "killed_recorders", "stalled", "may_fail", "copies_of", "of_a_damaged"],
     ),
-    ("unitape-feed", &[], &["restarts"], &["restarts_of"]),
-    ("unitape", &[], &["run_rounds"], &["live_faults"]),
+    ("unitape-feed", &[], &["feed"], &["restarts_of"]),
+    ("unitape", &[], &["run"], &["live_faults"]),
 ];
 
 /// How many rounds each test of a kind makes, by its variable and the file that reads it. Two tests kill the writer
@@ -96,7 +96,7 @@ pub(crate) fn shares(rounds: u64) -> [(&'static str, u64); 7] {
         ("UNITAPE_FAULT_ROUNDS/faults", share(100)),
         ("UNITAPE_COPY_ROUNDS/copy_rounds", share(20)),
         ("UNITAPE_FLIP_ROUNDS/flips", share(100)),
-        ("UNITAPE_RESTART_ROUNDS/restarts", share(10)),
+        ("UNITAPE_RESTART_ROUNDS/feed_restarts", share(10)),
         ("UNITAPE_LIVE_ROUNDS/run_rounds", share(100)),
     ]
 }

@@ -155,13 +155,13 @@ impl NextestResults {
         }
     }
 
-    /// Seconds of all tests of a binary, by the name that nextest gives it; of a binary of `unitape`, of each module.
+    /// Seconds of all tests of a binary, by the name that nextest gives it; of each module where a binary has some.
     fn by_binary(&self) -> BTreeMap<String, f64> {
         let mut seconds = BTreeMap::new();
         for (took, name) in &self.times {
             let (binary, test) = name.split_once(' ').unwrap_or((name, ""));
             let part = match test.split_once("::") {
-                Some((module, _)) if binary.starts_with("unitape::") => format!("{binary}::{module}"),
+                Some((module, _)) if binary.contains("::") => format!("{binary}::{module}"),
                 _ => binary.to_owned(),
             };
             *seconds.entry(part).or_insert(0.0) += took;
@@ -240,7 +240,7 @@ mod tests {
         let mut results = NextestResults::default();
         results.read(text.as_bytes(), &mut Vec::new()).unwrap();
         let seconds: Vec<_> = results.by_binary().into_iter().collect();
-        let wanted = [("a::b", 0.5), ("c", 1.5), ("unitape::cli::book", 0.7)];
+        let wanted = [("a::b", 0.3), ("a::b::m", 0.2), ("c", 1.5), ("unitape::cli::book", 0.7)];
         assert_eq!(seconds, wanted.map(|(part, seconds)| (part.to_owned(), seconds)));
     }
 

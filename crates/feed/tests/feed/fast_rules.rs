@@ -1,9 +1,7 @@
 //! FAST feeds by rules: real messages to trades, sequences in sequences, bad messages with their reason, and the same tape
 //! however they are cut.
 
-mod common;
-
-use common::{assert_same, events, files, run, run_in_parts};
+use crate::common::{assert_same, events, files, run, run_in_parts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

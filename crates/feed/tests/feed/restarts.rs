@@ -3,13 +3,11 @@
 //!
 //! Rounds by `UNITAPE_RESTART_ROUNDS` (20), seed by `UNITAPE_SEED`; a failure names both and what was changed.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{assert_same, events, small_tape};
+use crate::common::{assert_same, events, small_tape};
 use unitape_feed::{ConsolidateOptions, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_option};
 
 /// How the input differs when the run is started again.

@@ -1,8 +1,6 @@
 //! ISO 20022 feeds: real files to the message, bad ones with their reason, and the same tape however they are cut.
 
-mod common;
-
-use common::{assert_same, events, feed, run};
+use crate::common::{self, assert_same, events, feed, run};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! order.
 
 #[allow(dead_code)] // it is a reader for more than books
-#[path = "../../sim/tests/common/mod.rs"]
+#[path = "../../../sim/tests/common/mod.rs"]
 mod common;
 
 use common::{Message, all_good};

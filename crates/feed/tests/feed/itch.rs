@@ -2,9 +2,7 @@
 //! decoded twice, or not at all, or out of turn, or a run that resumes in the middle of a day, spoils all that
 //! follows.
 
-mod common;
-
-use common::{assert_same, run};
+use crate::common::{self, assert_same, run};
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_codec::itch::sample::{SampleConfig, one_of_each, sample_messages};

@@ -1,7 +1,6 @@
 //! FAST as the format of a feed: captures of two lines, snapshots and reference data to a tape.
 
-mod common;
-
+use crate::common;
 use std::path::{Path, PathBuf};
 use unitape_feed::{FileFeed, Mapping, feed_of_option};
 

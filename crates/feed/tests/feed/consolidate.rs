@@ -1,9 +1,7 @@
 //! The same input must give the same tape, whatever the number of workers, wherever blocks are cut, and however
 //! often the run was interrupted. Each of these once depended on timing in systems that we know.
 
-mod common;
-
-use common::{assert_same, feed, fix, jse, run};
+use crate::common::{self, assert_same, feed, fix, jse, run};
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_feed::{FileFeed, TapeAccount};

@@ -1,8 +1,6 @@
 //! Text onto the tape: news and chat by mapping, with what is not as it should be in quarantine.
 
-mod common;
-
-use common::{events, run};
+use crate::common::{events, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, detect, quarantine};

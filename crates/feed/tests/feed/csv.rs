@@ -1,9 +1,7 @@
 //! Rows of separated values onto the tape. What can go wrong beyond fixed-width records: a line end in quotes where a
 //! block is cut, columns in another order than the layout's, a day that only the file's name contains.
 
-mod common;
-
-use common::{assert_same, feed, run};
+use crate::common::{assert_same, feed, run};
 use std::fmt::Write;
 use std::path::Path;
 use unitape_feed::{FileFeed, TapeAccount, feed_of_option, quarantine};

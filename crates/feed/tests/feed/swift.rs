@@ -1,8 +1,6 @@
 //! SWIFT feeds: real files to the message, and the same tape however they are cut.
 
-mod common;
-
-use common::{assert_same, events, feed, run};
+use crate::common::{assert_same, events, feed, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -213,7 +211,7 @@ fn families() -> Vec<u8> {
 #[test]
 fn each_family_becomes_its_events() {
     let lines = lines_of(&families()).join("\n");
-    expect_test::expect_file!["../../../vectors/swift/families.expected.jsonl"]
+    expect_test::expect_file!["../../../../vectors/swift/families.expected.jsonl"]
         .assert_eq(&format!("{lines}\n"));
 }
 

@@ -1,9 +1,7 @@
 //! Fixed-width records onto the tape. What can go wrong beyond FIX: the date of every record is in the first one,
 //! which another worker read; and the number of records is only known when all blocks are.
 
-mod common;
-
-use common::{assert_same, feed, run, taq};
+use crate::common::{self, assert_same, feed, run, taq};
 use std::path::Path;
 use unitape_feed::{FileFeed, TapeAccount, feed_of_option, quarantine};
 use unitape_model::{Event, frames};
@@ -142,7 +140,7 @@ fn stopped_and_started_again() {
 #[test]
 fn retry_knows_the_date() {
     let dir = tempfile::tempdir().unwrap();
-    let shipped = include_str!("../../../mappings/nyse-taq-bbo-98.toml");
+    let shipped = include_str!("../../../../mappings/nyse-taq-bbo-98.toml");
     let lacking = dir.path().join("lacking.toml");
     std::fs::write(&lacking, shipped.replace("N = \"XNYS\"\n", "")).unwrap();
     let whole = std::fs::read(taq()).unwrap();

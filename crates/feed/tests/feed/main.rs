@@ -1,0 +1,17 @@
+//! Feeds onto tapes: the same tape at any number of workers, after any stop and any kill; each format by its documents.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod consolidate;
+mod csv;
+mod drop_copy_books;
+mod fast;
+mod fast_rules;
+mod fixed;
+mod iso20022;
+mod itch;
+mod itch_books;
+mod restarts;
+mod swift;
+mod text;
