@@ -1,4 +1,4 @@
-//! What can go wrong on the way from bytes to the tape; each says what was being done and where.
+//! The errors between bytes and the tape; each says what was being done and where.
 
 use std::path::PathBuf;
 use unitape_model::{ErrorCause, Position};
@@ -12,7 +12,7 @@ pub enum Error {
     Mapping {
         /// File name, or `built in`.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// The account of what retention removed cannot be read or written.
@@ -20,7 +20,7 @@ pub enum Error {
     Gone {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A layout cannot be used.
@@ -31,7 +31,7 @@ pub enum Error {
     Config {
         /// File name or option.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// Reference data cannot be used.
@@ -41,7 +41,7 @@ pub enum Error {
         path: PathBuf,
         /// Where the message begins that cannot be, in bytes from its start.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem, in words.
         what: String,
     },
     /// Reading an input failed.
@@ -61,7 +61,7 @@ pub enum Error {
     Unrecognised {
         /// The input.
         path: PathBuf,
-        /// What is at its start.
+        /// The start of the content.
         seen: String,
     },
     /// A pipe or device: a look at its content would be missing from its feed.
@@ -79,7 +79,7 @@ pub enum Error {
         feed: String,
         /// The input's name.
         file: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
     /// A file that was being read, or is to be read on, is another one now.
@@ -87,7 +87,7 @@ pub enum Error {
     SourceReplaced {
         /// The file.
         file: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
     /// A socket.
@@ -95,7 +95,7 @@ pub enum Error {
     Socket {
         /// Where it was to be.
         address: String,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         /// The system's word.
         source: std::io::Error,
@@ -117,7 +117,7 @@ pub enum Error {
         /// The position that was asked for.
         position: Position,
     },
-    /// What is on a tape does not fit together.
+    /// The contents of a tape contradict each other.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
         /// Where.

@@ -19,7 +19,7 @@ pub fn define_frame(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
     e.finish(0).expect("a definition is short");
 }
 
-/// What the definition of a source says besides its feed and file.
+/// The fields of a source definition besides its feed and file.
 #[derive(Clone, Copy, Debug)]
 pub struct DefinitionParts<'d> {
     /// Its own id.
@@ -92,8 +92,8 @@ pub fn growth_frame(
 /// EventField of a further definition: the file has grown, and is read on at this offset.
 pub const GROWN: &str = "grown";
 
-/// EventField of a further definition: events that a retry has made of messages in quarantine, by another mapping than the
-/// source's, carry its id. What is read of the source stays with the source's own mapping.
+/// The id of a further definition. A retry can make events of quarantined messages by another mapping than the
+/// source's; these events carry the id. The source itself is read by its own mapping.
 pub const RETRIED: &str = "retried";
 
 /// The definition of the events that a retry makes by another mapping than that of their source.
@@ -129,7 +129,7 @@ pub struct ProgressMark {
     pub end: bool,
     /// Greatest event time of the feed so far.
     pub running_max: i64,
-    /// Of the bytes before `through`, where the source's definition has none of all.
+    /// Hash of the bytes before `through`, if the source's definition has no hash of the whole source.
     pub hash: Option<blake3::Hash>,
 }
 

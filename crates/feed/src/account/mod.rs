@@ -1,4 +1,4 @@
-//! What is on a tape: names, sources, and the account of every message, read from the tape alone.
+//! Names, sources, and the account of every message, read from the tape alone.
 
 pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
@@ -52,13 +52,13 @@ pub struct TapeAccount {
 /// A mark of progress that does not agree with the events before it: unitape did not write one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountMismatch {
-    /// Of the mark, where it is known.
+    /// Position of the mark, if known.
     pub position: Option<Position>,
-    /// What the mark says, and what the tape has.
+    /// The value in the mark, and the value of the tape.
     pub what: String,
 }
 
-/// What the tape records about a source.
+/// The account of a source, from the tape.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAccount {
     /// Id of its definition.
@@ -126,7 +126,7 @@ impl SourceAccount {
     }
 }
 
-/// What a feed's order depends on.
+/// The state that a feed's order depends on.
 #[derive(Clone, Debug, Default)]
 pub struct FeedAccount {
     /// Greatest event time.
@@ -148,13 +148,13 @@ pub struct AccountSummary {
     /// source; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
-    /// Of those in quarantine: messages that a retry has made events of; printed where there are any.
+    /// Quarantined messages that a retry has made events of; printed if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub recovered: u64,
     /// Messages whose sequence number had come before, kept and flagged; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeats: u64,
-    /// Of the repeats: those of which nobody knows, because a bound was met.
+    /// Repeats that nobody can confirm, because a bound was met.
     #[serde(skip_serializing_if = "is_zero")]
     pub unsure: u64,
     /// Messages whose time leads by more than it may; printed where there are any.
@@ -245,8 +245,8 @@ impl TapeAccount {
         }
     }
 
-    /// What the dictionary log alone says, at once: sources and their files. Of a log that is damaged, what comes before the
-    /// damage; the writer of the tape refuses it.
+    /// Reads sources and their files from the dictionary log alone. Of a damaged log it reads the part before the
+    /// damage; the writer of the tape refuses such a log.
     pub fn load_definitions(dir: &Path) -> Self {
         let mut account = Self::default();
         let Ok(mut log) = DefinitionReader::open(dir) else { return account };
@@ -273,7 +273,7 @@ impl TapeAccount {
         while let Some(run) = reader.next_run(1 << 20)? {
             lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
             if options.skip_damage {
-                // What does not fit is a consequence of what is lost.
+                // A mark that does not fit follows from the loss.
                 frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
             } else if let Err((position, what)) = account.add_run(run.position, run.bytes) {
                 return Err(reader.damage_at(position, &what).into());
@@ -301,7 +301,7 @@ impl TapeAccount {
     /// Takes one frame into account.
     ///
     /// # Errors
-    /// What about it does not fit what came before.
+    /// The mismatch between this frame and the frames before it.
     pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
         // A user's message is of no source.
         let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
@@ -597,7 +597,8 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What a further definition says of a file that has grown: whether a message is superseded, and where it is read on.
+/// Reads a further definition of a file that has grown: whether a message is superseded, and the offset at which
+/// reading continues.
 pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
     event.unmapped_fields().find_map(|(name, value)| match name {
         GROWN => Some((false, value.parse().ok()?)),

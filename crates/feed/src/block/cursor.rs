@@ -16,7 +16,7 @@ pub struct BlockCursor {
     pub run: usize,
     pub mark: usize,
     pub noted: usize,
-    /// What was known of the numbers of the stretch in hand.
+    /// The known numbers of the current stretch.
     pub known: Vec<RepeatRange>,
     /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
     pub sessions: Vec<Option<u32>>,

@@ -79,7 +79,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept is read again by programs of others: it is what the library would have written.
+        /// Programs of others read the kept values: the output is that of the library.
         #[test]
         fn json_is_that_of_the_library(value in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..40),

@@ -42,7 +42,7 @@ pub struct Block {
     pub decoded: usize,
     /// The events, unstamped frames one after the other.
     pub arena: Vec<u8>,
-    /// What came of which message, in source order; messages that became nothing have no unit.
+    /// The result of each message, in source order; messages that became nothing have no unit.
     pub units: Vec<BlockUnit>,
     /// Places in the arena that hold provisional ids, in arena order.
     pub fixups: Vec<IdFixup>,
@@ -76,7 +76,7 @@ pub struct Block {
     pub done: bool,
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
-    /// What headers and trailers in it say of the number of messages.
+    /// Message counts that its headers and trailers state.
     pub claims: Vec<CountClaim>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
@@ -94,7 +94,7 @@ pub struct Block {
     pub received_min: Option<UnixNanos>,
     /// Memory for a packet's payload, or for the rewritten arena.
     pub payload: Vec<u8>,
-    /// What came before of a message that was not over where the bytes begin; taken by the decoder.
+    /// The unfinished message that spans the start of the bytes; the decoder takes it.
     pub carried: Option<Box<CarriedMessage>>,
     /// The same, of where the bytes that were decoded end.
     pub leaves: Option<Box<CarriedMessage>>,
@@ -104,10 +104,10 @@ pub struct Block {
     pub sent: Option<(SocketAddr, UnixNanos)>,
 }
 
-/// What a source's next block needs to know of this one's end: the message that is not over.
+/// The state that a source's next block needs from the end of this one: the unfinished message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CarriedMessage {
-    /// What was said before.
+    /// The context before it.
     pub context: Vec<u8>,
     /// Where in the source the message, or what is around it, began.
     pub start: u64,
@@ -122,7 +122,7 @@ pub struct CountClaim {
     pub here: u64,
 }
 
-/// What came of one source message, or a mark of progress.
+/// The result of one source message, or a mark of progress.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockUnit {
     /// Where the message starts in the source.
@@ -183,7 +183,7 @@ pub struct SingleEventUnit {
     pub length: u32,
 }
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
     /// A message with events.
@@ -202,7 +202,7 @@ pub enum UnitKind {
     /// follows one, and whether it is the `last`. Each has an event of its own in the block; on the tape they have one.
     #[allow(missing_docs)]
     QuarantinePart { first: bool, last: bool },
-    /// What follows in this source is decoded by another mapping.
+    /// Another mapping decodes the rest of this source.
     Switch,
     /// The source has been consumed through `offset`; the tally of this index is the account so far.
     #[allow(missing_docs)]
@@ -308,7 +308,7 @@ impl Block {
         self.end_resolved(span, ts, events, what);
     }
 
-    /// The same for one of whose names none waits, because it was built without [`Block::builder`].
+    /// Ends a message without pending names, because it was built without [`Block::builder`].
     #[inline]
     pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: UnitKind) {
         self.tally.messages += 1;
@@ -561,7 +561,7 @@ impl Block {
     }
 }
 
-/// What a message turned out to be in its turn.
+/// The new kind of a message, decided in its turn.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Reclassify {

@@ -32,11 +32,11 @@ pub struct BlockNames<'b> {
 /// Names whose ids are on their way.
 #[derive(Debug, Default)]
 pub struct WaitingNames {
-    /// Of the message before the one in hand.
+    /// Pending ids of the message before the current one.
     before: Vec<PendingId>,
     /// Index of its unit.
     unit: usize,
-    /// Of the message in hand.
+    /// Pending ids of the current message.
     now: Vec<PendingId>,
 }
 

@@ -6,7 +6,7 @@ use crate::block::{Block, MessageOrigin, NO_TS, UnitKind};
 use unitape_model::event::EventValue;
 use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
-/// What the event says of the bytes of its message.
+/// Length and hash of the message's bytes, as in the event.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDigest {
     /// How many.
@@ -42,7 +42,7 @@ pub struct QuarantineDetails<'a> {
     pub detail: &'a str,
     /// The first bytes of the source where the message cannot be read without them.
     pub head: &'a [u8],
-    /// What it was about.
+    /// The books that it concerned.
     pub concern: &'a AffectedBooks,
 }
 

@@ -35,7 +35,7 @@ impl Format {
 }
 
 impl FeedDecoder {
-    /// One of a format.
+    /// A decoder of a format.
     pub(super) fn new(decoder: impl FormatDecoder) -> Self {
         Self(Box::new(decoder))
     }
@@ -75,7 +75,7 @@ impl FeedDecoder {
         place.insert(Box::new(MappingExplainer::new(mapping))).places().collect()
     }
 
-    /// What notes it.
+    /// The explainer in use.
     pub fn explainer(&mut self) -> Option<&mut MappingExplainer> {
         self.0.explainer()?.as_deref_mut()
     }
@@ -90,7 +90,7 @@ impl FeedDecoder {
         self.0.resume_from(&mut *before.0);
     }
 
-    /// What a market-data handler has seen of the source in hand.
+    /// The market-data handler's statistics of the current source.
     pub fn handler_stats(&self) -> Option<EngineStats> {
         self.0.handler_stats()
     }

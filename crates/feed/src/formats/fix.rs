@@ -124,7 +124,7 @@ impl FixDecoder {
         })
     }
 
-    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
+    /// Bytes that end at the framer's limit are a part of a larger message; garbage may follow it.
     fn part(&self, fault: &FixFault, span: Span) -> Option<UnitKind> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {

@@ -1,4 +1,4 @@
-//! What a feed's bytes are: a format with its mapping, behind one face for all formats.
+//! A feed's format with its mapping, behind one face for all formats.
 
 use crate::block::Block;
 use crate::error::Error;
@@ -16,8 +16,8 @@ use unitape_model::Dictionary;
 pub enum Statefulness {
     /// Messages are independent: blocks decode in parallel.
     Stateless,
-    /// What a message means depends on those before it in its source: blocks decode in their turn, by one decoder,
-    /// and a source is always read from its start.
+    /// A message's meaning depends on those before it in its source. One decoder decodes the blocks in order and
+    /// always reads a source from its start.
     Stream,
 }
 
@@ -43,7 +43,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     /// Whether the mapping can be compiled.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the mapping.
     fn check(&self, mapping: &Mapping) -> Result<(), Error> {
         self.decoder(mapping).map(drop)
     }
@@ -56,7 +56,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         Statefulness::Stateless
     }
 
-    /// What its events are to books, where that is not what others are; see `FormatId::books`.
+    /// The book policy of its events, if it is not the usual one; see `FormatId::books`.
     fn books(&self) -> Option<&'static str> {
         None
     }
@@ -66,12 +66,12 @@ pub trait ByteFormat: Debug + Send + Sync {
         0
     }
 
-    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
     fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
         Arc::default()
     }
 
-    /// What the name of a source says that has to be known wherever it is decoded: the day of an ITCH file.
+    /// The part of a source's name that every decoder of it has to know: the day of an ITCH file.
     ///
     /// # Errors
     /// When it does not say it and nothing else does.
@@ -109,7 +109,7 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// From now on without the fast way, where there is one beside the general one.
     fn use_general_path(&mut self) {}
 
-    /// What a market-data handler has seen of the source in hand.
+    /// The market-data handler's statistics of the current source.
     fn handler_stats(&self) -> Option<EngineStats> {
         None
     }
@@ -166,7 +166,7 @@ impl Format {
         self.is_mapped.then_some(&self.mapping)
     }
 
-    /// What decodes its stretches.
+    /// A decoder of its stretches.
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
@@ -177,7 +177,7 @@ impl Format {
     /// Whether its mapping can be compiled.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the mapping.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.bytes.check(&self.mapping)
     }
@@ -187,7 +187,7 @@ impl Format {
         self.bytes.statefulness()
     }
 
-    /// What its events are to books, where that is not what others are.
+    /// The book policy of its events, if it is not the usual one.
     pub fn books(&self) -> Option<&'static str> {
         self.bytes.books()
     }
@@ -197,12 +197,12 @@ impl Format {
         self.bytes.cut(buf)
     }
 
-    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
     pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         self.bytes.head(path, bytes)
     }
 
-    /// What the name of a source says that has to be known wherever it is decoded.
+    /// The part of a source's name that every decoder of it has to know.
     ///
     /// # Errors
     /// When it does not say it and nothing else does.
@@ -223,8 +223,8 @@ pub struct FormatId {
     pub format: String,
     /// Name and hash of the mapping.
     pub mapping: Option<String>,
-    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
-    /// `marked` the events themselves say which books have lost something.
+    /// The book policy of its events, if it is not the usual one. `none` makes no books; with `marked` the events
+    /// themselves say which books have lost something.
     pub books: Option<String>,
 }
 

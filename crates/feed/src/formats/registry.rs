@@ -66,7 +66,7 @@ impl Mapping {
     /// Reads a mapping; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, with the line where TOML knows it.
+    /// The error in the text, with the line if TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
         Format::from_mapping(mapping.clone())?.check()?;

@@ -24,7 +24,7 @@ pub struct SequenceSet {
     ranges: Vec<Range<u64>>,
 }
 
-/// What is known of a stretch of numbers that comes again.
+/// The certainty that a stretch of numbers is a repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatCertainty {
     /// They were seen.
@@ -36,7 +36,7 @@ pub enum RepeatCertainty {
 }
 
 impl SequenceSet {
-    /// What an older mark of progress says: the greatest number, and nothing of those below it.
+    /// The set of an older mark of progress, which has only the greatest number and nothing of those below it.
     pub fn from_greatest(greatest: u64) -> Self {
         Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl SequenceSet {
         if new.is_empty() {
             return false;
         }
-        // Those that it overlaps or touches become one with it.
+        // The ranges that it overlaps or touches merge with it.
         let first = self.ranges.partition_point(|r| r.end < new.start);
         let end = self.ranges.partition_point(|r| r.start <= new.end);
         let mut whole = new.clone();

@@ -289,12 +289,12 @@ impl RecordSlots {
 /// The record in hand.
 pub(crate) struct FixedRecordView<'m> {
     pub raw: &'m [u8],
-    /// What the values are offsets into.
+    /// The bytes that the values are offsets into.
     pub record: &'m [u8],
     pub of: &'m RecordLayout,
     pub values: &'m [ColumnValue],
     pub kind: &'m RecordSlots,
-    /// What has columns that the layout does not name.
+    /// The decoder that has the columns missing from the layout.
     pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,

@@ -10,7 +10,7 @@ use unitape_codec::fixed::FixedWidthLayout;
 
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
-/// What a source becomes, block by block.
+/// The events of a source, block by block.
 fn decoded(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
     let mut blocks = way.blocks(input, block_bytes);
     let mut out = Vec::new();

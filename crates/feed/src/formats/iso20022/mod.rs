@@ -58,7 +58,7 @@ struct IsoFieldValue {
     is: IsoFieldKind,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsoFieldKind {
     /// Text as it is.
@@ -105,12 +105,11 @@ impl IsoFeedDecoder {
         })
     }
 
-    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
-    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
+    /// Retries a quarantined message, or a part of one, with its context as the block's head.
     #[cold]
     fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
         block.decoded = bytes.len();
-        // What was around it is not over where it ends; it is as if the next one began there.
+        // The surrounding elements are still open at its end; the decoder sees the next message begin there.
         let followed = [bytes, b"<AppHdr/>"].concat();
         for bytes in [bytes, &followed] {
             self.decoder.set_context(&block.head);
@@ -281,7 +280,7 @@ impl IsoFieldTable {
 /// The message in hand.
 struct IsoMessageView<'m> {
     raw: &'m [u8],
-    /// What values are in.
+    /// The text that contains the values.
     text: &'m [u8],
     /// The message with its context.
     all: &'m [u8],

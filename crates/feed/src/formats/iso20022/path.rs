@@ -48,7 +48,7 @@ pub struct IsoElementPath {
     pub from: IsoPathStart,
     /// The way down.
     pub steps: Vec<IsoPathStep>,
-    /// What of it.
+    /// The part of the element.
     pub what: IsoElementPart,
 }
 
@@ -63,7 +63,7 @@ pub enum IsoPathStart {
     Entry(usize),
 }
 
-/// What of an element is meant.
+/// The part of an element that a path selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsoElementPart {
     /// Its text.

@@ -46,7 +46,7 @@ struct MessageSpot {
     n: u16,
 }
 
-/// What is known of a message by its letter.
+/// The properties of a message type, by its letter.
 #[derive(Clone, Copy, Debug)]
 struct FrequentMessageType {
     /// Bytes behind the length; more than there can be for what is not frequent.
@@ -91,7 +91,7 @@ const CANCEL: usize = 4;
 const REPLACE: usize = 5;
 const TRADE: usize = 6;
 
-/// What is known of a message by its sort: letter, bytes behind the length, bytes of its frames, events.
+/// The properties of a message type: letter, bytes after the length, bytes of its frames, events.
 const ROWS: [(u8, usize, usize, u32); SORTS] = [
     (AddOrder::LETTER, AddOrder::BYTES, NEW, 1),
     (AddOrderMpid::LETTER, AddOrderMpid::BYTES, NEW, 1),
@@ -117,10 +117,10 @@ static SORTED: [FrequentMessageType; 256] = {
 
 const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place among the frames of a batch");
 
-/// What the units of a batch have in common.
+/// The common parts of a batch's units.
 struct BatchUnits<'u> {
     units: &'u mut [MaybeUninit<BlockUnit>; MESSAGES_MAX],
-    /// Of the block's bytes in their source.
+    /// Offset of the block's bytes in their source.
     base: u64,
     /// Where the frames of the batch start.
     start: u32,

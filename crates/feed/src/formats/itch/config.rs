@@ -1,4 +1,4 @@
-//! What a mapping file says of an ITCH feed: names, session date, and whether orders are kept.
+//! The settings of an ITCH feed in a mapping file: names, session date, and whether orders are kept.
 //!
 //! The messages of ITCH are fixed, and so is what they mean; what differs from venue to venue and from day to day
 //! is in the table `[itch]`:
@@ -68,7 +68,7 @@ impl ItchConfig {
     /// That of a mapping.
     ///
     /// # Errors
-    /// What is wrong in it, with its line.
+    /// An error in the settings, with its line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct ItchMappingFile {

@@ -239,7 +239,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         }
     }
 
-    /// What is not about a single order.
+    /// Decodes messages that do not concern a single order.
     fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::SystemEvent(m) => {

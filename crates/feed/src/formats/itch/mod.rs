@@ -8,10 +8,10 @@
 //!                            └──────────────────────────────────┘
 //! ```
 //!
-//! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
-//! events that were made once a block, with the values put in (`image`), many at a time where they are alone
-//! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
-//! differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//! The meaning of the messages is fixed, so a mapping has no rules for them. Frequent messages are images of events
+//! that are made once a block, with the values put in (`image`). They are written many at a time (`batch`) or one by
+//! one (`fast`). All others are written field by field (`general_path`). Every path writes the same bytes.
+//! Differences between venues are in the mapping's table `[itch]` (`config`).
 //!
 //! **State.** With orders, the events of a message depend on all messages before it in its source. Such a feed is of
 //! the class `stream`: its blocks are decoded in order, by one decoder that moves from worker to worker. The state
@@ -73,8 +73,8 @@ pub struct ItchDecoder {
     restarted: bool,
     /// Always field by field.
     slow: bool,
-    /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
-    /// images are made for none.
+    /// Looks symbols up, if there is reference data. The meaning of a symbol then depends on the day of each message,
+    /// so no images are made.
     by: Option<ReferenceLookup>,
 }
 

@@ -154,7 +154,7 @@ impl ItchOrderTable {
     #[inline]
     fn remove_at(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
-        // What follows moves up if it may: nothing may be behind a gap that lies behind its home.
+        // The orders after it move up if they may: no order may be after a gap that comes after its home.
         let mut at = gap;
         loop {
             at = (at + 1) & mask;

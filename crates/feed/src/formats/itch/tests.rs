@@ -66,7 +66,7 @@ fn lines(block: &Block, known: &Dictionary) -> Vec<String> {
             EventLineForm::Plain,
         );
         let line = String::from_utf8(line).unwrap();
-        // What is the same in all lines is left out.
+        // Values that are equal in all lines are left out.
         out.push(
             line.split_once(",\"kind\":").map_or(line.clone(), |(_, rest)| format!("{{\"kind\":{rest}")),
         );
@@ -100,7 +100,7 @@ fn check(mapping: &str, expected: expect_test::Expect) {
     expected.assert_eq(&format!("{}\n", lines(&block, &known).join("\n")));
 }
 
-/// What each type becomes is a promise to the readers of the tape.
+/// The events of each type are a promise to the readers of the tape.
 #[test]
 fn every_type_with_orders() {
     check(
@@ -238,10 +238,10 @@ proptest! {
     }
 }
 
-/// What is in the book, by a plain map: side, price, shares left and executed, locate code.
+/// The book as a plain map: side, price, shares left and executed, locate code.
 type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
-/// What an event of the order family says: oid, side, px, qty, instrument.
+/// The fields of an event of the order family: oid, side, px, qty, instrument.
 fn order_fields(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
     let order = unitape_model::records::OrderRecord::from_event(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
@@ -385,7 +385,7 @@ fn what_orders_cannot_be_is_told() {
     ] {
         assert_eq!(after_add(letter, locate, values), says);
     }
-    // What is refused has not happened: the order is deleted all the same.
+    // A refused message has no effect: the order is deleted all the same.
     assert_eq!(after_add(b'E', 5, &[N(77), N(499), N(1)]), "");
     // References of more than 56 bits are exact, too.
     assert_eq!(after_add(b'A', 5, &[N(u64::MAX), T(b"S"), N(7), T(b"ZVZZT"), N(u32::MAX.into())]), "");

@@ -13,7 +13,7 @@
 //!    `98a:ESET`; the day of the deal, `98a:TRAD` or `30T`; that of a statement, `98a:STAT`; that of the first line, `61`;
 //! 5. when the network acknowledged it: `177` of the acknowledgement in front, taken as UTC.
 //!
-//! Days are their midnight. What is there and is no day is an error, not passed over.
+//! Days are their midnight. A value that is no day is an error and is not skipped.
 //!
 //! **A value that is not of its tag's form** is refused where the rule asks for a component of it; whole
 //! values and fields that nothing names may be of any form. **Unlisted** fields are kept under their tag, with
@@ -67,7 +67,7 @@ pub struct SwiftDecoder {
 /// Index of a value found and one more.
 type ValueIndex = NonZeroU32;
 
-/// What was found in the message in hand.
+/// The values found in the current message.
 #[derive(Debug, Default)]
 struct SwiftFieldTable {
     found: Vec<SwiftFieldValue>,
@@ -90,7 +90,7 @@ struct SwiftFieldTable {
     texts: RefCell<(String, Vec<u8>)>,
 }
 
-/// What is asked for, by the number of the type.
+/// The fields asked for, by the number of the type.
 #[derive(Debug)]
 struct SelectionByType {
     /// Of types that have no rules of their own, of what has no number, then of the others.
@@ -444,7 +444,7 @@ fn has_repeat(trailers: &[u8]) -> bool {
 /// The message in hand.
 struct SwiftMessageView<'m> {
     message: &'m unitape_codec::swift_mt::SwiftMessage,
-    /// What offsets are into.
+    /// The buffer that offsets point into.
     buf: &'m [u8],
     text: &'m [u8],
     tokens: &'m [SwiftField],
@@ -516,7 +516,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
                 let token = self.tokens.iter().find(is_field)?;
                 let fault = parts::split_field(token, self.text, &mut parts).err()?;
-                // Of a value that is too long, the component that ends where more follows.
+                // For a value that is too long: the component that ends where more follows.
                 let (start, end) = (token.start, token.start + fault.offset);
                 let shorter = SwiftField { end, line: token.line.min(end), ..*token };
                 let cut = parts::split_field(&shorter, self.text, &mut parts);

@@ -10,7 +10,7 @@
 //! | 204 | with each `20` but the first | |
 //! | category 3 | with `15B` | with `15C`, and so on |
 //!
-//! What is before is A. All others have none, or name theirs with `16R`.
+//! Fields before them are in A. All other messages have no sequences, or name theirs with `16R`.
 
 use unitape_codec::swift_mt::SwiftMessageType;
 

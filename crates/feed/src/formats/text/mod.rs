@@ -110,7 +110,7 @@ const KIND: u32 = u32::MAX;
 /// Subject and text of a mail: `TextFieldValue::first` of what is put together.
 const WORDS: u32 = u32::MAX - 1;
 
-/// What the mapping asks of values, by path.
+/// The mapping's targets of values, by path.
 #[derive(Debug)]
 struct TextFieldSelection {
     by_path: FxHashMap<String, TextValueTarget>,
@@ -124,18 +124,18 @@ struct TextFieldSelection {
     keeps: bool,
 }
 
-/// What the mapping asks of the values of a path.
+/// The mapping's targets for the values of a path.
 #[derive(Clone, Debug, Default)]
 struct TextValueTarget {
     message: Vec<(u8, TextValueReading)>,
     members: Vec<(usize, u8, TextValueReading)>,
 }
 
-/// What was found in the message in hand.
+/// The values found in the current message.
 #[derive(Debug, Default)]
 struct TextFieldTable {
     slots: Vec<Option<TextFieldValue>>,
-    /// What is wanted of each path, by its number in the leaves.
+    /// The target of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
     generation: u64,
 }

@@ -88,7 +88,7 @@ impl FastMessagesConfig {
     /// That of a mapping.
     ///
     /// # Errors
-    /// What is wrong in it, with its line.
+    /// An error in the configuration, with its line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct FastMessagesFile {
@@ -103,7 +103,8 @@ impl FastMessagesConfig {
     }
 }
 
-/// What is before a message in its framing: CME writes the highest byte first, MOEX the lowest.
+/// Number and channel from the bytes before a message in its framing: CME writes the highest byte first, MOEX the
+/// lowest.
 pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
         FastMessageFraming::Cme => u32::from_be_bytes(*bytes),

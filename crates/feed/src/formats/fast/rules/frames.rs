@@ -8,7 +8,7 @@
 use super::config::FastMessageFraming;
 use std::ops::Range;
 
-/// What is at a place.
+/// The content at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextFastPacket {
     /// A packet; its bytes without its length, and where the next one begins.
@@ -29,7 +29,7 @@ pub const PACKET_BYTES_MAX: usize = 1 << 20;
 /// Bytes that cannot be read go into quarantine in pieces up to multiples of this, in the source.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// What is at `at`; `base` is the place of the first of `bytes` in the source.
+/// Reads the frame at `at`; `base` is the place of the first of `bytes` in the source.
 pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof: bool) -> NextFastPacket {
     let left = &bytes[at..];
     if left.is_empty() {
@@ -109,7 +109,7 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
 /// Bytes of a length in the way of FAST.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// What is up to the next multiple of [`PIECE_BYTES`] of the source.
+/// The bytes up to the next multiple of [`PIECE_BYTES`] of the source.
 pub fn piece(bytes: &[u8], at: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
     let FramingFault { code, what } = fault;
     let place = base + at as u64;

@@ -23,7 +23,7 @@ pub(super) struct BatchField {
     straight: StoreShortcut,
 }
 
-/// What is known of all numbers of a column in a batch.
+/// A property of all numbers of a column in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreShortcut {
     /// Nothing: their values have been made ready.
@@ -150,8 +150,8 @@ impl BatchField {
         Self::new(what, field)
     }
 
-    /// The same for a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one of them
-    /// cannot be.
+    /// Checks a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one
+    /// record cannot be stored.
     #[inline]
     pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);

@@ -108,7 +108,7 @@ struct LaneColumns<'l> {
     sequences: &'l Lanes,
 }
 
-/// What is in every frame behind its header, and the names.
+/// The constant part of every frame after its header, and the names.
 #[inline]
 fn fill(
     program: &EventProgram,
@@ -145,7 +145,7 @@ fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_o
     }));
 }
 
-/// What was looked up, by lane; of the batch in hand.
+/// Looked-up ids of the current batch, by lane.
 #[derive(Debug)]
 pub(super) struct BatchScratch {
     ids: [[u32; LANES]; NAMES_MAX],

@@ -46,7 +46,7 @@ pub(super) struct LaneRun<'l> {
     pub(super) is_read: bool,
 }
 
-/// What decoding a batch needs to know besides its bytes.
+/// The inputs of decoding a batch besides its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct BlockContext<'k> {
     pub(super) source: SourceContext<'k>,
@@ -118,7 +118,8 @@ impl FixedRecordsDecoder {
                     Some(place) if program.columns.none(place) >> index & 1 == 0 => {
                         match u64::try_from(program.columns.values(place)[index]) {
                             Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
-                            // What is no number is no sequence; what is too great is in the extension.
+                            // A value that is no number is no sequence; a value that is too great is in the
+                            // extension.
                             Ok(_) => return false,
                             Err(_) => SEQ_NONE,
                         }
@@ -147,7 +148,7 @@ impl FixedRecordsDecoder {
     }
 }
 
-/// What every frame has.
+/// The common parts of every frame.
 #[derive(Clone, Copy, Debug)]
 struct FrameCommonValues {
     ts: i64,

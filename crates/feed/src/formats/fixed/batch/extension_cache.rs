@@ -1,5 +1,5 @@
-//! Columns that are kept beside the fields, as the extension they make. What is in them comes again and again:
-//! an extension is made by the general way once, and then found by the bytes of its columns.
+//! Caches encoded extensions by their column bytes, because the same values recur. The general path makes an
+//! extension once; the fast path then finds it by the bytes of its columns.
 
 use super::program::GeneralRecordView;
 use crate::block::json::json_string;
@@ -94,7 +94,7 @@ impl ExtensionCache {
         (found.key == key && found.there).then_some(found.span())
     }
 
-    /// The same of many records; false where one of them was not made before.
+    /// Finds the extensions of many records; false if one of them was not made before.
     #[inline]
     pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [ExtensionSpan; LANES]) -> bool {
         let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));

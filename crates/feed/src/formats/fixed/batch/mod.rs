@@ -31,7 +31,7 @@ use unitape_codec::fixed::{
 };
 use unitape_model::Dictionary;
 
-/// What the fast way keeps; one per worker and feed.
+/// The state of the fast path; one per worker and feed.
 #[derive(Debug)]
 pub(super) struct FixedBatchDecoder {
     /// By sort of record.
@@ -120,7 +120,7 @@ impl FixedBatchDecoder {
         count
     }
 
-    /// The same for records that are all like the first and can take the fast way.
+    /// Lists records that are all like the first and can take the fast path.
     fn list(
         &mut self,
         rows: StridedRecords<'_>,
@@ -216,7 +216,7 @@ impl FixedRecordsDecoder {
     }
 }
 
-/// What became of records at one distance.
+/// The outcome for records at one distance.
 enum BatchOutcome<'b> {
     /// All of them are in the block, up to here.
     Done(usize),

@@ -1,6 +1,5 @@
-//! Names by the bytes of their column: an id that was looked up once is found again by what is in the record.
-//! What is not found is looked up by the general way. Ids of the dictionary stay good with its later states; those that
-//! a block gave by itself are forgotten when the next one begins.
+//! Caches name ids by the bytes of their column. The general path looks up names that the cache lacks. Ids of the
+//! dictionary stay valid in its later states; provisional ids of a block are forgotten when the next block begins.
 
 use super::program::GeneralRecordView;
 use crate::block::{Block, BlockNames, IdFixup};

@@ -36,7 +36,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     pub(super) good: u64,
 }
 
-/// What a rule makes of a record.
+/// The outcome of a rule for a record.
 #[derive(Debug)]
 pub(super) enum RecordVariant {
     /// Nothing.
