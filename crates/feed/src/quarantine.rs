@@ -58,7 +58,7 @@ pub struct QuarantineEntry {
     /// Whether its file has grown and the message was read again: the file had ended in it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
-    /// What is wrong with its bytes, if they were compared and are not what they were.
+    /// The problem with its bytes, if they were compared and differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
     #[serde(skip)]
@@ -342,7 +342,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
     }
     let path = dir.join(RAW_LOG);
     let read = || {
-        // What the tape refers to is a part of it: without this file, data are missing.
+        // The tape refers to this file, so it is a part of the tape: without it, data are missing.
         let file = File::open(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
                 IoError::new(ErrorKind::UnexpectedEof, "is missing, but the tape refers to it")

@@ -60,7 +60,7 @@ fn trades_of_moscow() {
             "RptSeq": "7889", "SettlDate": "20190408", "SettleType": "Y2", "TradingSessionSubID": "N",
         })
     );
-    // Of each message all trades, in its order.
+    // For each message, all trades in its order.
     let times: BTreeMap<u64, usize> = mapped.iter().fold(BTreeMap::new(), |mut all, e| {
         *all.entry(e["ts"].as_u64().unwrap()).or_default() += 1;
         all
@@ -351,7 +351,8 @@ fn mappings_say_what_is_wrong() {
     }
 }
 
-/// What the fuzzer holds, of messages that are mostly right: blocks of any length come to the same as the whole.
+/// The fuzzer's property, with messages that are mostly right: blocks of any length give the same events as the
+/// whole.
 #[test]
 fn any_bytes_come_to_the_same_in_pieces() {
     let message = deal();

@@ -1,5 +1,5 @@
-//! Fixed-width records onto the tape. What can go wrong beyond FIX: the date of every record is in the first one,
-//! which another worker read; and the number of records is only known when all blocks are.
+//! Fixed-width records onto the tape. Risks beyond FIX: the date of every record is in the first one, which another
+//! worker read; and the number of records is only known when all blocks are.
 
 mod common;
 

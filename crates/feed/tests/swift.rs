@@ -122,7 +122,7 @@ fn every_file_is_accounted_for() {
     assert_eq!((files, total), (60, [347, 270, 16, 75, 0]));
 }
 
-// What the fields of each kind of message become.
+// The event of each field of each kind of message.
 #[test]
 fn messages_become_the_right_events() {
     let head = |kind: &str| {
@@ -208,8 +208,8 @@ fn families() -> Vec<u8> {
     std::fs::read(vectors().join("families.rje")).unwrap()
 }
 
-// What a family becomes is a promise to the readers of the tape. It would be broken by a payment that is reported as
-// its debit, a second transaction with the payer of the first, or a cancelled settlement among those paid.
+// The events of a family are a promise to the readers of the tape. It would be broken by a payment that is reported
+// as its debit, a second transaction with the payer of the first, or a cancelled settlement among those paid.
 #[test]
 fn each_family_becomes_its_events() {
     let lines = lines_of(&families()).join("\n");
@@ -272,7 +272,7 @@ fn what_the_rule_does_not_name_is_kept() {
     }
 }
 
-// What the network says of a message is a message, too, and has no number.
+// A notice of the network about a message is a message, too, and has no number.
 #[test]
 fn acknowledgements_by_a_mapping_of_ones_own() {
     let mapping = r#"

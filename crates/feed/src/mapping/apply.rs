@@ -27,7 +27,7 @@ pub struct MessageMapper<R> {
     picks: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
-    /// What few feeds need.
+    /// Parts that few feeds need.
     aside: Option<Box<MapperExtras>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct TextScratch {
     pub whole: Vec<u8>,
 }
 
-/// What a message became.
+/// The outcome of a message.
 #[derive(Debug)]
 pub(super) enum MappingOutcome {
     Ignored,
@@ -74,7 +74,7 @@ impl<R: Copy> MessageMapper<R> {
         }
     }
 
-    /// What notes what was done and why; empty until somebody asks.
+    /// The explainer that notes actions and reasons; empty until somebody asks.
     pub(crate) fn explainer(&mut self) -> &mut Option<Box<MappingExplainer>> {
         &mut self.aside.get_or_insert_default().explainer
     }
@@ -183,7 +183,7 @@ impl<R: Copy> MessageMapper<R> {
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
             if i > 0 {
-                // What ends a field on the wire is in no value, so that A and B>C are not A>B and C.
+                // The byte that ends a field on the wire is in no value, so A and B>C differ from A>B and C.
                 session.push(1);
             }
             if let Some(value) = message.slot(*slot) {
@@ -352,7 +352,7 @@ struct MappedEventWriter<'w, I> {
     count: u32,
     /// Where the last event starts in the arena.
     last: usize,
-    /// What instruments get their ids by; nothing at all where names are as they are.
+    /// The lookup of instrument ids; empty type if names stay unchanged.
     by: I,
 }
 
@@ -447,7 +447,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 keep(name, view.text(found, &mut scratch.plain))?;
             }
         }
-        // What nothing names is the message's, not the entry's: it is once, in the first event.
+        // An unlisted value belongs to the message, not to the entry: only the first event has it.
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
         }

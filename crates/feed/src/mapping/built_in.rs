@@ -3,7 +3,7 @@
 use super::Mapping;
 use std::sync::OnceLock;
 
-/// One of them.
+/// A shipped mapping.
 #[derive(Debug)]
 pub(crate) struct ShippedMapping {
     /// Its name, which is that of its file.

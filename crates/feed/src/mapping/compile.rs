@@ -22,8 +22,7 @@ use unitape_model::{EventKind, EventSchema, PreparedValue};
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
 /// # Errors
-/// What in it cannot be, and in which line: unknown kinds, fields, paths, tables, groups, or a required field
-/// left out.
+/// The error in the mapping and its line: unknown kinds, fields, paths, tables, groups, or a required field left out.
 pub fn compile<D: Dialect>(
     mapping: &Mapping,
     dialect: &D,
@@ -39,7 +38,7 @@ pub fn compile<D: Dialect>(
     })
 }
 
-/// What is wrong, and where: keys from the top of the file, indexes of arrays among them.
+/// The error and its place: keys from the top of the file, indexes of arrays among them.
 #[derive(Debug)]
 struct MappingRefusal {
     what: String,
@@ -473,8 +472,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned().into())
     }
 
-    /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with
-    /// another one would be refused for a mistake of the mapping.
+    /// A constant for a field of few values, from a table or from the mapping itself, must be one of these values.
+    /// Otherwise the first message with another one would be refused for a mistake of the mapping.
     fn check_targets(&self, spec: &EventFieldSpec, field: &FieldOptions) -> CompileResult<()> {
         let FieldLayout::Code { values, .. } = spec.slot else { return Ok(()) };
         if field.suffix.is_some() {
@@ -499,7 +498,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
     }
 
-    /// What is done for a field.
+    /// The operation for a field.
     fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {

@@ -1,5 +1,5 @@
-//! What the mapper does with a message and why, in words: the slow twin of [`apply`](super::apply), for people who
-//! write mappings.
+//! The mapper's actions on a message and their reasons, in words: the slow twin of [`apply`](super::apply), for
+//! people who write mappings.
 //!
 //! ```text
 //!  message ─▶ rules of its type, one after the other: the condition that failed, with the value it met
@@ -29,7 +29,7 @@ use unitape_model::event::EventValue;
 use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
-/// What became of a message and why.
+/// The outcome of a message and its reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct MessageExplanation {
     /// Its number in the sample, from 0; headers and text between messages have none.
@@ -41,9 +41,9 @@ pub struct MessageExplanation {
     /// Its type, and what the format calls that.
     #[serde(rename = "type")]
     pub message_type: Json,
-    /// What the format calls a type: `MsgType`, `record`.
+    /// The format's word for a type: `MsgType`, `record`.
     pub type_is: &'static str,
-    /// What became of it.
+    /// The outcome.
     pub outcome: ExplainedOutcome,
     /// Why it would go into quarantine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct MessageExplanation {
     pub(crate) unit: usize,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -108,9 +108,9 @@ pub struct RejectedRule {
 pub struct FailedCondition {
     /// Where it looked.
     pub path: String,
-    /// What should have stood there.
+    /// The value that the condition wants.
     pub wanted: Json,
-    /// What did; none where nothing did.
+    /// The value found; none if there was no value.
     pub value: Option<Json>,
     /// The condition's line.
     pub line: usize,
@@ -121,7 +121,7 @@ pub struct FailedCondition {
 pub struct SkippedEvent {
     /// Which.
     pub event: RuleLocation,
-    /// Of which entry of its group, from 1.
+    /// The entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Why.
@@ -133,9 +133,9 @@ pub struct SkippedEvent {
 pub struct TimeExplanation {
     /// The path.
     pub from: String,
-    /// What stood there; none where nothing did.
+    /// The value found; none if there was no value.
     pub source: Option<Json>,
-    /// What is wrong with it.
+    /// The problem with the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -147,12 +147,12 @@ pub struct EventExplanation {
     pub event: RuleLocation,
     /// Its kind.
     pub kind: &'static str,
-    /// Of which entry of its group, from 1.
+    /// The entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Its fields, as far as the mapping names them.
     pub fields: Vec<FieldExplanation>,
-    /// What is kept beside them.
+    /// Values that are kept beside the fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptValue>,
     /// The event as it is on the tape.
@@ -169,15 +169,15 @@ pub struct FieldExplanation {
     pub line: usize,
     /// Where the value came from, as the mapping spells it.
     pub from: String,
-    /// What stood there; none where nothing did.
+    /// The value found; none if there was no value.
     pub source: Option<Json>,
     /// The table it went through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// What was put behind it.
+    /// The suffix appended to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
-    /// What it was read as.
+    /// The type that it was read as.
     #[serde(rename = "as")]
     pub sort: String,
     /// Why it is not simply there.
@@ -204,7 +204,7 @@ pub struct KeptValue {
 pub struct MappingExplainer {
     mapping: Mapping,
     rules: Vec<RuleLines>,
-    /// What was seen since it was last taken.
+    /// The explanations since the last call that took them.
     pub found: Vec<MessageExplanation>,
     scratch: Block,
 }
@@ -313,7 +313,7 @@ impl MappingExplainer {
         }
         if let Some(rule) = explanation.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
             explanation.time = Some(self.time(plan, message));
-            // What is wrong with a group is in the mapper's word.
+            // The mapper's own word reports a problem with a group.
             _ = self.events(plan, message, rule.number - 1, &mut explanation);
         }
         self.found.push(explanation);
@@ -546,7 +546,7 @@ fn seen(value: &[u8]) -> Json {
     serde_json::from_str(&json_string(value)).expect("JSON of ours")
 }
 
-/// What values of a slot are read as, for people.
+/// The type that values of a slot are read as, for people.
 fn sort(slot: FieldLayout) -> String {
     match slot {
         FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => "name".to_owned(),

@@ -1,8 +1,8 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
 //!
-//! What is done for each field of each message is apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
-//! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
+//! The operations on each field of each message are [`FieldOp`]s of 24 bytes, one after the other. The parts that
+//! only errors need are apart from them ([`FieldPlan`]). Values that a table or the mapping itself gives are
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::UnmatchedPolicy;
@@ -37,11 +37,11 @@ pub struct MappingPlan {
     pub reference: Option<Arc<InstrumentMaster>>,
     /// How many slots an entry of each group has, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
-    /// Of each group the slots that an entry without any of them has from the entry before.
+    /// For each group: the slots that an entry without any of them inherits from the entry before.
     pub inherit: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
     pub picks: Vec<GroupPick>,
-    /// What is looked for in each group's entries, by the slot of the key.
+    /// The picks from each group's entries, by the slot of the key.
     pub group_picks: Vec<Vec<KeyPicks>>,
     /// Value tables.
     pub tables: Vec<ValueTable>,
@@ -49,7 +49,7 @@ pub struct MappingPlan {
     pub rules: Vec<CompiledRule>,
     /// Types of message that have rules of their own.
     pub(super) types: Vec<TypeRules>,
-    // What is in it comes from the mapping, so that messages cannot make it slow.
+    // Its keys come from the mapping, so that messages cannot make it slow.
     pub(super) by_type: FxHashMap<Vec<u8>, usize>,
     pub(super) untyped: Vec<usize>,
 }
@@ -154,12 +154,12 @@ impl WantedValue {
     }
 }
 
-/// What a value must be.
+/// The test of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueTest {
     /// This.
     Is(WantedValue),
-    /// One of these.
+    /// One of these values.
     OneOf(Vec<WantedValue>),
     /// A number with this sign.
     Sign(NumberSign),
@@ -226,7 +226,7 @@ impl ValueTest {
         }
     }
 
-    /// What is wanted, for people.
+    /// The wanted value, for people.
     pub fn describe(&self) -> Vec<u8> {
         match self {
             ValueTest::Is(wanted) => wanted.text().to_vec(),
@@ -243,7 +243,7 @@ impl ValueTest {
 pub struct RuleCondition {
     /// Where to look.
     pub from: ValueSource,
-    /// What must be there.
+    /// The test of its value.
     pub value: ValueTest,
 }
 
@@ -258,7 +258,7 @@ pub struct CompiledRule {
     pub ignore: bool,
     /// Groups out of which its events pick values.
     pub pick_groups: Vec<usize>,
-    /// What it becomes.
+    /// The events that the message becomes.
     pub events: Vec<EventPlan>,
 }
 
@@ -273,9 +273,9 @@ pub struct EventPlan {
     pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
     pub when_paths: Vec<String>,
-    /// One of these must have a value, if there are any.
+    /// One of these must have a value, if the list is not empty.
     pub some_of: Vec<ValueSource>,
-    /// What is done for each of its fields.
+    /// The operation for each of its fields.
     pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.
     pub fields: Vec<FieldPlan>,
@@ -287,7 +287,7 @@ pub struct EventPlan {
     pub keep_entry: Vec<(String, u8)>,
 }
 
-/// What is done for a field.
+/// The operation for a field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldOp {
     /// The field.
@@ -324,7 +324,7 @@ pub struct CodeTable {
 }
 
 impl CodeTable {
-    /// What `pick` gives for each byte; `None` where it gives nothing for any.
+    /// The table of `pick` for each byte; `None` if it gives nothing for any.
     pub(super) fn new(pick: impl Fn(u8) -> Option<PreparedValue>) -> Option<Self> {
         let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
         for byte in 0..=255u8 {
@@ -357,7 +357,7 @@ pub enum ValueSource {
 }
 
 impl ValueSource {
-    /// The same for the look at every message.
+    /// The source in the form that the look at every message uses.
     pub(super) fn to_slot_source(&self) -> SlotSource {
         match self {
             ValueSource::Message(slot) => SlotSource::Message(*slot),
@@ -444,7 +444,7 @@ pub struct KeyPicks {
 pub struct BestPicks {
     /// The key looked for.
     pub is: WantedValue,
-    /// What makes an entry the best.
+    /// The rule that picks the best entry.
     pub best: BestEntryRule,
     /// The index of the pick that holds the best entry's number.
     pub number: u8,
@@ -506,7 +506,7 @@ impl MappingPlan {
         self.types.iter().map(|t| t.name.text())
     }
 
-    /// What is looked at in messages of this type: their slots, and the groups whose entries are.
+    /// The parts of messages of this type that the rules look at: their slots, and the groups whose entries are read.
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
         let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
@@ -530,7 +530,7 @@ impl MappingPlan {
     }
 }
 
-/// What the rules for a type of message look at.
+/// The parts that the rules for a type of message look at.
 #[derive(Clone, Debug)]
 pub struct SlotUsage {
     /// Slots of the message.
@@ -550,7 +550,7 @@ impl SlotUsage {
         match from {
             ValueSource::Message(slot) => self.slots[usize::from(*slot)] = true,
             ValueSource::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
-            // Of a group that the event is for.
+            // The event's own group, noted already.
             ValueSource::Entry(_) | ValueSource::Const(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What of a tape's durability a run waits out.
+//! The flush failures of a tape that a run waits out.
 //!
 //! A flush that fails takes nothing from the tape: readers can read what was appended, and the run continues to
 //! append. The recorder of a hot tape retries the write; a file tape is checked and written again when it is
@@ -6,7 +6,7 @@
 
 use unitape_tape::{Error, Writer};
 
-/// What a run knows of failed flushes.
+/// The flush failures that a run has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushFailures {
     /// How many there were when the writer was last out of room.

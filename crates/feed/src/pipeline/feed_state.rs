@@ -1,4 +1,4 @@
-//! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
+//! The sequencer's state of each feed and source: its position, and the inputs of its order.
 
 use crate::account::bookkeeping::{DefinitionParts, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use unitape_model::UnixNanos;
 
-/// What the sequencer keeps of a feed.
+/// The sequencer's state of a feed.
 #[derive(Debug)]
 pub struct FeedState {
     /// Its name.
@@ -37,7 +37,7 @@ pub struct FeedState {
     pub received: bool,
     /// A message whose last part has not come.
     pub large: Option<Box<LargeMessage>>,
-    /// What the merge knows of the unit in hand.
+    /// The merge's knowledge of the current unit.
     pub head: Option<FeedHead>,
     /// Sources in order.
     pub sources: Vec<SourceState>,
@@ -49,7 +49,7 @@ pub struct FeedState {
     pub expected: Option<(usize, u64)>,
     /// Bytes that the block before left undecoded.
     pub leftover: Vec<u8>,
-    /// What came before of a message that was not over there.
+    /// The unfinished message at the end of the block before.
     pub carried: Option<Box<CarriedMessage>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
     pub running_max: UnixNanos,
@@ -61,7 +61,7 @@ pub struct FeedState {
     pub closed: bool,
     /// Its journal continues in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
-    /// What the intake knew of it last.
+    /// The latest availability that the intake reported.
     pub look: FeedAvailability,
     /// How long the merge waits for it.
     pub wait: MergeWait,
@@ -79,7 +79,7 @@ pub struct FeedState {
     pub outstanding: Arc<AtomicU64>,
 }
 
-/// What the merge knows of a feed's next unit.
+/// The merge's knowledge of a feed's next unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedHead {
     /// The time by which it is merged.
@@ -88,7 +88,7 @@ pub struct FeedHead {
     pub ahead: bool,
 }
 
-/// What the sequencer keeps of a source.
+/// The sequencer's state of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
     /// Id of its first definition; 0 while it has none.
@@ -128,7 +128,7 @@ pub struct SourceState {
 }
 
 impl SourceState {
-    /// What the tape says of a source.
+    /// The state of a source on the tape.
     pub fn from_account(source: &SourceAccount) -> Self {
         let ids = source.further.range(source.sort_id..);
         let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
@@ -153,8 +153,8 @@ impl SourceState {
         }
     }
 
-    /// The source is read again from its start, for what the decoder has to know. What is on the tape already is left
-    /// out, and counted again.
+    /// The source is read again from its start, because the decoder needs that state. Messages that the tape has
+    /// already are left out, and counted again.
     pub fn read_again(mut self) -> Self {
         (self.tally, self.seen) = (MessageTally::default(), 0);
         self.again_through = self.through;
@@ -212,7 +212,7 @@ impl SourceState {
         }
     }
 
-    /// What comes now is decoded by another mapping, and gets a definition of its own.
+    /// Another mapping decodes the following bytes, and gets a definition of its own.
     pub fn switch(&mut self, sort: FormatId) {
         self.sort = sort;
         self.defined = false;

@@ -32,13 +32,13 @@ pub struct BlockIntake {
     began: Instant,
     /// When the merge was last asked to look again, and for what time.
     ticked: (Instant, i64),
-    /// What a merge is to know of a feed is another thing than it was.
+    /// The merge's knowledge of a feed must be updated.
     changed: bool,
     /// How long it may sleep after this round unless it is woken.
     pause: Duration,
 }
 
-/// What a run that continues until it is stopped has beside its feeds.
+/// The state of a run that continues until it is stopped, besides its feeds.
 #[derive(Debug)]
 pub struct LiveRun {
     /// Up when the receivers have stopped: what is there is read, and that is all.
@@ -53,7 +53,7 @@ pub struct LiveRun {
     pub due_ns: Arc<AtomicI64>,
     /// Mappings that were reloaded.
     pub reload: Arc<MappingReload>,
-    /// What becomes of a feed that cannot be read, by feed.
+    /// The restart policy for a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
 }
 
@@ -205,7 +205,7 @@ impl FeedIntake {
                 }
                 SourceSupply::Static(_) => (false, FolderKind::Files { follow: false }),
             };
-            // What was received is read to its end; files stay where they are.
+            // Received bytes are read to their end; files stay where they are.
             if stop && matches!(journal, FolderKind::Files { .. }) {
                 self.stopped = true;
                 return Ok(None);
@@ -390,7 +390,7 @@ impl BlockIntake {
                 self.pause = self.pause.min(at - now);
                 continue;
             }
-            // What was received by one that has failed for good is read to its end.
+            // Bytes of a receiver that has failed for good are read to their end.
             let link = self.live.as_ref().map(|live| &live.stats.feeds[index].link);
             let given_up = link.is_some_and(|link| link.has_given_up());
             let stop = stop || given_up;
@@ -448,9 +448,9 @@ impl BlockIntake {
                     if let Some(live) = &self.live {
                         let stats = &live.stats.feeds[index];
                         stats.blocks.store(blocks, Ordering::Relaxed);
-                        // All that is in the journal has been read: nothing is behind. What a receiver has written
-                        // and not yet counted it will count again; were that not taken back here, a receiver at
-                        // its bound would wait for ever for bytes that nobody has.
+                        // The whole journal has been read: nothing is pending. The receiver will count bytes again
+                        // that it has written and not yet counted. Without this correction, a receiver at its bound
+                        // would wait for ever for bytes that nobody has.
                         let read = stats.read_bytes.load(Ordering::Relaxed);
                         stats.received_bytes.store(read, Ordering::Relaxed);
                     }

@@ -53,7 +53,7 @@ pub struct MergeSegment {
     pub wait: Option<MergeWait>,
 }
 
-/// What to merge and how.
+/// The options of a merge.
 #[derive(Debug)]
 pub struct MergeOptions {
     /// The segments; ties in time go to the earlier one.
@@ -240,7 +240,7 @@ struct MergeInput {
     /// The time of its receipt is recorded.
     received: bool,
     running_max: UnixNanos,
-    /// What was found at the last look.
+    /// The result of the last look.
     head: NextMergeUnit,
     look: FeedAvailability,
     /// When the unit in hand came, on the merge's clock; when that is first asked.
@@ -301,7 +301,7 @@ impl MergeInput {
             if self.known.units > 0 {
                 // It is on the tape already.
                 self.known.units -= 1;
-                // What is later than all that was believed was not believed.
+                // A time later than all believed times was not believed.
                 if !self.ahead && self.ts <= placed_before {
                     self.running_max = self.running_max.max(self.ts);
                 }

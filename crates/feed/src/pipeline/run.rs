@@ -39,7 +39,7 @@ pub enum FeedInput {
     /// The files of a directory, by name; with `follow`, also those that arrive during the run.
     #[allow(missing_docs)]
     Directory { path: PathBuf, follow: bool },
-    /// What a receiver writes down in the directory `path`.
+    /// A receiver that writes a journal in the directory `path`.
     #[allow(missing_docs)]
     Journal { path: PathBuf, receive: ReceiveSource },
 }
@@ -49,21 +49,21 @@ pub enum FeedInput {
 pub struct RunFeed {
     /// Its name.
     pub name: String,
-    /// What its bytes are.
+    /// The format of its bytes.
     pub format: Format,
     /// Where they come from.
     pub input: FeedInput,
     /// How they are decoded, the format apart.
     pub how: DecodeOptions,
-    /// What becomes of files that are not what the tape says.
+    /// Rules for files that differ from the tape.
     pub rules: SourceRules,
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub restart: RestartPolicy,
     /// How long the merge waits for it, where that is another time than the run's.
     pub wait: Option<MergeWait>,
 }
 
-/// What to run and how.
+/// The options of a run.
 #[derive(Debug)]
 pub struct RunOptions {
     /// The feeds; ties in time go to the earlier one.

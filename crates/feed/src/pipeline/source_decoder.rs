@@ -12,7 +12,7 @@ use unitape_model::{Dictionary, NameKind};
 pub struct SourceDecoder {
     decoder: FeedDecoder,
     head_bytes: usize,
-    /// Of the source; it may contain its day.
+    /// Name of the source; it may contain its day.
     pub name: String,
     format: Format,
     block: Block,

@@ -15,7 +15,7 @@ pub trait InstrumentLookup {
     /// The names that follow are of an event of this time; `venue` is where its symbols hold.
     fn set_event(&mut self, venue: Option<&[u8]>, ts: UnixNanos);
 
-    /// What gives the ids.
+    /// The resolver that gives the ids.
     fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n;
 
     /// Whether a name was not found since this was asked last.

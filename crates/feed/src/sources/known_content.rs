@@ -7,7 +7,7 @@ use crate::sources::open::{self, is_first_message};
 use std::fs::File;
 use std::path::Path;
 
-/// What is known of a source's content, to find it under another name.
+/// The known content of a source, to find it under another name.
 #[derive(Clone, Debug)]
 pub struct KnownContent {
     /// Name of its feed.
@@ -63,7 +63,7 @@ pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
         if n < of_b.len() {
             return Ok(true);
         }
-        // What fits in one read differs there, mostly.
+        // Contents that fit in one read mostly differ there.
     }
 }
 

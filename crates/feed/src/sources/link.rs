@@ -16,12 +16,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use unitape_model::ErrorCause;
 
-/// What becomes of a feed that fails.
+/// The treatment of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartMode {
     /// It ends.
     Never,
-    /// What failed is tried again, as long as its cause lies outside the data.
+    /// A failed feed is tried again, if the cause lies outside the data.
     #[default]
     OnFailure,
 }
@@ -73,7 +73,7 @@ pub enum LinkState {
     Ended,
 }
 
-/// What is known of a feed by those who read it, on a clock that never steps back.
+/// A feed's availability as its readers see it, on a clock that never steps back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedAvailability {
     /// It has failed, and all that it brought before has been read: a merge does not wait for it.
@@ -134,9 +134,9 @@ impl From<Option<Duration>> for MergeWait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LinkPart {
-    /// What receives and writes the journal.
+    /// The receiver, which writes the journal.
     Receiver = 1,
-    /// What reads files and journals.
+    /// The reader of files and journals.
     Reader = 2,
 }
 

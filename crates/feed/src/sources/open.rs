@@ -31,7 +31,7 @@ pub struct SourceReader {
     limits: Arc<ReadLimits>,
     /// Offset of the next byte to read, the carried ones not counted.
     offset: u64,
-    /// What lies before this is on the tape.
+    /// The bytes before this offset are on the tape.
     from: u64,
     /// Where the last block ended.
     given: u64,
@@ -102,7 +102,7 @@ enum ContentReader {
     Stdin(std::io::Stdin),
 }
 
-/// What a block was filled with.
+/// The content that a block was filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFill {
     /// The number of new bytes.
@@ -118,7 +118,7 @@ const UNCUT_BYTES_MAX: usize = 16 << 20;
 struct TailReader {
     file: File,
     limits: Arc<ReadLimits>,
-    /// What was read last, where others write the file while it is read.
+    /// The bytes read last, if others write the file while it is read.
     last: Option<LastBytes>,
 }
 
@@ -339,8 +339,8 @@ impl SourceReader {
             self.skip_known(&mut block.bytes, end);
             block.base = self.offset - block.bytes.len() as u64;
             block.eof = end;
-            // Where all that is there has been read, a guess would leave the last message for later: the decoder
-            // says how far it goes. What it leaves is decoded with the next block, which is short then too.
+            // If all available bytes have been read, a guess would leave the last message for later. The decoder
+            // reports how far it reads. The rest is decoded with the next block, which is short then too.
             let all = end || (self.live() && n < want_now && !self.is_capture());
             let cut = if all { block.bytes.len() } else { self.cut(&block.bytes, format) };
             if cut > 0 || end {
@@ -348,7 +348,7 @@ impl SourceReader {
                 return Ok(BlockFill::Some(new));
             }
             if self.live() {
-                // What is there now makes no whole message: the rest will come.
+                // The available bytes make no whole message: the rest will come.
                 want_now = want;
             } else {
                 want_now = block.bytes.len().max(want);
@@ -448,7 +448,7 @@ impl SourceReader {
                     false => Err(ErrorKind::WouldBlock.into()),
                 },
             };
-            // What came before an error is there all the same.
+            // The bytes before an error are there all the same.
             self.offset += (bytes.len() - start) as u64;
             match read {
                 Ok(0) => {
@@ -513,7 +513,7 @@ fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     at
 }
 
-/// What an open file holds, unpacked, from its start.
+/// Opens a file and reads its unpacked content from the start.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -582,7 +582,7 @@ fn readable() -> bool {
     let stdin = std::io::stdin();
     let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
     let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-    // What cannot be waited for is read; an interruption is looked at by the caller.
+    // A descriptor without support for waiting is read; the caller handles an interruption.
     match rustix::event::poll(&mut fds, Some(&wait)) {
         Ok(n) => n > 0,
         Err(e) => e != rustix::io::Errno::INTR,
@@ -595,7 +595,7 @@ const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that one read of stdin asks for, at most.
 const READ_BYTES: usize = 64 << 10;
 
-/// What a decompressor complains of is the content's fault, whatever kind of error it chooses.
+/// A decompressor's error is the content's fault, whatever kind of error it chooses.
 fn unpacking(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 pub struct FileFeed {
     /// Its name.
     pub name: String,
-    /// What its bytes are.
+    /// The format of its bytes.
     pub format: Format,
     /// Its files in order; `-` is stdin.
     pub files: Vec<PathBuf>,
 }
 
-/// What is known of a source before it is read.
+/// The facts of a source before it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFacts {
     /// File name without its path.
@@ -54,7 +54,7 @@ impl SourceFacts {
     }
 }
 
-/// What a feed does with files that are not what the tape says.
+/// A feed's rules for files that differ from the tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceRules {
     /// Other content under a name that the tape knows is another source of this name.
@@ -90,6 +90,6 @@ pub struct PendingSource {
     pub from: u64,
     /// Bytes of the file, where they are known; what is appended while it is read is not of this source.
     pub size: Option<u64>,
-    /// What the tape knows it by, when that is its first message.
+    /// The key by which the tape knows it, if that is its first message.
     pub first: Option<String>,
 }

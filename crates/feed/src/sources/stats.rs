@@ -140,7 +140,7 @@ pub struct FeedFigures {
     pub blocks_max: u64,
     /// Messages whose sequence number had come before, kept and flagged.
     pub repeats: u64,
-    /// Of the repeats: those of which nobody knows, because a bound was met.
+    /// Repeats that nobody can confirm, because a bound was met.
     pub unsure: u64,
     /// Stretches of messages of sessions beyond the 1,024 that are kept; what they say they send again is flagged.
     pub sessions_refused: u64,
@@ -160,7 +160,7 @@ pub struct FeedFigures {
     pub failures: u64,
     /// Why it has failed: it ended before its end, or is tried again.
     pub error: Option<String>,
-    /// What the market-data handler has seen of the source in hand, where the feed has one.
+    /// The market-data handler's statistics of the current source, if the feed has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<EngineStats>,
 }
@@ -177,7 +177,7 @@ impl RunStats {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(notes);
     }
 
-    /// What people are to know of the sources and nobody has asked for yet.
+    /// The notes on the sources for people that nobody has fetched yet.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }

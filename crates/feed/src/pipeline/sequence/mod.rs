@@ -62,19 +62,19 @@ pub struct BlockSequencer {
     /// How far an event's time may lead.
     lead: ClockLead,
     stats: Option<Arc<RunStats>>,
-    /// Of a run that continues while flushes fail: up when it is to end.
+    /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
     open_sources: Option<OpenSources>,
 }
 
-/// What a merge waits for.
+/// The timer of a waiting merge.
 #[derive(Debug, Default)]
 pub struct MergeTimer {
     /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
     due_ns: Arc<AtomicI64>,
-    /// What time it was when the block in hand was claimed.
+    /// The time when the current block was claimed.
     now_ns: i64,
     /// It waits no more: all that is at hand is placed.
     over: bool,
@@ -87,7 +87,7 @@ impl MergeTimer {
     }
 }
 
-/// What a run has done so far, for progress bars.
+/// The progress of a run, for progress bars.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct RunCounters {
@@ -359,7 +359,7 @@ impl BlockSequencer {
             let Some((_, i)) = next else { break None };
             let came_ns = self.feeds[i].head_came_ns();
             let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
-            // What waits without bound waits on at the end of the run.
+            // A unit that waits without bound still waits at the end of the run.
             if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
                 break Some((came_ns, until));
             }

@@ -125,7 +125,7 @@ impl ReceiveTimes {
     }
 }
 
-/// What becomes of the file in hand when its receiver begins again.
+/// The fate of the current file when its receiver begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamContinuity {
     /// It has ended: each connection is a stream.
@@ -188,8 +188,8 @@ impl StreamJournal {
             if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
                 return refuse(StreamOffsets::NAME);
             }
-            // What a power loss took of a pipe does not come again; what comes must not be in its place. The next run must
-            // know it even where nothing comes in this one.
+            // A pipe does not send again the bytes that a power loss removed; new bytes must not take their place.
+            // The next run must know it even if nothing comes in this one.
             let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
             if is_cut {
                 begun = this.next;
@@ -215,7 +215,7 @@ impl StreamJournal {
                     self.places.note(self.next, 0)?;
                 }
                 let stream = OpenStreamFile::new(self.path(self.next))?;
-                // One that could not be made is tried again under the same number.
+                // A file that could not be made is tried again under the same number.
                 self.next += 1;
                 let stream = self.open.insert(stream);
                 note_number(&self.dir, self.next - 1)?;

@@ -29,7 +29,7 @@ impl LastFile {
     }
 }
 
-/// What a journal notes of its last file.
+/// A journal's note on its last file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalFileNumber {
     /// Its number.

@@ -128,7 +128,7 @@ impl PacketJournal {
                 source,
             })?;
             let made = head.len() as u64;
-            // One that could not be made is tried again under the same number.
+            // A file that could not be made is tried again under the same number.
             self.next += 1;
             self.written += made;
             self.noted = made;
@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Opening a long journal used to read all of it before a socket was open. What was noted on the way may also be
-    /// of another file, or lie after the end following a loss of power: then all of it is read.
+    /// Opening a long journal used to read all of it before a socket was open. The notes may also describe another
+    /// file, or a place after the end following a loss of power: then the whole journal is read.
     #[test]
     fn a_long_file_goes_on_where_it_was_noted() {
         for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {

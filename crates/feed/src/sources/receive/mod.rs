@@ -32,7 +32,7 @@ pub use tcp::TcpFeed;
 pub use udp::OverflowPolicy;
 pub use wait::HaltSignal;
 
-/// What is received.
+/// The input of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiveSource {
     /// TCP, where senders connect; one connection at a time.
@@ -57,7 +57,7 @@ pub enum ReceiveSource {
 }
 
 impl ReceiveSource {
-    /// What its journal holds.
+    /// The kind of its journal's directory.
     pub(crate) fn folder_kind(&self) -> FolderKind {
         match self {
             ReceiveSource::Udp { .. } => FolderKind::Packets,
@@ -96,7 +96,7 @@ pub struct ReceiverContext {
     pub tape_number: u64,
     /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub restart: RestartPolicy,
     /// Ends its waits when the run stops.
     pub halt: Arc<HaltSignal>,
@@ -193,7 +193,7 @@ pub fn start(
     }
     let receive = receive.clone();
     let body = move || {
-        // One that has panicked says so on stderr; the feed must not seem to be at its end.
+        // A receiver that has panicked says so on stderr; the feed must not seem to be at its end.
         match catch_unwind(AssertUnwindSafe(|| work(receive, &place))) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => place.stats().fail(error.to_string(), error.cause()),

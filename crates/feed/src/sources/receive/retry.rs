@@ -1,4 +1,5 @@
-//! What a receiver does when the system refuses: it reports, waits and tries the same again, and keeps what it has in hand.
+//! A receiver's handling of refused system calls: it reports, waits, retries the same call, and keeps its current
+//! data.
 //!
 //! A receiver keeps its sockets and its connection meanwhile, and does not read on: senders of streams wait by their
 //! back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that was full

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a receiver of streams has open before data comes.
+/// The open endpoint of a stream receiver before data comes.
 #[derive(Debug)]
 pub enum StreamEndpoint {
     /// A socket that listens.
@@ -35,7 +35,7 @@ pub enum StreamEnd {
     Here,
 }
 
-/// What is beside a stream while it is read.
+/// The surroundings of a stream while it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamPeer<'a> {
     /// Where further senders come, which are refused.
@@ -228,7 +228,7 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &ReceiverContext) 
         if paused(place) || !place.wait(pipe, None, None).first {
             continue;
         }
-        // What is in the pipe stays there, and what was moved is in the journal: nothing is in hand.
+        // The data in the pipe stays there, and the journal has all moved data: nothing is in hand.
         let moved = place.outlast(|| match journal.splice(pipe, now) {
             Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
             moved => moved.map(Some),

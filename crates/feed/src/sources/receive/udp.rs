@@ -20,7 +20,7 @@ use unitape_base::capture::write;
 use unitape_marketdata::wire::{DatagramBatch, UdpSockets};
 use unitape_model::UnixNanos;
 
-/// What becomes of datagrams when the decoders are too far behind.
+/// The treatment of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowPolicy {
     /// They are read, dropped and counted.
@@ -43,7 +43,8 @@ pub fn receive(
     let mut drops = DroppedDatagrams::default();
     let (mut last, mut rounds) = (false, 0);
     while !last {
-        // What the kernel holds when the run stops has been received; this number of rounds is more than it can hold.
+        // All datagrams in the kernel when the run stops count as received; it cannot hold more than this number of
+        // rounds reads.
         last = place.stopped() && rounds >= LAST_ROUNDS;
         rounds += u32::from(place.stopped());
         let full = place.full();
@@ -74,7 +75,7 @@ pub fn receive(
             place.came(place.outlast_with(|| journal.flush())?);
             continue;
         }
-        // What is in hand stays there.
+        // The datagrams in hand stay there.
         if place.outlast(|| hands.look(&mut sockets))?.is_none() {
             continue;
         }
@@ -129,17 +130,17 @@ fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
     Error::Socket { address: addresses.join(", "), what: "wait for", source }
 }
 
-/// What the sockets have brought and the journal does not have yet.
+/// Datagrams from the sockets that the journal does not have yet.
 #[derive(Debug)]
 struct SocketBatches {
     all: Vec<SocketBatch>,
     /// How often they were looked at.
     looks: u64,
-    /// What had come before this was there at the last look.
+    /// All datagrams that came before this time were there at the last look.
     upto: UnixNanos,
 }
 
-/// The same of one socket.
+/// The batch of one socket.
 #[derive(Debug, Default)]
 struct SocketBatch {
     /// Room, made when the first datagram comes.
@@ -268,7 +269,7 @@ mod tests {
 
     /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
     struct KernelModel {
-        /// What will come: time, socket.
+        /// Future arrivals: time, socket.
         to_come: VecDeque<(UnixNanos, usize)>,
         queues: Vec<VecDeque<UnixNanos>>,
         now: UnixNanos,
