@@ -21,7 +21,7 @@ pub struct Books {
     /// By product: its instruments.
     products: Vec<Vec<InstrumentId>>,
     selection: SubscriptionSet,
-    /// Of the message in hand.
+    /// Changed levels of the current message.
     changes: Vec<ChangedLevel>,
     touched: Vec<InstrumentId>,
     /// Broken since [`Books::take_broken`] was asked.

@@ -12,7 +12,7 @@ pub enum Error {
     Mapping {
         /// File name, or `built in`, with the line.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// A socket cannot be opened.
@@ -20,7 +20,7 @@ pub enum Error {
     Socket {
         /// Where it was to be.
         address: String,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         /// The system's word.
         source: std::io::Error,
@@ -42,7 +42,7 @@ pub enum Error {
         path: PathBuf,
         /// Where, in bytes from its start.
         offset: u64,
-        /// What is wrong.
+        /// The problem, in words.
         what: &'static str,
     },
     /// A channel is given for a capture, whose packets have addresses of their own.

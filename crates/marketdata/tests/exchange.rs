@@ -33,7 +33,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Of each seed another day: how many products, what goes wrong and how often.
+/// The day of each seed: how many products, which faults and how often.
 fn config(seed: u64) -> ExchangeConfig {
     // Any mixing will do.
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d;

@@ -306,7 +306,7 @@ fn a_gap_on_both_lines() {
     assert_eq!(notes.books["51"], "2@111 1@110 | | ");
 }
 
-/// What is no packet of ours goes by, and is counted.
+/// A foreign packet is skipped, and counted.
 #[test]
 fn bad_packets() {
     let dir = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ pub(super) struct HeldPacket {
     pub bytes: Vec<u8>,
 }
 
-/// What is known of a packet when it comes.
+/// The facts of a packet when it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketArrival {
     pub line: u8,
@@ -69,7 +69,7 @@ pub(super) struct SequenceVerdict {
     pub verdict: ArrivalVerdict,
 }
 
-/// What is to be done with a packet.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalVerdict {
     /// Its turn: use it, and say whether it was good.
@@ -109,7 +109,7 @@ pub(super) struct LineTracker {
     pub stats: LineStats,
 }
 
-/// What one line brought. Counted from the numbers alone.
+/// The counts of one line, from the sequence numbers alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineStats {
     /// Packets.
@@ -292,7 +292,7 @@ impl ArbitratedStream {
 
     #[cold]
     fn classify_past(&mut self, sequence: u64) -> ArrivalVerdict {
-        // What comes of it again is a duplicate.
+        // A second copy of it is a duplicate.
         if !cut_out(&mut self.lost, sequence) {
             return ArrivalVerdict::Duplicate;
         }
@@ -567,7 +567,7 @@ impl ArbitratedStream {
         self.gaps += 1;
         self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
         self.expected = Some(to.wrapping_add(1));
-        // What waits after it is missed from now on.
+        // Packets that wait after it are missed from now on.
         self.since = None;
         SequenceRange { first: from, last: to }
     }

@@ -1,4 +1,4 @@
-//! What a mapping file says of a FAST handler: the table `[fast]`.
+//! The settings of a FAST handler in a mapping file: the table `[fast]`.
 //!
 //! ```toml
 //! name = "my-venue"
@@ -101,7 +101,7 @@ pub enum DictionaryResetMode {
     Never,
 }
 
-/// What messages are numbered by.
+/// The unit that numbers messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberingScope {
@@ -112,7 +112,7 @@ pub enum NumberingScope {
     Channel,
 }
 
-/// What a time counts.
+/// The unit of a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum TimeUnit {
     /// Nanoseconds since 1970.
@@ -203,7 +203,7 @@ impl Default for ArbitrationWindow {
 pub struct RecoverySettings {
     /// Levels of a product that wait for snapshots, at most.
     pub levels: usize,
-    /// The same of all products.
+    /// The same limit for the levels of all products together.
     pub levels_all: usize,
     /// A product whose first message has this number begins with empty books and needs no snapshot.
     pub first: Option<u64>,
@@ -260,7 +260,7 @@ pub struct FastMessageConfig {
     pub fields: BTreeMap<String, String>,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // documented at the head of the module

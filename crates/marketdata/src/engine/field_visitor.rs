@@ -63,7 +63,7 @@ pub(super) struct FieldVisitor<'r> {
 enum FieldOwner {
     Message,
     Entry,
-    /// Of a message inside this one: what it says is not said by this one.
+    /// A message inside this one: its fields are not fields of this one.
     Inner,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct PacketDecoder {
     hand: PacketBuffer,
     /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
     behind: Option<u32>,
-    /// What the messages of the packet in hand say.
+    /// The fields of the current packet's messages.
     pub batch: PacketMessages,
 }
 

@@ -3,7 +3,7 @@
 //! A message becomes any number of events and then [`MarketEvent::End`]. Instruments, products and channels are small
 //! numbers, looked up in [`ReferenceTables`]; prices and quantities are exact.
 //!
-//! **What holds.** The events depend only on the packets, their order and their receive times. An instrument is stale
+//! **Guarantees.** The events depend only on the packets, their order and their receive times. An instrument is stale
 //! until it is [`MarketEvent::Recovered`]; without snapshots, that is at its first mention. From there to the next
 //! [`MarketEvent::Stale`] its levels are complete: a book that applies [`MarketEvent::Clear`] and
 //! [`MarketEvent::Level`] is the venue's. A stale instrument gets no levels except those of the snapshot that repairs
@@ -325,7 +325,7 @@ impl ReferenceTables {
         (0..self.instruments.len() as u32).map(InstrumentId)
     }
 
-    /// What an instrument is subscribed by.
+    /// The subscription group of an instrument.
     #[must_use]
     pub fn group(&self, instrument: InstrumentId) -> &str {
         let instrument = &self.instruments[instrument.index()];

@@ -26,7 +26,7 @@ pub(super) fn as_option(sequence: u64) -> Option<u64> {
 /// In place of a time: none.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
-/// What a message says.
+/// The fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageFields {
     /// None for a template that nothing names.
@@ -143,7 +143,7 @@ pub(super) fn definition(message: &MessageFields, batch: &PacketMessages) -> Def
 }
 
 impl MessageFields {
-    /// One that says nothing.
+    /// The fields of an empty message.
     pub(super) const NOTHING: Self = Self {
         kind: None,
         template: 0,

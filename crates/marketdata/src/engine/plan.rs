@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use unitape_model::ChannelId;
 
-/// What a handler is made by.
+/// The configuration of a handler.
 #[derive(Clone, Debug)]
 pub struct HandlerConfig {
     pub(super) key: NumberingScope,
@@ -41,7 +41,7 @@ pub struct HandlerConfig {
     pub(super) pairs: Vec<bool>,
 }
 
-/// What of a table is of the file itself.
+/// The settings in a table's own file.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnSettings {
     /// The number of its messages.
@@ -87,7 +87,7 @@ impl HandlerConfig {
     /// files of templates that it names.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fn new(
         text: &ChannelsConfig,
         own: OwnSettings,
@@ -159,10 +159,10 @@ impl HandlerConfig {
         Ok(config)
     }
 
-    /// What can be said of a table without templates and channels.
+    /// The parts of a table that are known without templates and channels.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fn check(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
         framing(&text.framing.clone().unwrap_or_default())?;
         codes(text)?;

@@ -51,7 +51,7 @@ pub(super) struct TrackedInstrument {
 
 #[cfg(test)]
 impl TrackedInstrument {
-    /// One of this many levels a side, for tests of levels alone.
+    /// An instrument with this many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
         Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
@@ -61,11 +61,11 @@ impl TrackedInstrument {
 /// A product.
 #[derive(Clone, Debug)]
 pub(super) struct TrackedProduct {
-    /// Of which pair of channels.
+    /// Its pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
     pub stream: StreamId,
-    /// Of which sender and partition, as far as that is known.
+    /// Its sender and partition, if known.
     pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that replaces it, and when it was sent.
     pub(super) heard: i64,
@@ -126,7 +126,7 @@ pub(super) struct WaitingLevel {
     before: u64,
 }
 
-/// What a message's number says.
+/// The verdict on a message's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceCheck {
     /// It is the next, or has no number.
@@ -287,7 +287,7 @@ impl ProductRecovery {
         self.snapshots[usize::from(self.list[product.index()].pair)]
     }
 
-    /// A message with this number has come. What it says is noted.
+    /// Checks the number of a message that has come, and notes the result.
     #[inline]
     pub fn check_sequence(
         &mut self,
@@ -359,7 +359,7 @@ impl ProductRecovery {
         }
     }
 
-    /// What was up to this message is not known.
+    /// The messages up to this one are missing.
     pub(super) fn require_snapshot_from(&mut self, product: ProductId, need: u64) {
         let of = &mut self.list[product.index()];
         of.need = need;
@@ -506,7 +506,8 @@ impl ProductRecovery {
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
             |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
-        // One that was sent long after a message and lacks it counts otherwise: a venue may begin again without a word.
+        // A snapshot that was sent long after a message and lacks it counts otherwise: a venue may begin again
+        // without a word.
         let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
         let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
         let other_numbers =
@@ -613,7 +614,7 @@ impl ProductRecovery {
         self.instruments[instrument.index()].gone = false;
     }
 
-    /// What waits is of no use any more.
+    /// Drops waiting levels, which are of no use any more.
     fn drop_waiting(&mut self, product: ProductId) {
         let of = &mut self.list[product.index()];
         self.waiting -= of.waits.len();

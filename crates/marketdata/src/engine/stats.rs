@@ -1,9 +1,9 @@
-//! What a handler has seen, counted.
+//! The statistics of a handler.
 
 use super::arbitration::LineStats;
 use serde::Serialize;
 
-/// What a handler has seen.
+/// The statistics of a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EngineStats {
     /// By channel.
@@ -18,7 +18,7 @@ pub struct EngineStats {
     pub refused: u64,
 }
 
-/// What a channel has seen.
+/// The statistics of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChannelStats {
     /// Its name.
@@ -37,7 +37,7 @@ pub struct ChannelStats {
     pub restarts: u64,
 }
 
-/// What was counted over all products.
+/// The counters over all products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProductCounters {
     /// Gaps in the numbers of messages.
@@ -68,7 +68,7 @@ pub struct ProductCounters {
     pub misplaced: u64,
     /// Messages of products or instruments beyond the bounds.
     pub refused: u64,
-    /// What was left out: entries of a type that the configuration does not have, levels of snapshots without a price; and of
-    /// trades and definitions, ids that are no number, ticks and multipliers that do not fit.
+    /// Parts that were left out: entries of a type that the configuration lacks, levels of snapshots without a price.
+    /// In trades and definitions: ids that are no number, ticks and multipliers that do not fit.
     pub unknown: u64,
 }

@@ -28,7 +28,7 @@ fn number_of(value: FieldValue<'_>) -> Option<u64> {
     }
 }
 
-/// What a code means, [`NOTHING`] if nothing.
+/// The meaning of a code, [`NOTHING`] if it has none.
 #[inline(always)]
 pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };

@@ -58,7 +58,7 @@ pub fn dropped(socket: &UdpSocket) -> Option<u32> {
     system::dropped(socket)
 }
 
-/// What is the system's own: many datagrams with one call, the kernel's receive times, its counter of drops.
+/// The system's own parts: many datagrams with one call, the kernel's receive times, its counter of drops.
 #[cfg(target_os = "linux")]
 mod system {
     use std::io::ErrorKind;

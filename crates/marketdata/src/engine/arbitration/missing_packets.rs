@@ -1,4 +1,4 @@
-//! What each line of a stream did not bring, packet by packet.
+//! The missing packets of each line of a stream, packet by packet.
 //!
 //! ```text
 //!  numbers of the stream   1 2 3 4 5 6 7 8 9 │ 1 2 3        the stream begins again with 1
@@ -44,7 +44,7 @@ impl ArbitratedStream {
         LineProgress { heard, epoch, last }
     }
 
-    /// What comes after the greatest number of the numbering at hand; one of its lines had come this far.
+    /// The number after the greatest number of the current numbering; one of its lines had come this far.
     fn end(&self, line: u8, reached: LineProgress) -> u64 {
         let other = self.line_progress(1 - line);
         let of_stream = |reached: LineProgress| reached.heard && reached.epoch == Some(self.epoch);

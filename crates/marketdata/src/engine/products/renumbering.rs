@@ -1,4 +1,4 @@
-//! What says that a product is not where its numbers are: copies, other senders, numbers that begin again unseen.
+//! Signs that a product is not at its numbers: copies, other senders, numbers that begin again unseen.
 
 use super::{ProductRecovery, TrackedProduct};
 use crate::engine::context::{PacketContext, StreamId};
