@@ -157,7 +157,7 @@ impl ListingBooks {
         self.phase.is_continuous() && !self.halted
     }
 
-    /// What is to be said of it by its phase and status.
+    /// The marks of its phase and status.
     pub fn marks(&self) -> QuoteMarks {
         let marks = self.phase.marks();
         if self.halted { marks.union(QuoteMarks::HALTED) } else { marks }

@@ -25,7 +25,7 @@ pub struct Naive {
     now: i64,
 }
 
-/// What an event said of listings.
+/// The statement of an event about listings.
 #[derive(Clone, Copy, PartialEq)]
 enum Said {
     Phase(SessionPhase),
@@ -56,7 +56,7 @@ struct Listing {
     /// The event of this place said that a basis is stale.
     lost: [Option<(u32, u32)>; 3],
     halted: bool,
-    /// Of the events without an instrument, those that are behind it.
+    /// The number of events without an instrument that were cleared for it.
     cleared: usize,
     faults: BookFaultCounts,
     source: (u32, u32),
@@ -268,7 +268,7 @@ fn amount(qty: i128) -> String {
 }
 
 impl Order {
-    /// What is seen of it.
+    /// The visible quantity.
     fn shown(&self) -> i128 {
         self.display.map_or(self.left, |display| display.min(self.left))
     }

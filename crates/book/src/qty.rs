@@ -1,7 +1,7 @@
 //! Quantities inside books: whole numbers of a power of ten, so that sums are exact and need no division.
 //!
-//! An order keeps i64 in a power of its own, a book adds in i128 in the least power that it has met. What does
-//! not fit exactly is refused; nothing is rounded.
+//! An order keeps i64 in a power of its own, a book adds in i128 in the least power that it has met. A quantity that
+//! does not fit exactly is refused; nothing is rounded.
 
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Amount, Decimal};

@@ -25,9 +25,9 @@ pub(crate) struct StoredOrder {
     pub oid: OrderId,
     /// [`Price::NONE`] for none.
     pub px: i64,
-    /// What is left, in 10^[`StoredOrder::exp`].
+    /// The remaining quantity, in 10^[`StoredOrder::exp`].
     pub left: i64,
-    /// What was executed, in the same.
+    /// The executed quantity, in the same power.
     pub done: i64,
     /// Its neighbours in the queue, or in the list of orders without one.
     pub prev: u32,
@@ -176,7 +176,7 @@ impl OrderStore {
         slot
     }
 
-    /// What is seen of the order in a slot, in its power.
+    /// The visible quantity of the order in a slot, in its power.
     #[inline]
     pub fn shown_quantity(&self, slot: u32) -> i64 {
         let order = &self.orders[slot as usize];

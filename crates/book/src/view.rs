@@ -84,7 +84,7 @@ impl<'a> ListingView<'a> {
         BookView { books: self.books, at: self.at, basis }
     }
 
-    /// What its events said that cannot be.
+    /// The impossible statements of its events.
     pub fn faults(self) -> &'a BookFaultCounts {
         &self.inner().faults
     }
@@ -123,7 +123,7 @@ impl<'a> BookView<'a> {
         Bbo { bid, ask, marks: self.marks(), ts: self.ts() }
     }
 
-    /// What is to be said of it.
+    /// Its marks.
     pub fn marks(self) -> QuoteMarks {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);

@@ -23,8 +23,8 @@ pub struct PreparedValue {
 }
 
 impl PreparedValue {
-    /// What [`EventBuilder::set_text`] would put into this field of the kind for `text`, if it can be had so: codes,
-    /// flags and texts of at most eight bytes.
+    /// The value that [`EventBuilder::set_text`] would put into this field of the kind for `text`. Only codes, flags
+    /// and texts of at most eight bytes have one.
     pub fn new(kind: EventKind, spec: &EventFieldSpec, text: &[u8]) -> Option<Self> {
         let (at, word) = match spec.slot {
             FieldLayout::Code { at, shift, values, .. } => {

@@ -232,7 +232,8 @@ impl<'a> Event<'a> {
         self.ext_entries().fold(self.fixed, |at, (_, payload)| at + ENTRY_HEAD + payload.len())
     }
 
-    /// The entries of the extension, tag and payload, in their order. Of a field the first entry of its number counts.
+    /// The entries of the extension, tag and payload, in their order. For a field, the first entry of its number
+    /// counts.
     #[inline]
     pub fn extension_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         self.ext_entries()

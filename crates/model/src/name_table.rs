@@ -1,4 +1,4 @@
-//! What the ids on a tape mean: names and sources, learned from definitions, frame by frame.
+//! The meaning of the ids on a tape: names and sources, learned from definitions, frame by frame.
 //!
 //! ```text
 //!   tape    define venue 1 XLON │ source 1 lse/day.fix │ order_new venue=1 source=1 │ order_new venue=2
@@ -65,7 +65,7 @@ pub struct SourceDefinition {
     pub feed: String,
     /// Name of the file, without its directory.
     pub file: String,
-    /// What is added to an event's offset, in bytes.
+    /// The bytes to add to an event's offset.
     pub base: u64,
     /// The definition as it is on the tape.
     pub frame: Box<[u8]>,
@@ -94,7 +94,7 @@ pub struct NameTable {
     /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
     recent: [u32; RECENT],
     lenient: bool,
-    /// What is asked for names whose definitions are lost.
+    /// The table to ask for names whose definitions are lost.
     log: Option<Box<NameTable>>,
     /// Ids of dictionaries have gaps.
     gaps: bool,
@@ -142,7 +142,7 @@ impl NameTable {
         self.log = Some(Box::new(log));
     }
 
-    /// What was missed.
+    /// The lost names.
     pub fn lost_names(&self) -> LostNames {
         self.lost
     }

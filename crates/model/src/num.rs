@@ -7,7 +7,7 @@
 //! | [`Decimal`] | i64 mantissa × 10^exponent, canonical | 18 full digits, exponent ±30 | kept outside the type |
 //! | [`Amount`] | i128 mantissa × 10^exponent, canonical | 38 full digits | kept outside the type |
 //!
-//! What does not fit exactly is refused with [`NumberFault`]; nothing is rounded.
+//! A number that does not fit exactly is refused with [`NumberFault`]; nothing is rounded.
 
 use crate::words;
 use std::fmt;

@@ -43,7 +43,7 @@ pub enum FieldLayout {
     Id { at: u16, n: u16 },
     /// UTF-8 text up to `n` bytes, zero-padded; longer in the extension.
     Text { at: u16, n: u16 },
-    /// One of `values` (1-based, 0 none) in two or three bits.
+    /// A value out of `values` (1-based, 0 none) in two or three bits.
     Code { at: u16, shift: u8, bits: u8, values: &'static [&'static str] },
     /// false 1, true 2, none 0, in two bits.
     Bool { at: u16, shift: u8 },

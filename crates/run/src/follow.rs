@@ -24,7 +24,7 @@ pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, NameTable), Err
     Ok((reader, names))
 }
 
-/// What a follower finds.
+/// A step of a follower.
 #[derive(Debug)]
 pub enum FollowStep<'a> {
     /// The next frame.
@@ -45,7 +45,7 @@ pub enum FollowStep<'a> {
     },
 }
 
-/// What follows a tape.
+/// A follower of a tape.
 #[derive(Debug)]
 pub struct TapeFollower {
     dir: PathBuf,

@@ -1,4 +1,4 @@
-//! What a scenario says.
+//! The alert of a scenario.
 
 use std::io::Write as _;
 use unitape_model::UnixNanos;

@@ -32,7 +32,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     while stream.count < events {
         stream.act();
     }
-    // What was planted last may have run over.
+    // The last planted scene may have run over.
     let end = unitape_model::frames(&stream.arena).nth(events).map_or(stream.arena.len(), |(at, ..)| at);
     stream.arena.truncate(end);
     (stream.arena, names)

@@ -14,7 +14,7 @@ use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::OrderRecord;
 use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
-/// What is known when an event comes, kept once for all scenarios.
+/// The shared state when an event comes, kept once for all scenarios.
 pub struct ScenarioContext<'a> {
     /// Ordinal of the event.
     pub seq: u64,
@@ -49,7 +49,7 @@ pub struct ScenarioInput<'a, 'e> {
     pub event: &'a Event<'e>,
     /// The event as a record, when it is of the order family or an execution.
     pub record: Option<&'a OrderRecord>,
-    /// What it did to its order, when that is known.
+    /// Its effect on its order, if known.
     pub order: Option<OrderUpdate<'a>>,
     /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
     pub owner: u32,

@@ -49,7 +49,7 @@ pub(crate) struct SlidingWindows<K, const C: usize> {
     pub bound_hit: u64,
 }
 
-/// What was counted in a window.
+/// The counts of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowCounts<const C: usize> {
     /// By class.

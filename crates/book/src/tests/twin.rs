@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// What holds of any book after any events: prices in order, quantities that add up, every order found.
+/// Properties of any book after any events: prices in order, quantities that add up, every order found.
 fn check_whole(books: &Books) {
     let mut orders = 0;
     for id in books.listings() {

@@ -44,7 +44,7 @@ pub struct RunConfig {
 pub struct ReferenceFileConfig {
     /// The file.
     pub file: PathBuf,
-    /// What reads it: a shipped mapping, a file, or `events`.
+    /// The mapping that reads it: a shipped mapping, a file, or `events`.
     pub mapping: String,
 }
 
@@ -93,7 +93,7 @@ impl TapeConfig {
         }
     }
 
-    /// What is kept of it.
+    /// The retention of the tape.
     pub fn retention(&self) -> unitape_tape::RetentionLimits {
         unitape_tape::RetentionLimits {
             bytes: self.retain_bytes,
@@ -227,10 +227,10 @@ pub struct FeedConfig {
     /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
     #[serde(default)]
     pub when_full: BacklogPolicy,
-    /// Of a capture: only datagrams to these ports.
+    /// For a capture: only datagrams to these ports.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// Of a capture: only datagrams to these groups or hosts.
+    /// For a capture: only datagrams to these groups or hosts.
     #[serde(default)]
     pub groups: Vec<IpAddr>,
     /// Receive times go into the events.
@@ -252,7 +252,7 @@ pub struct FeedConfig {
     pub wait: Option<WaitLimit>,
 }
 
-/// What becomes of a feed that fails.
+/// The treatment of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedRestart {
@@ -362,7 +362,7 @@ impl RunConfig {
         }
     }
 
-    /// What the waiting of the merge costs, in words; nothing where one feed is alone.
+    /// The delay that waiting adds to the merge, in words; nothing if one feed is alone.
     pub fn delay_of_merge(&self) -> Option<String> {
         let own = |f: &FeedConfig| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
         let own: Vec<_> = self.feed.iter().filter_map(own).collect();
@@ -505,7 +505,7 @@ impl FeedConfig {
         self.wait.map(|WaitLimit(wait)| wait.into())
     }
 
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub fn restart_policy(&self) -> RestartPolicy {
         let restart = match self.restart {
             FeedRestart::Never => RestartMode::Never,

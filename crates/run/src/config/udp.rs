@@ -1,4 +1,4 @@
-//! What the configuration says of datagrams: addresses, or all channels that a mapping names, and by which interface.
+//! The settings of datagrams: addresses, or all channels that a mapping names, and the interface.
 
 use super::FeedConfig;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub enum UdpTargets {
     Channels,
 }
 
-/// The same as it is written.
+/// The setting as it is written.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
 enum UdpTargetsText {
@@ -67,7 +67,7 @@ impl From<UdpTargets> for UdpTargetsText {
 /// All lines that the mapping names.
 const CHANNELS: &str = "channels";
 
-/// What becomes of datagrams when the decoders are too far behind.
+/// The treatment of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum BacklogPolicy {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use unitape_feed::{Format, FormatReload, InstrumentMaster, MappingReload};
 
-/// What watches the mapping files of a run.
+/// Watches the mapping files of a run.
 pub struct MappingWatch<'a> {
     /// It names the mappings.
     pub config: &'a RunConfig,
@@ -30,7 +30,8 @@ impl MappingWatch<'_> {
             Some((meta.modified().ok()?, meta.len()))
         };
         let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
-        // What is in use was read at about the time of the first look; a change in between is found by its identity.
+        // The mapping in use was read at about the time of the first look; a change in between is found by its
+        // identity.
         let mut used: Vec<Option<String>> =
             config.feed.iter().map(|f| f.format(reference).ok()?.mapping_identity()).collect();
         let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();

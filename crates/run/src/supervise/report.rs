@@ -1,11 +1,11 @@
-//! What a run comes to.
+//! The result of a run.
 
 use crate::Error;
 use std::sync::atomic::Ordering;
 use unitape_feed::{FeedFigures, RunOutcome, RunStats};
 use unitape_model::ErrorCause;
 
-/// What a run came to, with the feeds that failed.
+/// The result of a run, with the feeds that failed.
 #[derive(Debug)]
 pub struct RunReport {
     /// The account of the tape.

@@ -17,7 +17,8 @@ pub struct RunWatch<'a> {
 }
 
 impl<'a> RunWatch<'a> {
-    /// One that reports `stats` every so often, never if that is zero, and at once what goes wrong with keeping `tape`.
+    /// A watch that reports `stats` at this interval, never if it is zero. It reports at once any failure to keep
+    /// `tape`.
     pub fn new(stats: &'a RunStats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
         Self { stats, tape, every, changes: false, events }
     }
@@ -28,7 +29,7 @@ impl<'a> RunWatch<'a> {
         self
     }
 
-    /// Reports until `over`. What went wrong with a feed is reported at once.
+    /// Reports until `over`. A failure of a feed is reported at once.
     pub fn report_until(&self, over: &AtomicBool) {
         let mut last = Instant::now();
         let (mut looked, mut warned) = (Instant::now(), None);
@@ -92,7 +93,7 @@ impl<'a> RunWatch<'a> {
             self.stats.over.wait(LOOK);
         } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {
             (self.events)(RunEvent::TapeGrew);
-            // What comes in between is of the next event.
+            // The report of the next event covers changes in between.
             std::thread::sleep(CHANGES);
         }
     }

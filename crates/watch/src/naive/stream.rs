@@ -112,7 +112,7 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
 }
 
 fn oid(n: u8) -> Vec<u8> {
-    // One of them is too long for its place in the frame.
+    // A name that is too long for its place in the frame.
     if n == 0 { vec![b'x'; 40] } else { vec![b'o', b'0' + n] }
 }
 

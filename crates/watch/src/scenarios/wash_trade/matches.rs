@@ -184,7 +184,7 @@ impl MatchTable {
                 self.table.set_rank(slot, EntryRank::Spent);
             }
         }
-        // One that became spent may have pushed the head out.
+        // A leg that became spent may have pushed the head out.
         if let Some(head) = self.table.find(&(*key, 0)) {
             self.table.set_rank(head, EntryRank::Spent);
         }

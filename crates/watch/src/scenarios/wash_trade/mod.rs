@@ -94,7 +94,7 @@ pub use matches::LEGS_PER_MATCH_MAX;
 /// Pairs of legs that wait for others of their match at most; the oldest is forgotten first.
 pub const WAITING_MAX: usize = 1 << 18;
 
-/// What of an execution is looked at.
+/// The fields of an execution that the scenario reads.
 #[derive(Clone, Copy, Debug)]
 struct ExecutionLeg {
     ts: UnixNanos,
