@@ -1,10 +1,10 @@
-//! What the measurements share.
+//! The context that the measurements share.
 
 use crate::error::Error;
 use crate::tape::TapeTuning;
 use std::path::{Path, PathBuf};
 
-/// What is measured, and how.
+/// The cases to measure, and the options.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
     /// Which to run; all when empty.
@@ -30,7 +30,7 @@ pub struct CaseSelection {
     pub case: Option<String>,
 }
 
-/// What the measurements share.
+/// The context that the measurements share.
 #[derive(Debug)]
 pub struct BenchContext {
     pub options: BenchOptions,

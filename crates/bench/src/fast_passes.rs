@@ -18,7 +18,7 @@ pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];
 pub struct FastMessageSet {
     /// The case.
     pub name: &'static str,
-    /// What a reader of the figure has to know of it.
+    /// Notes for a reader of the figure.
     pub what: &'static str,
     /// They, read.
     pub templates: Arc<Templates>,
@@ -39,7 +39,7 @@ impl FastMessageSet {
     /// A set by its name.
     ///
     /// # Errors
-    /// What is missing, and what to do.
+    /// The missing file, and the remedy.
     pub fn load(name: &str) -> Result<Self, String> {
         let (name, what, xml, input) = match name {
             "cme" => {
@@ -139,7 +139,7 @@ impl FastMessageStream {
     }
 }
 
-/// What a pass came to; the same in any order.
+/// The result of a pass; the same in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastPassResult {
     /// Good messages.

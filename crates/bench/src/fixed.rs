@@ -76,7 +76,7 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(output_sha256), ..record })
 }
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FixedPassResult {
     records: u64,

@@ -107,7 +107,7 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
     })
 }
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Iso20022PassResult {
     tally: MessageTally,

@@ -8,14 +8,14 @@ use unitape_codec::fix::{
     FieldSelection, FieldSlots, FilledSlots, FixFrame, FixFramer, GroupSelection, MessageTokens, naive, value,
 };
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixPassResult {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and values.
     pub faults: u64,
-    /// Of all records, see [`TypedMessage::sum`].
+    /// The sum over all records, see [`TypedMessage::sum`].
     pub sum: u64,
 }
 
@@ -54,7 +54,7 @@ pub fn fast_pass(
     }
 }
 
-/// What the record takes, by slot.
+/// The fields of the record, by slot.
 pub fn wanted() -> Arc<FieldSelection> {
     let parties = GroupSelection::new(453, &[448, 447, 452], &[802, 523, 803]);
     let entries = GroupSelection::new(268, &[279, 55, 269, 270, 451, 273, 83], &[58, 271, 272, 278]);

@@ -56,7 +56,7 @@ struct Listing {
     /// The event of this place said that a basis is stale.
     lost: [Option<(u32, u32)>; 3],
     halted: bool,
-    /// The number of events without an instrument that were cleared for it.
+    /// The number of events without an instrument before its last clear.
     cleared: usize,
     faults: BookFaultCounts,
     source: (u32, u32),

@@ -81,7 +81,7 @@ impl CallbackTable {
         self.of_products[at] = Some(of.collect());
     }
 
-    /// What is subscribed is another now.
+    /// Forgets the routes, because the subscriptions have changed.
     pub fn forget_routes(&mut self) {
         self.routes.clear();
         self.of_products.clear();

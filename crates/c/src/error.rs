@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 
 use unitape_tape::Error as Tape;
 
-/// What a function of the header can meet.
+/// The errors of the header's functions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A pointer that must point somewhere does not.

@@ -270,7 +270,7 @@ pub unsafe extern "C" fn unitape_subscription_poll(
 ) -> i64 {
     run(|| {
         let callback = callback.ok_or(Error::Null("the callback"))?;
-        // What fits the answer.
+        // The limit that fits the answer.
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {

@@ -1,4 +1,4 @@
-//! What C hands over by pointer.
+//! Texts that C passes by pointer.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! What can be wrong with a request for a market.
+//! The errors in a request for a market.
 
 use unitape_model::ErrorCause;
 
@@ -19,7 +19,7 @@ pub enum Error {
     OutOfRange {
         /// Which value.
         name: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
         /// The least there may be.
         least: u64,
@@ -31,7 +31,7 @@ pub enum Error {
         "configuration: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
     )]
     NoRoom {
-        /// What was to be placed.
+        /// The scene or halt to place.
         what: &'static str,
         /// How many found a place.
         placed: u32,

@@ -150,7 +150,7 @@ pub struct DistanceRepeats {
     ratios: Vec<f64>,
 }
 
-/// What a record says besides its figures.
+/// The description in a record besides its figures.
 pub struct RecordDescription {
     pub case: &'static str,
     /// Bytes that an operation moves.

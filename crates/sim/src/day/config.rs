@@ -1,4 +1,4 @@
-//! What day to make.
+//! The configuration of a day.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::scenes::Scenario;
 use super::world::MICS;
 use crate::error::Error;
 
-/// What day to make. The same values make the same events, on every machine.
+/// The configuration of a day. The same values make the same events, on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimConfig {
     /// The seed.

@@ -19,7 +19,7 @@ pub(crate) struct BackgroundCrowd {
     pub fair: Vec<i64>,
     /// Ticks that the price of an instrument is still to go, since news.
     pub drift: Vec<i64>,
-    /// What the algorithm of every fourth member works on.
+    /// The parent order that the algorithm of every fourth member works on.
     parents: Vec<AlgoParentOrder>,
     pub next_parent: u64,
     excitement: u64,

@@ -1,4 +1,4 @@
-//! What happens in a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
+//! The events of a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
 //!
 //! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::MarketSetup`] explains. The number
 //! of an instrument is its index there.
@@ -14,11 +14,11 @@ pub struct DayEvent {
     pub seq: u64,
     /// Event time, nanoseconds since the Unix epoch; never goes back.
     pub ts: u64,
-    /// What happened.
+    /// The body of the event.
     pub what: DayEventBody,
 }
 
-/// What happened.
+/// The body of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayEventBody {
     /// Reference data of an instrument.
@@ -168,7 +168,7 @@ pub enum OrderKind {
 pub enum TimeInForce {
     /// Rests until the end of the day.
     Day,
-    /// What is not filled at once is cancelled.
+    /// Immediate or cancel: the part that is not filled at once is cancelled.
     Ioc,
     /// Filled in full at once, or cancelled.
     Fok,

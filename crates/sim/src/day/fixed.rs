@@ -162,13 +162,13 @@ impl FixedDayWriter {
         }
     }
 
-    /// What every record of a book begins with.
+    /// Begins every record of a book.
     fn begin(&mut self, sort: u8, count: usize, event: &DayEvent, book: u32, out: &mut Vec<u8>) {
         self.begin_record(sort, count, event, out);
         out.extend_from_slice(&self.books[book as usize]);
     }
 
-    /// What every record begins with.
+    /// Begins every record.
     fn begin_record(&mut self, sort: u8, count: usize, event: &DayEvent, out: &mut Vec<u8>) {
         self.header(out);
         self.written[count] += 1;

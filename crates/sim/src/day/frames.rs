@@ -364,7 +364,7 @@ impl<'a> FrameFieldSetter<'a> {
         self.text(EventField::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
     }
 
-    /// What an order has that an execution has not.
+    /// Writes the fields of a resting order that an execution lacks.
     fn resting(&mut self, world: &MarketSetup, t: &OrderTicket) {
         self.text(EventField::Tif, t.tif.word());
         self.text(EventField::Type, t.kind.word());

@@ -10,7 +10,7 @@ use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 pub struct RestingOrder {
     /// Its terms as of the last event.
     pub terms: OrderTicket,
-    /// What it has left.
+    /// Its remaining quantity.
     pub leaves: i64,
     /// When it took its place in the queue of its price: the ordinal of that event.
     pub since: u64,

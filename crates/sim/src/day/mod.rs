@@ -142,7 +142,7 @@ pub struct Sim {
     by_kind: [u64; KINDS.len()],
 }
 
-/// What is due at a time.
+/// A scheduled action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ScheduledAction {
     Call(u32),
@@ -243,7 +243,7 @@ impl Sim {
         &self.x.world
     }
 
-    /// What was asked for.
+    /// The requested configuration.
     pub fn config(&self) -> &SimConfig {
         &self.config
     }
@@ -412,7 +412,7 @@ impl Sim {
         }
     }
 
-    /// What is left of the day over what is left of the events, by as many as a request has made so far.
+    /// The rest of the day over the remaining events, times the events that a request has made so far.
     fn mean_gap_ns(&self) -> u64 {
         let left_ns = self.times.close.saturating_sub(self.next_request);
         let left = self.config.events.saturating_sub(self.x.seq).max(1);

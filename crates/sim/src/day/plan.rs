@@ -44,7 +44,7 @@ impl DayPlan {
             let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Those that want a certain time come first, or the others would have taken it.
+        // Scenes that need a certain time come first, or the others would have taken it.
         let (close, other): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
         for (scenario, miss, count) in close.into_iter().chain(other) {
             for n in 0..count {

@@ -38,7 +38,7 @@ pub struct NearMiss {
     pub scenario: &'static str,
     /// Key that an alert would have.
     pub key: AlertLabelKey,
-    /// What it misses by.
+    /// The reason of the miss.
     pub misses: &'static str,
     /// First event of the scene.
     pub first_seq: u64,
@@ -67,7 +67,7 @@ impl Serialize for AlertLabelKey {
 pub enum OrderEnding {
     /// All of it was filled.
     Filled,
-    /// What was left was cancelled.
+    /// The remaining quantity was cancelled.
     Cancelled,
 }
 

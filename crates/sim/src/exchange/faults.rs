@@ -1,4 +1,4 @@
-//! What goes wrong between the exchange and who listens: copies of packets that are lost, late, doubled, damaged.
+//! Faults between the exchange and its listeners: copies of packets that are lost, late, doubled, damaged.
 
 use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig, ExchangeLine};
 use crate::rng::Rng;
@@ -64,7 +64,7 @@ pub(super) struct ExchangePacket<'p> {
     pub bytes: &'p [u8],
 }
 
-/// What went wrong.
+/// Counts of the faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct FaultCounts {
     /// Packets that the exchange made.

@@ -365,7 +365,7 @@ fn faults_happen_as_often_as_they_should() {
     near(counts.restarts, of_both, 4_000);
 }
 
-/// What a receiver is held against must know each packet, also one that is damaged.
+/// The truth for checking a receiver must know each packet, also a damaged one.
 #[test]
 fn packets_tell_their_number_and_how_far_they_are_sound() {
     let faults = FaultRates { damaged: 100_000, restarts: 1_000, ..FaultRates::default() };

@@ -1,4 +1,4 @@
-//! What a scene acts on: the exchange, and a few moves that all scenes share.
+//! The stage of a scene: the exchange, and a few moves that all scenes share.
 
 use super::super::event::{DayEventBody, OrderKind, TimeInForce};
 use super::super::exchange::{NewOrder, OrderRef, SimulatedVenues};
@@ -23,7 +23,7 @@ pub(crate) struct SceneContext<'a> {
     pub scene: u32,
 }
 
-/// What is said of a scene at the closing event of its book.
+/// The label of a scene at the closing event of its book.
 #[derive(Debug, Clone)]
 pub(crate) enum PendingLabel {
     Fires { scene: u32, key: AlertLabelKey, first_seq: u64 },
