@@ -47,7 +47,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// What `cargo metadata --no-deps` says of the workspace.
+/// The output of `cargo metadata --no-deps` for the workspace.
 pub(crate) struct Metadata(Value);
 
 /// One dependency as a manifest names it.

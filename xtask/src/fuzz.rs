@@ -98,7 +98,7 @@ pub(crate) fn build_targets(context: &StepContext, count: &mut TestCount) -> Res
     Ok(folder.join(host).join("release").join(BINARY))
 }
 
-/// What a run of each target does.
+/// The search that a run does for each target.
 struct FuzzSearch {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
     found: PathBuf,

@@ -10,7 +10,7 @@ use crate::steps::{STEPS, StepContext, StepOutcome, TestStep, Tier};
 use crate::timings::{self, CpuSeconds, Timings};
 use crate::{XtaskFailure, changed, deep, tools};
 
-/// What the arguments ask for.
+/// The request in the arguments.
 struct TestRequest {
     steps: Vec<&'static TestStep>,
     /// The commit whose changes are tested, instead of everything.
@@ -158,7 +158,7 @@ fn report_timings(
     Ok(())
 }
 
-/// What the arguments ask for; none if they ask for the list of steps.
+/// The request in the arguments; none if they ask for the list of steps.
 fn parse(args: &[String]) -> Result<Option<TestRequest>, String> {
     let mut request = TestRequest {
         steps: Vec::new(),

@@ -1,4 +1,4 @@
-//! What all commands share: how they end, where their data goes, how they show progress.
+//! Shared parts of all commands: exit codes, destinations of data, and progress.
 //!
 //! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal would
 //! obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a command is
@@ -167,7 +167,7 @@ pub fn print_hot_notice(dir: &Path) {
     }
 }
 
-/// The same of a notice that something else has found.
+/// Prints a notice that something else has found.
 pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
     note!("unitape: {}: {notice}", dir.display());
     if notice.may_miss_part() {

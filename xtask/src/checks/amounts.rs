@@ -6,7 +6,7 @@
 //! number("UNITAPE_KILL_ROUNDS", 200)                        ──▶    200 rounds
 //! ```
 //!
-//! What is covered, and nothing else; another form is an error, so that no number is guessed:
+//! The forms that are covered, and nothing else; another form is an error, so that no number is guessed:
 //!
 //! - a number is a literal, a constant of the same file, or `….cases.max(LITERAL)`;
 //! - a config is `with_cases(NUMBER)`, `ProptestConfig { cases: NUMBER, .. }`, a default, or a call without arguments of
@@ -200,7 +200,7 @@ fn otherwise(source: &RustSource<'_>, at: usize) -> Option<Range<usize>> {
     None
 }
 
-/// What commas part, those in brackets and generics left out; it ends with the bracket that holds it.
+/// The parts between commas, those in brackets and generics left out; the list ends with the bracket that holds it.
 fn parts(source: &RustSource<'_>, range: Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut begin, mut at, mut depth) = (range.start, range.start, 0usize);

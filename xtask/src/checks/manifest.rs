@@ -89,7 +89,7 @@ impl CheckManifest {
         Ok(())
     }
 
-    /// What the manifest asks for of a check.
+    /// The number that the manifest asks for of a check.
     pub(crate) fn number(&self, check: &CheckName) -> u64 {
         self.entries.iter().find(|entry| entry.check == *check).map_or(0, |entry| entry.number)
     }

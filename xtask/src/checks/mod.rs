@@ -23,7 +23,7 @@ use crate::{XtaskFailure, deep};
 use manifest::{CheckManifest, MANIFEST};
 use scan::SourceScan;
 
-/// What a number counts. In the order of their words.
+/// The kind of a counted check, in the order of the kinds' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CheckKind {
     /// Cases of the properties of a test.
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     Ok(0)
 }
 
-/// What the manifest names and no run does any more.
+/// The checks that the manifest names and no run does any more.
 pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
     Ok(compare(&read(root)?, &scan::scan(root)?, &deep::numbers()))
 }
@@ -153,7 +153,7 @@ fn problem(line: usize, message: String) -> TidyProblem {
     TidyProblem { place: format!("{MANIFEST}:{line}"), message }
 }
 
-/// What the runs do, beside what the manifest says of it.
+/// The checks that the runs do, next to those in the manifest.
 struct DoneChecks<'c> {
     manifest: &'c CheckManifest,
     scan: &'c SourceScan,

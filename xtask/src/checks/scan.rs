@@ -1,4 +1,4 @@
-//! What a tree checks: its tests, their cases and rounds, its fuzz targets and the bounds of its runs.
+//! The checks of a tree: its tests, their cases and rounds, its fuzz targets and the bounds of its runs.
 //!
 //! ```text
 //! crates/**.rs, xtask/**.rs, fuzz/tests/*.rs ──▶ tests, cases, rounds ─┐

@@ -42,7 +42,7 @@ pub(crate) struct PropertyBlock {
     pub(crate) config: Option<Range<usize>>,
 }
 
-/// What the attributes before an item say.
+/// The attributes before an item.
 #[derive(Default)]
 struct ItemAttributes {
     is_test: bool,
@@ -214,8 +214,8 @@ mod tests {
             .collect()
     }
 
-    /// What stands between the attribute and the function must not hide the test, and an attribute must not reach
-    /// beyond its own item.
+    /// Lines between the attribute and the function must not hide the test, and an attribute must not reach beyond
+    /// its own item.
     #[test]
     fn attributes_belong_to_the_function_behind_them() {
         assert_eq!(

@@ -13,7 +13,7 @@ pub(crate) struct SourceToken<'s> {
     pub(crate) kind: TokenKind<'s>,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind<'s> {
     /// A name, a keyword or a number.

@@ -1,4 +1,4 @@
-//! What `cargo xtask instructions` counts, and what of the benches it cannot.
+//! The cases that `cargo xtask instructions` counts, and the benches that it cannot count.
 
 use std::path::Path;
 

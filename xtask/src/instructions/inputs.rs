@@ -13,7 +13,7 @@ use crate::cargo::root;
 #[derive(Debug)]
 pub(crate) struct FrozenInputs {
     pub(crate) dir: PathBuf,
-    /// Of all of them.
+    /// Hash of all of them.
     pub(crate) hash: u64,
     /// Messages in the first half and in all of a file that is cut.
     messages: BTreeMap<&'static str, [u64; 2]>,

@@ -253,7 +253,7 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What is left behind is temporary by name and place.
+        // Files left over are temporary by name and place.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -121,7 +121,7 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> outpu
     Ok(CommandOutcome::Clean)
 }
 
-/// What was counted, as far as it matters: whatever keeps an alert from being given.
+/// Prints the counters of anything that keeps an alert from being given.
 fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     for (id, m) in &replayed.metrics {
@@ -149,7 +149,7 @@ fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The same as one JSON object; none when nothing was counted.
+/// The counters as one JSON object; none when nothing was counted.
 fn counters(replayed: &ReplaySummary) -> Option<Value> {
     let mut all = Map::new();
     for (id, m) in &replayed.metrics {

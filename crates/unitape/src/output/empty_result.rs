@@ -5,7 +5,7 @@
 
 use super::grouped;
 
-/// What there is beside `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
+/// The names besides `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
 ///
 /// `what` is the plural of what the names are.
 pub fn list_known_names<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {

@@ -1,4 +1,4 @@
-//! What feeds and file names say, made harmless for a terminal.
+//! Names and texts of feeds and files, made harmless for a terminal.
 //!
 //! A headline may hold `ESC ] 0 ;` and set the window's title, clear the screen or hide the line above; a line feed in
 //! a name makes a second line that looks like one of ours; U+202E shows the rest of a line backwards. People see such

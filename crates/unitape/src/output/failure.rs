@@ -36,7 +36,7 @@ pub enum CommandFailure {
     Error(String),
 }
 
-/// What a command comes to.
+/// The result of a command.
 pub type Result = std::result::Result<CommandOutcome, CommandFailure>;
 
 impl CommandFailure {
@@ -77,7 +77,7 @@ impl CommandFailure {
         }
     }
 
-    /// What to print; nothing where stdout was closed.
+    /// The text to print; nothing if stdout was closed.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::ClosedStdout => None,
@@ -172,7 +172,7 @@ impl<E: std::error::Error + 'static> ErrorWithCause for unitape_ring::Error<E> {
 }
 
 impl ErrorWithCause for serde_json::Error {
-    /// What we write as JSON is ours, and what we read is data.
+    /// The JSON that we write is valid, so a syntax error comes from data that we read.
     fn error_cause(&self) -> ErrorCause {
         if self.is_syntax() || self.is_eof() { ErrorCause::Data } else { ErrorCause::Outside }
     }

@@ -160,7 +160,7 @@ fn a_flipped_price_is_never_printed() {
             assert_eq!(got.len(), all.len());
         }
     }
-    // What comes after it is there, and what is lost is counted: nothing more than up to the next segment.
+    // The events after it are there, and the loss is counted: nothing more than up to the next segment.
     let next = (index + 1) * SEGMENT_BYTES;
     for (command, ran) in readers(dir.path(), &tape, &["--skip-damage"]) {
         assert_eq!(ran.code, Some(3), "{command}: {}", ran.stderr);

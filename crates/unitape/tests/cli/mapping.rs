@@ -78,8 +78,8 @@ fn a_copy_of_a_shipped_mapping_under_another_name_makes_the_same_events() {
     run(["mapping", "show", "swift-mt", "--layout"]).code(2).says(&["names neither layout nor templates"]);
 }
 
-/// An explanation that differs from what the mapper does would mislead people. Of every sample: as many events and
-/// refusals as the account has, and a message is refused exactly when something in it is marked so.
+/// An explanation that differs from the mapper's actions would mislead people. For every sample, it has as many
+/// events and refusals as the account. A message is refused exactly when something in it is marked so.
 #[test]
 fn explanations_and_the_account_agree() {
     let dir = tempfile::tempdir().unwrap();

@@ -187,7 +187,7 @@ fn a_session_of_itch_may_have_midnight_within_it() {
     }
 }
 
-/// What is not found keeps its name and is counted, and the count is the tape's: a rerun has it too.
+/// A name that is not found stays and is counted, and the tape has the count: a rerun has it too.
 #[test]
 fn what_the_master_does_not_have_is_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -341,7 +341,7 @@ fn a_run_shows_its_reference_data_and_names_the_line_of_a_mistake() {
             "run.toml:12: reference.1.file: reference data",
         ),
     ] {
-        // What the entries say is data, unlike the file that names them.
+        // The entries are data, unlike the file that names them.
         let code = if says.ends_with("reference data") { 3 } else { 1 };
         run(["run", &configured(rest), "--check"]).code(code).says(&[says]);
     }

@@ -65,7 +65,7 @@ fn a_bare_statement_is_recognised_by_its_content() {
     run(["tape", "verify", tape.to_str().unwrap()]).code(0);
 }
 
-// What a mended mapping recovers is appended; until then the raw bytes are to be had.
+// Messages that a mended mapping recovers are appended; until then their raw bytes are available.
 #[test]
 fn what_is_refused_is_kept_and_can_be_tried_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_mapping_with_a_path_that_is_none_names_it() {
     run(["mapping", "check", "swift-mt", &vectors("prowide/MT103-bulk-with-ack.rje")]).code(0);
 }
 
-/// What `input` comes to: the account, its events without the tape's own, and the details of its quarantine.
+/// The result of `input`: the account, its events without the tape's own, and the details of its quarantine.
 fn consolidated(input: &[u8]) -> (Value, Vec<Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in.fin"), dir.path().join("t"));

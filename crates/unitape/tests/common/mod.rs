@@ -1,5 +1,5 @@
-//! What the tests of the command line share: the binary, inputs made by hand or by the simulator, and tapes
-//! compared byte for byte.
+//! Helpers of the command-line tests: the binary, inputs made by hand or by the simulator, and tapes compared byte
+//! for byte.
 #![allow(dead_code)] // each test file uses its part
 
 pub mod binary;
@@ -29,7 +29,7 @@ pub fn jse() -> PathBuf {
     root().join("vectors/fix/jse/jse_fix50_marketdata_head80.fix")
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -216,7 +216,7 @@ pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&d).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // What is under `run/` is not of the tape: who wrote it how often, and how far names are.
+                // Files under `run/` do not belong to the tape: its writers and how far names are.
                 if !(path.ends_with("run") && d.join("tape.toml").exists()) {
                     todo.push(path);
                 }

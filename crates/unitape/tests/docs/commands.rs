@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A command that hangs is ended and reported; nothing is said of how long one that works may take.
 const HANG: Duration = Duration::from_secs(300);
 
-/// What the commands find in their folder.
+/// The fixtures that the commands find in their folder.
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.

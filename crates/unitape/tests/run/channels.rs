@@ -1,7 +1,8 @@
 //! A venue's lines off the wire: `run` listens to all channels that a mapping names, while the exchange in a box publishes.
 //!
-//! What is sent is sent in small parts, and the next one when the journal has the last: so the test knows what has been
-//! received, whatever the machine does besides. Where groups cannot be joined it is done with addresses of the host itself.
+//! The test sends small parts, and the next one when the journal has the last. So it knows which bytes have been
+//! received, whatever the machine does besides. Where groups cannot be joined it is done with addresses of the host
+//! itself.
 #![cfg(target_os = "linux")]
 
 use crate::common::{self, assert_same, cat, file, root, unitape};

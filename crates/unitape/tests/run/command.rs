@@ -259,7 +259,7 @@ fn datagrams_to_one_host_and_to_a_group() {
         let mut run = bench.start();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.set_multicast_loop_v4(true).unwrap();
-        // What is sent before the socket is there is nobody's: continue until the first one is on the tape.
+        // Messages that are sent before the socket exists are lost: continue until the first one is on the tape.
         let tape = bench.tape();
         let first = std::cell::Cell::new(1);
         run.until(|| {

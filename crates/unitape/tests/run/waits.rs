@@ -40,7 +40,7 @@ fn sparse(bench: &Bench, ports: [u16; 2], ready: impl Fn(u32) -> bool) -> Ended 
         assert!(becomes(|| ready(round * DENSE)), "{}", run.said());
         seldom.write_all(&common::order(1000 * round + 10 * DENSE - 15)).unwrap();
     }
-    // What the dense feed has sent waits for the other no longer; the last order may wait for the dense feed.
+    // Orders of the dense feed wait for the other no longer; the last order may wait for the dense feed.
     seldom.write_all(&common::order(9_000)).unwrap();
     let all = u64::from(3 * DENSE + 4);
     assert!(becomes(|| orders_of(bench, "dense") + orders_of(bench, "seldom") + 1 >= all), "{}", run.said());

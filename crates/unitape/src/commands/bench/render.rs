@@ -87,7 +87,7 @@ fn ratios(r: &BenchRecord) -> String {
     found.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a model says of more workers.
+/// The prediction of a model for more workers.
 fn predicted(model: &ScalingModel) -> String {
     let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
     format!("model: {} ns", each.join(", "))

@@ -1,8 +1,8 @@
 //! Market data in FAST: an exchange in a box whose lines lose packets, read by a handler's configuration; and what must be on
 //! the tape of it.
 //!
-//! What came is counted as it is written, from the numbers of the packets alone. The exchange's books are those that the tape
-//! and the handler must have in the end.
+//! Arrivals are counted while they are written, from the numbers of the packets alone. The exchange's books are those
+//! that the tape and the handler must have in the end.
 
 use super::demo_directory::{DemoDirectory, directory_failure};
 use crate::output::CommandFailure;
@@ -26,7 +26,7 @@ pub const MESSAGES_PER_SECOND: u64 = 10_000;
 const AFTER_NS: u64 = 70 * 60 * 1_000_000_000;
 const RATE: u32 = 2_000;
 
-/// What is known of the exchange and its lines.
+/// The truth of the exchange and its lines.
 #[derive(Debug)]
 pub struct ExchangeTruth {
     /// The handler's configuration, and the capture.
@@ -55,7 +55,7 @@ pub struct ExpectedBook {
 /// A level of it.
 pub type ExpectedLevel = (i64, u64, u32);
 
-/// What came on the lines of a channel.
+/// The arrivals on the lines of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelArrivals {
     /// By line.
@@ -77,7 +77,7 @@ pub struct LineArrivals {
     pub missed: u64,
 }
 
-/// What came of a packet.
+/// The copies of a packet that arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct PacketCopies {
     /// By line.
@@ -202,7 +202,7 @@ fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     stream[number].whole |= packet.sound == packet.bytes.len();
 }
 
-/// What came, by channel.
+/// The arrivals, by channel.
 fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
     let mut all: [ChannelArrivals; 3] = Default::default();
     for ((channel, _), stream) in streams {

@@ -19,7 +19,7 @@ pub struct SampleFeed {
     count: fn(&[u8], &mut PlainCounts),
 }
 
-/// What a plain count says a feed holds.
+/// The contents of a feed by a plain count.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PlainCounts {
     /// Messages.

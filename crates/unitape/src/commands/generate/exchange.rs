@@ -176,7 +176,7 @@ fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
         both_lines: args.both_lines,
         faults: faults(&args.faults)?,
         group: args.udp.unwrap_or(plain.group),
-        // Of the truth only the end is asked for.
+        // The truth is needed at the end only.
         moments_max: 1,
         ..plain
     })
