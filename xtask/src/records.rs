@@ -94,7 +94,7 @@ pub(crate) fn write(kind: &str, date: &str, lines: &[Value]) -> Result<PathBuf, 
     write_in(&folder(), kind, date, lines)
 }
 
-/// The same in another folder, which is made if it is not there.
+/// Writes a record into another folder, which is made if it is missing.
 pub(crate) fn write_in(folder: &Path, kind: &str, date: &str, lines: &[Value]) -> Result<PathBuf, String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let names = (1u32..).map(|n| match n {

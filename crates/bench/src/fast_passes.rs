@@ -166,9 +166,9 @@ pub fn pass(decoder: &mut Decoder, stream: &FastMessageStream) -> FastPassResult
     pass
 }
 
-/// The same, with the messages' values as bytes for a hash: `M` and the template's id; then values as `I` and eight bytes,
-/// `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[` and four of the
-/// number of elements, `(` and `)` around each, `]`; groups in braces.
+/// Decodes all messages and gives their values as bytes for a hash: `M` and the template's id; then values as `I` and
+/// eight bytes, `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[`
+/// and four of the number of elements, `(` and `)` around each, `]`; groups in braces.
 ///
 /// # Errors
 /// A message that is bad.
@@ -210,7 +210,7 @@ pub fn values(
     Ok(count)
 }
 
-/// The same by the slow twin.
+/// The bytes of [`values`], from the slow twin.
 ///
 /// # Errors
 /// A message that is bad.
@@ -332,7 +332,7 @@ pub fn half_values(
     Ok(count)
 }
 
-/// The same from all that the slow twin finds.
+/// The bytes of [`half_values`], from all that the slow twin finds.
 ///
 /// # Errors
 /// A message that is bad.

@@ -90,7 +90,7 @@ pub struct BenchRecord {
     /// Nanoseconds of an operation in the intake's turn, where one worker is at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intake_ns_per_op: Option<f64>,
-    /// The same in the sequencer's turn.
+    /// Nanoseconds of an operation in the sequencer's turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_ns_per_op: Option<f64>,
     /// The longer of the two turns: more workers than the time of an operation has of it do not help.

@@ -49,7 +49,7 @@ fn words(text: &[u8]) -> u64 {
     text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32
 }
 
-/// The same by the standard library.
+/// A component as a number, by the standard library.
 fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
     let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;

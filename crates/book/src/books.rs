@@ -75,7 +75,7 @@ pub struct BookChange {
 pub struct BookCounters {
     /// Events that concern books.
     pub events: u64,
-    /// Of them, those that name no instrument or no order; left out.
+    /// Events among these that name no instrument or no order; left out.
     pub unnamed: u64,
     /// Events of listings for which there was no room; left out.
     pub no_room: u64,

@@ -84,7 +84,7 @@ pub(crate) fn same(a: ScaledQuantity, b: ScaledQuantity) -> bool {
     if a.exponent == b.exponent { a.mantissa == b.mantissa } else { same_unequal(a, b) }
 }
 
-/// Of two exponents; not inlined, so that the comparison above stays small enough to be.
+/// Compares quantities of two exponents; not inlined, so that the comparison above stays small enough to be.
 #[inline(never)]
 fn same_unequal(a: ScaledQuantity, b: ScaledQuantity) -> bool {
     amount(a.mantissa, a.exponent) == amount(b.mantissa, b.exponent)

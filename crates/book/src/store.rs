@@ -118,7 +118,7 @@ pub(crate) struct OrderStore {
     /// Seeded per process: ids come from outside, and nothing that is seen depends on the hash.
     hasher: DefaultHashBuilder,
     orders_max: u32,
-    /// Of orders of which only a part is shown: how much at most, by slot; mantissa and exponent.
+    /// The largest visible quantity of partly hidden orders, by slot; mantissa and exponent.
     displays: HashMap<u32, OrderQuantity, FxBuildHasher>,
 }
 

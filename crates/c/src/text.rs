@@ -63,7 +63,7 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     }
 }
 
-/// The same where C must want it.
+/// Checks that C has given a place.
 ///
 /// # Safety
 /// As [`put`].

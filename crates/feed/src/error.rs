@@ -122,7 +122,7 @@ pub enum Error {
     Inconsistent {
         /// Where.
         position: Position,
-        /// What.
+        /// The contradiction, in words.
         what: String,
     },
     /// The tape refused.

@@ -195,7 +195,7 @@ pub fn list(dir: &Path) -> Result<Vec<QuarantineEntry>, Error> {
     Ok(list_with(dir, ReadOptions::default())?.entries)
 }
 
-/// The same, with or without checks.
+/// The quarantine of the tape in `dir`, read with or without checks.
 ///
 /// # Errors
 /// As [`list`].

@@ -250,7 +250,7 @@ impl Books {
     }
 
     fn notify_all<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
-        // Those of one instrument are beside each other mostly, but need not be.
+        // Changes of one instrument are next to each other mostly, but need not be.
         if !self.changes.is_sorted_by_key(|change| change.instrument) {
             self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
         }

@@ -83,7 +83,7 @@ fn ours() -> Files {
     ["incremental.xml", "snapshot.xml", "reference.xml"].map(|name| folder.join(name))
 }
 
-/// Those of T7, which are not ours to ship.
+/// The templates of T7, which are not ours to ship.
 fn of_t7() -> Option<Files> {
     let Some(folder) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!("not run with T7's templates: UNITAPE_SAMPLES does not say where they are");
@@ -113,7 +113,7 @@ struct BookComparison<'t> {
     exchange: &'t Exchange,
     seed: u64,
     compared: u64,
-    /// Of them, those that a snapshot gave.
+    /// Books among these that a snapshot gave.
     snapshots: u64,
     recovered: u64,
     /// By instrument: the last report, whether it is stale.

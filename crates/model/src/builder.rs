@@ -62,7 +62,7 @@ impl<'a> EventBuilder<'a> {
         let schema = EventSchema::for_kind(kind);
         let start = buf.len();
         let template = &TEMPLATES[kind as usize];
-        // Of known length each, so that they are copied without a call.
+        // Each slice has a known length, so that it is copied without a call.
         match schema.fixed_bytes {
             64 => buf.extend_from_slice(&template[..64]),
             128 => buf.extend_from_slice(&template[..128]),
@@ -243,7 +243,8 @@ impl<'a> EventBuilder<'a> {
         self.keep_unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
-    /// The same with a value that is written in its final place: `json` appends JSON text, and nothing else.
+    /// Keeps such a field with a value that is written in its final place: `json` appends JSON text, and nothing
+    /// else.
     #[inline]
     pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;

@@ -135,8 +135,8 @@ impl NameTable {
         self.lenient = lenient;
     }
 
-    /// The same, with a table to be asked for names whose definitions are lost: that of the log of definitions. An id
-    /// has one name on all of a tape, so what the log has is right wherever it is needed.
+    /// Sets a table to ask for names whose definitions are lost: that of the log of definitions. An id has one name
+    /// on all of a tape, so a name in the log is right wherever it is needed.
     pub fn set_log(&mut self, log: NameTable) {
         self.lenient = true;
         self.log = Some(Box::new(log));
@@ -233,7 +233,7 @@ impl NameTable {
         if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
     }
 
-    /// The same id by id, to say which it is or to count it.
+    /// Checks id by id, to name the unknown one or to count it.
     #[cold]
     fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let source = event.source();

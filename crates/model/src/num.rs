@@ -94,7 +94,7 @@ impl Price {
         }
     }
 
-    /// The same number as a canonical decimal. [`Price::NONE`] has none.
+    /// This number as a canonical decimal. [`Price::NONE`] has none.
     #[inline]
     pub fn decimal(self) -> Option<Decimal> {
         (self != Self::NONE)

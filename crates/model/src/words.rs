@@ -60,7 +60,7 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
     not_ascii == 0 && (zero(a) | zero(b) | zero(c)) == 0
 }
 
-/// First byte that JSON text cannot have as it is: a quote, a backslash or a control character below 0x20.
+/// First byte that JSON text cannot have unescaped: a quote, a backslash or a control character below 0x20.
 #[inline]
 pub fn find_special(text: &[u8]) -> Option<usize> {
     first(
@@ -70,7 +70,7 @@ pub fn find_special(text: &[u8]) -> Option<usize> {
     )
 }
 
-/// The same, or a DEL.
+/// First byte that JSON text cannot have unescaped, or a DEL.
 #[inline]
 pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
     first(
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same byte by byte.
+    /// The words of a text, made byte by byte.
     fn slow(text: &[u8], words: usize) -> Vec<u64> {
         let mut all = vec![0u8; 8 * words];
         let n = text.len().min(all.len());

@@ -48,7 +48,7 @@ impl FixMessageWriter {
         self.begin_type(session, &[kind], now_ns);
     }
 
-    /// The same with a type of more letters.
+    /// Starts a message with a type of more letters.
     pub fn begin_type(&mut self, session: usize, kind: &[u8], now_ns: u64) {
         self.seqs[session] += 1;
         self.scratch.clear();

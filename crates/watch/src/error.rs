@@ -12,7 +12,7 @@ pub enum Error {
     UnknownScenario {
         /// The requested name.
         name: String,
-        /// Those there are.
+        /// The names of all scenarios.
         known: String,
     },
     /// No parameter of this name.
@@ -22,7 +22,7 @@ pub enum Error {
         scenario: &'static str,
         /// The given name.
         name: String,
-        /// Those it has.
+        /// The parameters that it has.
         known: String,
     },
     /// A parameter of the wrong sort.

@@ -467,7 +467,7 @@ fn what_is_not_published_falls_out() {
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
     // There is no third place.
     assert_eq!(book.apply(&add(9, 3), LevelLimit::Published(2)).fault, Some(BookFault::LevelsFull));
-    // The same where the venue may have more: the last one goes too, but it is reported.
+    // If the venue may have more levels, the last one goes too, but it is reported.
     let done = book.apply(&add(12, 1), LevelLimit::Kept(2));
     assert_eq!((done.fault, done.depth), (Some(BookFault::LevelsFull), 1));
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));

@@ -89,11 +89,11 @@ pub fn growth_frame(
     e.finish(flags::LAST).expect("a definition is short");
 }
 
-/// EventField of a further definition: the file has grown, and is read on at this offset.
+/// Field of a further definition: the file has grown, and reading continues at this offset.
 pub const GROWN: &str = "grown";
 
-/// The id of a further definition. A retry can make events of quarantined messages by another mapping than the
-/// source's; these events carry the id. The source itself is read by its own mapping.
+/// Field of a further definition. A retry can make events of quarantined messages by another mapping than the source's;
+/// these events carry the definition's id. The source itself stays with its own mapping.
 pub const RETRIED: &str = "retried";
 
 /// The definition of the events that a retry makes by another mapping than that of their source.
@@ -115,7 +115,8 @@ pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &
     e.finish(0).expect("a definition is short");
 }
 
-/// The same, and the message that begins there, in quarantine because the file ended in it, leaves the account.
+/// Field of a further definition: as [`GROWN`], and the message that begins there leaves the account. It is in
+/// quarantine because the file ended in it.
 pub const SUPERSEDED: &str = "superseded";
 
 /// A mark of progress.

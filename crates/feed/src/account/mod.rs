@@ -230,7 +230,7 @@ impl TapeAccount {
         Self::load_with(dir, ReadOptions::default())
     }
 
-    /// The same, with or without checks; damage that is passed over takes what it holds out of the account.
+    /// Reads the account with or without checks; contents of skipped damage are missing from the account.
     ///
     /// # Errors
     /// As [`TapeAccount::load`].

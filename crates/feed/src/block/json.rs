@@ -9,7 +9,7 @@ pub fn json_string(value: &[u8]) -> String {
     String::from_utf8(out).expect("JSON of UTF-8, or of hex digits")
 }
 
-/// The same at the end of `out`.
+/// Appends outside bytes to `out` as [`json_string`] has them.
 pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     // Without a way out, so that many bytes are looked at together.
     let (mut plain, mut ascii) = (true, true);

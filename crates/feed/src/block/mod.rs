@@ -96,7 +96,7 @@ pub struct Block {
     pub payload: Vec<u8>,
     /// The unfinished message that spans the start of the bytes; the decoder takes it.
     pub carried: Option<Box<CarriedMessage>>,
-    /// The same, of where the bytes that were decoded end.
+    /// The unfinished message that spans the end of the decoded bytes.
     pub leaves: Option<Box<CarriedMessage>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,

@@ -16,7 +16,7 @@ pub struct RawDigest {
 }
 
 impl RawDigest {
-    /// Of these bytes.
+    /// The digest of these bytes.
     pub fn from_bytes(raw: &[u8]) -> Self {
         let hash = Some(raw).filter(|raw| !raw.is_empty()).map(blake3::hash);
         Self { length: raw.len() as u64, hash }

@@ -154,7 +154,7 @@ impl Format {
         }
     }
 
-    /// The same with names of instruments looked up in `reference`.
+    /// This format, with names of instruments looked up in `reference`.
     #[must_use]
     pub fn with_reference(mut self, reference: &Arc<InstrumentMaster>) -> Self {
         Arc::make_mut(&mut self.mapping).reference = Some(reference.clone());

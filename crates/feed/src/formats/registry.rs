@@ -73,7 +73,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The same without a look at what its rules mean.
+    /// Reads a mapping without checking its rules.
     fn read(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping = Self::from_text(text, origin)?;
         (entry_of(&mapping)?.load)(&mut mapping)?;

@@ -122,7 +122,7 @@ impl<R: Copy> MessageMapper<R> {
         }
     }
 
-    /// The same with what few feeds need.
+    /// Applies the mapping with the parts that few feeds need.
     #[inline(never)]
     fn apply_aside<M: ParsedMessage<Ref = R>>(
         &mut self,
@@ -505,7 +505,7 @@ pub(super) fn event_time<M: ParsedMessage>(
     })
 }
 
-/// The same with what is wrong in the value, where the format knows.
+/// Adds the flaw in the value to the refusal, if the format knows it.
 #[cold]
 fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: M::Ref) -> MessageRefusal {
     if let Some(flaw) = message.flaw(value) {
@@ -556,7 +556,8 @@ pub(super) fn fill_picks<M: ParsedMessage>(
     Ok(())
 }
 
-/// Whether an entry is better than the one whose values were picked so far. One with a number is better than one without.
+/// Whether an entry is better than the one whose values were picked so far. An entry with a number is better than one
+/// without.
 ///
 /// # Errors
 /// The entry's number is none: which entry is the best cannot be known.

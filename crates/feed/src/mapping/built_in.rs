@@ -41,7 +41,7 @@ macro_rules! shipped {
     };
 }
 
-/// Of two that suit a file equally well, detection takes the later one.
+/// If two mappings suit a file equally well, detection picks the later one.
 static ALL: [ShippedMapping; 22] = shipped![
     "jse-fix50-indices",
     "fix44-orders",

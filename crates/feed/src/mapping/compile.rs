@@ -56,13 +56,13 @@ impl std::convert::From<String> for MappingRefusal {
 }
 
 impl MappingRefusal {
-    /// The same, seen from one level up: `key` holds what was wrong.
+    /// This error, seen from one level up: `key` holds the error.
     fn under(mut self, key: impl ToString) -> Self {
         self.place.insert(0, key.to_string());
         self
     }
 
-    /// The same with words before it.
+    /// This error with words before it.
     fn after(mut self, words: impl AsRef<str>) -> Self {
         self.what.insert_str(0, words.as_ref());
         self

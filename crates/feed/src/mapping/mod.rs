@@ -37,21 +37,21 @@
 //! (`negative`, `zero`), or whether a field is there: `{ present = false }`. Where the value is not there, or no number, no
 //! other condition holds.
 //!
-//! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
-//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value
-//! of a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. Of several such
-//! entries the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member has
-//! that number. If a group looks different in different messages, declare it once for each form, under names of its
-//! own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
+//! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`, `{
+//! const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value of
+//! a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. If there are several
+//! such entries, the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member
+//! has that number. If a group looks different in different messages, declare it once for each form, under names of
+//! its own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
 //! could do without it.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
-//! The example is FIX, whose paths are tags; of a log, `framing = { sep = "|", log = true, lenient = false }` says
-//! how its bytes are framed. A mapping for fixed-width records names its layout
-//! (`layout = "name or file"`); its paths are names of columns, and `@record` the name of the record. One for FAST has its
-//! templates and framing in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
+//! The example is FIX, whose paths are tags; for a log, `framing = { sep = "|", log = true, lenient = false }` says
+//! how its bytes are framed. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
+//! paths are names of columns, and `@record` the name of the record. A mapping for FAST has its templates and framing
+//! in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
 //!
 //! | module | holds |
 //! |---|---|
@@ -332,9 +332,9 @@ pub struct FieldOptions {
     pub key: Option<String>,
     pub is: Option<String>,
     pub value: Option<String>,
-    /// Of several entries that `is` picks, the one with the highest number in this member.
+    /// The member whose highest number selects one of several entries that `is` picks.
     pub highest: Option<String>,
-    /// The same with the lowest.
+    /// The member whose lowest number selects one of them.
     pub lowest: Option<String>,
 }
 

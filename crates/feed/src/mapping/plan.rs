@@ -142,7 +142,7 @@ impl WantedValue {
         value.len() == self.text.len() && self.matches_word(words::word(value), value)
     }
 
-    /// The same, of a value whose word is known.
+    /// Whether `value`, whose word is known, is it.
     #[inline]
     pub fn matches_word(&self, word: u64, value: &[u8]) -> bool {
         word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])

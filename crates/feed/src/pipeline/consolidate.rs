@@ -552,7 +552,7 @@ impl Farm for FeedFarm {
     }
 }
 
-/// The same input gives the same identity.
+/// The identity of a tape; equal input gives an equal one.
 fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {

@@ -109,7 +109,7 @@ pub struct SourceState {
     pub end: bool,
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
-    /// Of these, where those start that lead, since the last mark of progress; in order.
+    /// Starts of messages among these that lead, since the last mark of progress; in order.
     pub ahead: Vec<u64>,
     /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
     pub again_through: u64,
@@ -312,7 +312,7 @@ impl FeedState {
         self.outstanding.clone()
     }
 
-    /// The block that the cursor is in. Those before it are done and wait to be copied.
+    /// The block that the cursor is in. Blocks before it are done and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
         self.queue.iter().position(|job| !job.block.done)
     }

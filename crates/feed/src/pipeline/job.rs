@@ -50,7 +50,7 @@ pub enum BlockKind {
 pub struct FormatReload {
     /// The format of the bytes.
     pub format: Format,
-    /// The same, as source definitions record it.
+    /// The format as source definitions record it.
     pub sort: FormatId,
     /// 0 for the one that the run began with.
     pub generation: u64,

@@ -79,7 +79,7 @@ pub struct LeadBounds {
     pub lead: ClockLead,
     /// The latest time that was placed and believed.
     pub placed_max: UnixNanos,
-    /// The same when the run began.
+    /// The latest time that was placed and believed when the run began.
     pub placed_before: UnixNanos,
     /// There is another feed.
     pub merges: bool,

@@ -306,5 +306,5 @@ fn wait_for_stop(signal: Option<&OwnedFd>, halt: &HaltSignal, most: Duration) {
 /// How often the supervisor looks whether the run is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// The same where a signal ends its wait.
+/// How often it looks if a signal ends its wait.
 const STOP_LOOK_SIGNALLED: Duration = Duration::from_millis(500);

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 pub enum SourcePlan {
     /// The source at this index of the account: done, or to be read further.
     Known(usize),
-    /// The same, and its file has grown.
+    /// The source at this index, and its file has grown.
     Grown(usize, FileGrowth),
     /// A source that the tape does not have.
     New,

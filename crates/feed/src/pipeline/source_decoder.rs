@@ -36,7 +36,7 @@ impl SourceDecoder {
         })
     }
 
-    /// The same by the general way, where the format has a faster one beside it.
+    /// A decoder that uses the general path, even if the format has a faster one.
     ///
     /// # Errors
     /// When its mapping cannot be compiled.

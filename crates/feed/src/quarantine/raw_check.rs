@@ -113,7 +113,7 @@ pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> 
     }
     let mut report = RawReport::compare_entries(dir, &list(dir)?)?;
     let length = RawFile::open(dir)?.length;
-    // Of events that retention has removed.
+    // The missing bytes belong to events that retention has removed.
     if report.damaged == 0 && length < account.raw_bytes {
         report.damaged = 1;
         let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);

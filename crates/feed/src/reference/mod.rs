@@ -96,7 +96,7 @@ impl InstrumentMaster {
         self.table.instruments.len()
     }
 
-    /// The same, and whether a name that it does not have is refused.
+    /// This data, with the setting whether a missing name is refused.
     #[must_use]
     pub fn with_strictness(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -114,7 +114,7 @@ pub(crate) struct ReferenceIdentity<'d> {
 }
 
 impl<'d> ReferenceIdentity<'d> {
-    /// The same out of the mapping that a source definition names; none where no name was looked up.
+    /// Reads the identity from the mapping that a source definition names; none if no name was looked up.
     pub fn from_mapping_name(mapping: &'d str) -> Option<Self> {
         let hashed = |at: usize| {
             let hash = mapping[..at].rsplit_once('@').map_or("", |(_, hash)| hash);

@@ -1,4 +1,4 @@
-//! The same content under two names.
+//! Finds equal content under two names.
 
 use crate::error::Error;
 use crate::sources::content;
@@ -87,7 +87,7 @@ pub struct FeedFile<'f> {
     pub file: &'f str,
 }
 
-/// The same content under two names.
+/// The error for equal content under two names.
 pub fn same_content(this: FeedFile<'_>, other: FeedFile<'_>) -> Error {
     let what = format!(
         "it holds what {} of feed {} holds; leave one of them out, or read it a second time with \

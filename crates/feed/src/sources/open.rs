@@ -251,7 +251,7 @@ impl SourceReader {
         }
     }
 
-    /// The same source, to be opened again behind the last block.
+    /// This source, to be opened again after the last block.
     pub fn into_pending(self) -> PendingSource {
         let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
         PendingSource { index: self.index, path: self.path, from: self.given, size, first: None }

@@ -547,7 +547,7 @@ impl ArbitratedStream {
         (all_past || full || now.saturating_sub(since) > window.ns).then(|| self.gap(expected, first - 1))
     }
 
-    /// The same at once: nothing more will come, or the numbers begin again.
+    /// Gives up at once: nothing more will come, or the numbers begin again.
     pub fn give_up_now(&mut self) -> Option<SequenceRange> {
         let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
         (first > expected).then(|| self.gap(expected, first - 1))

@@ -296,7 +296,7 @@ pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
 }
 
 impl ChannelsConfig {
-    /// The same, with keys that are not set filled in from `base`.
+    /// These settings, with keys that are not set filled in from `base`.
     #[must_use]
     pub fn with_defaults(mut self, base: &ChannelsConfig) -> Self {
         macro_rules! take {

@@ -64,7 +64,7 @@ pub(super) struct MessageContext<'o> {
 }
 
 impl<'o> MessageContext<'o> {
-    /// Those of a packet, and of no message.
+    /// The context of a packet, without a message.
     pub fn from_packet(of: &'o PacketContext) -> Self {
         let ts = of.sent.unwrap_or(of.ts_recv);
         Self { of, pair: 0, incremental: false, snapshot: false, sequence: None, ts, at: 0, length: 0 }

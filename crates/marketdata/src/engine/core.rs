@@ -268,8 +268,8 @@ impl MessageProcessor {
         }
     }
 
-    /// The entries of an incremental message. Those of one instrument are beside each other mostly: it is looked up once for
-    /// all of these.
+    /// The entries of an incremental message. Entries of one instrument are next to each other mostly: it is looked
+    /// up once for all of these.
     #[inline(never)]
     fn entries(
         &mut self,

@@ -240,7 +240,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// The same outside of entries.
+    /// Reads parts outside of entries.
     #[inline(always)]
     fn parts_of_message(&mut self, parts: &mut MessageParts<'_>) {
         let message = &mut *self.message;
@@ -475,7 +475,7 @@ fn update_of(meaning: u8) -> Option<EntryAction> {
     })
 }
 
-/// Those of types.
+/// The type of an entry by its code's meaning.
 #[inline(always)]
 fn type_of(meaning: u8) -> EntryType {
     match meaning {

@@ -120,7 +120,7 @@ impl HeaderProgram {
             if field.meaning != IntegerMeaning::Number || plain.steps.len() == STEPS_MAX {
                 return None;
             }
-            // Of two that ask for one field the last one has it.
+            // If two ask for one field, the last one has it.
             let tag = tags.iter().rev().find(|(path, _)| *path == field.name.local).map(|(_, tag)| *tag);
             let to = match tag {
                 Some(FieldRole::HeadSequence) => HeaderFieldRole::Sequence,

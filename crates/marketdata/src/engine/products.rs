@@ -401,7 +401,7 @@ impl ProductRecovery {
         for index in &of.instruments {
             let i = &mut self.instruments[index.index()];
             i.need = i.need.max(to);
-            // One whose snapshot was ahead has what is missing.
+            // An instrument whose snapshot was ahead has the missing messages.
             if !i.live || i.has >= to {
                 continue;
             }

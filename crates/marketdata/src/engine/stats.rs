@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct EngineStats {
     /// By channel.
     pub channels: Vec<ChannelStats>,
-    /// Of products and instruments.
+    /// The counters of products and instruments.
     pub products: ProductCounters,
     /// Levels that wait for snapshots now.
     pub waiting: usize,
@@ -42,7 +42,7 @@ pub struct ChannelStats {
 pub struct ProductCounters {
     /// Gaps in the numbers of messages.
     pub gaps: u64,
-    /// Of them, those that no gap of packets and no refused message explains.
+    /// Gaps among these that no gap of packets and no refused message explains.
     pub gaps_alone: u64,
     /// Messages that are missing in them.
     pub missing: u64,
@@ -52,7 +52,7 @@ pub struct ProductCounters {
     pub recovered: u64,
     /// Snapshots that were used.
     pub snapshots: u64,
-    /// Of them, those that came before their gap was noticed.
+    /// Snapshots among these that came before their gap was noticed.
     pub snapshots_early: u64,
     /// Snapshots older than the gap, or of a product that reference data have not described yet.
     pub snapshots_old: u64,
@@ -60,7 +60,7 @@ pub struct ProductCounters {
     pub snapshots_spare: u64,
     /// Levels that had to wait.
     pub waited: u64,
-    /// Of them, those for which there was no room.
+    /// Levels among these for which there was no room.
     pub no_room: u64,
     /// Levels beyond the depth of their product.
     pub beyond: u64,

@@ -45,7 +45,7 @@ struct DropCounter {
     dropped: u64,
 }
 
-/// Of so few sockets each is asked by itself.
+/// The most sockets that are asked one by one.
 const FEW: usize = 2;
 
 impl LiveReceiver {

@@ -56,7 +56,7 @@ impl UdpSockets {
         Ok(Self { asked, all, end: None })
     }
 
-    /// The same, whose waits end when `end` can be read.
+    /// These sockets, whose waits end when `end` can be read.
     #[must_use]
     pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
         if self.end.is_none() {

@@ -128,7 +128,7 @@ pub struct RunSettings {
     pub wait: WaitLimit,
     /// How far an event's time may lead the time of its receipt, or `unbounded`; what leads by more is flagged `clock_ahead`.
     pub clock_lead: WaitLimit,
-    /// The same where no receipt is recorded: how far it may lead the latest time of all other feeds.
+    /// How far an event's time may lead the latest time of all other feeds, if no receipt is recorded.
     pub clock_lead_feeds: WaitLimit,
     /// How often directories are looked at.
     pub scan: TimeSpan,
@@ -514,7 +514,7 @@ impl FeedConfig {
         RestartPolicy { restart, backoff_max: self.backoff.0 }
     }
 
-    /// Those of [`INPUTS`] that it has.
+    /// The keys of [`INPUTS`] that it has.
     pub fn inputs(&self) -> Vec<&'static str> {
         let given = [
             !self.files.is_empty(),

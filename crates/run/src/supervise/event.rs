@@ -54,7 +54,7 @@ pub enum RunEvent<'a> {
         /// Its mapping from here on; none where its format has none.
         mapping: Option<&'a str>,
     },
-    /// A reloaded mapping names other addresses. Those of the start are listened to until the next one.
+    /// A reloaded mapping names other addresses. The run listens to the addresses of the start until the next one.
     AddressesChanged {
         /// The feed.
         feed: &'a str,

@@ -23,7 +23,7 @@ impl<'a> RunWatch<'a> {
         Self { stats, tape, every, changes: false, events }
     }
 
-    /// The same where each change of a state is reported at once.
+    /// This watch; with `changes`, each change of a state is reported at once.
     pub fn with_changes(mut self, changes: bool) -> Self {
         self.changes = changes;
         self
@@ -124,7 +124,7 @@ const WARNINGS: Duration = Duration::from_secs(1);
 /// How soon a note of a feed is reported.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The same where what changes is reported.
+/// How soon a note of a feed is reported, if changes are reported.
 const LOOK_FOR_CHANGES: Duration = Duration::from_millis(250);
 
 /// The shortest time between two reports of changes.

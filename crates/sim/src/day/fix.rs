@@ -129,7 +129,7 @@ impl FixDayWriter {
         }
     }
 
-    /// The same with requests, each before its report: see [`FixDayWriter::request`].
+    /// A writer with requests, each before its report: see [`FixDayWriter::request`].
     pub(super) fn with_requests(world: &MarketSetup) -> FixDayWriter {
         FixDayWriter { requests: Some(ClientOrderIds::default()), ..FixDayWriter::new(world) }
     }

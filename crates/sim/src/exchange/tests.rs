@@ -124,7 +124,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
         assert!(header.get("SendingTime") <= packet.ts_ns);
         if packet.channel == ExchangeChannel::Incremental {
             assert_eq!(header.get("PartitionID"), u64::from(packet.partition));
-            // The same on both lines; whichever comes first is read.
+            // Both lines have the same packet; whichever comes first is read.
             match ahead.remove(&(packet.partition, *expected)) {
                 Some(other) => {
                     assert_eq!(other, packet.bytes);

@@ -13,7 +13,7 @@ pub struct ExchangeProduct {
     pub partition: u32,
     /// Levels of a side that are published.
     pub depth: u32,
-    /// Of its prices.
+    /// The exponent of its prices.
     pub exponent: i8,
     /// Price steps, in units of the exponent.
     pub tick: i64,

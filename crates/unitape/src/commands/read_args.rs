@@ -40,7 +40,7 @@ pub fn finish(reader: &Reader, names: LostNames, done: CommandOutcome) -> output
     finish_with(reader.damaged(), reader.unverified(), names, done)
 }
 
-/// The same from what a reader has said.
+/// Prints the damage, unchecked bytes and lost names of a reader; gives how the command ends.
 pub fn finish_with(
     damaged: &DamagedParts,
     unverified: &UnverifiedBytes,

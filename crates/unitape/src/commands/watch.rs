@@ -223,7 +223,8 @@ pub fn watch_tape(
     watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
 }
 
-/// The same with or without checks; gives the reader too, which knows what it passed over, and the names that are lost.
+/// Watches a tape with or without checks. Also returns the reader, which knows the skipped damage, and the lost
+/// names.
 fn watch_tape_with(
     dir: &Path,
     selection: &ScenarioSelection,

@@ -54,7 +54,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 
 /// The most names that are listed in full.
 const LISTED_MAX: usize = 10;
-/// Of more, this many are shown.
+/// The number of names shown if there are more.
 const SHOWN: usize = 3;
 /// The most names that are compared.
 const NAMES_MAX: usize = 100_000;

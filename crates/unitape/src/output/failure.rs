@@ -49,7 +49,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same failure, said of something: `tape.toml: no such file`.
+    /// This failure, said of something: `tape.toml: no such file`.
     pub fn with_subject(self, what: impl std::fmt::Display) -> Self {
         let put = |text| format!("{what}: {text}");
         match self {
@@ -60,7 +60,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same failure where the value came from a configuration, not from the call.
+    /// This failure where the value came from a configuration, not from the call.
     pub fn into_configured(self) -> Self {
         match self {
             Self::Usage(text) => Self::Error(text),

@@ -35,7 +35,7 @@ fn opening_for_writing_does_not_bless_a_flipped_bit() {
     bench.verify().code(0);
 }
 
-/// The same where the bytes are in a span that is full, and where they are in the open one.
+/// Damaged bytes are found in a span that is full, and in the open one.
 #[test]
 fn every_durable_span_of_the_last_segment_is_compared() {
     for messages in [1500, 1750, 2000] {

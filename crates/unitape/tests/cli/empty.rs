@@ -47,7 +47,7 @@ fn tape_cat_says_what_there_is() {
     }
 }
 
-/// Of many names those that are like the one that was asked for.
+/// If there are many names, those like the requested one are listed.
 #[test]
 fn a_misspelt_name_is_answered_with_the_nearest() {
     let inputs = Inputs::new();

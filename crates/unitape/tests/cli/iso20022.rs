@@ -146,7 +146,7 @@ fn elements_of_another_namespace_are_no_payments() {
     assert_eq!(references(&events), ["R1"], "{reasons:?}");
 }
 
-// Of two amounts the first counted, and nobody got an error (the schemas of pacs.008: maxOccurs 1).
+// The first of two amounts counted, and nobody got an error (the schemas of pacs.008: maxOccurs 1).
 #[test]
 fn a_repeat_of_what_is_allowed_once_is_refused() {
     let amount = "<IntrBkSttlmAmt Ccy=\"EUR\">12.50</IntrBkSttlmAmt>";

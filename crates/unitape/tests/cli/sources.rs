@@ -61,7 +61,7 @@ fn a_grown_file_is_read_on_and_not_again() {
     assert!(before == common::files(&tape), "a rerun changed a file");
 }
 
-/// The same in steps, with and without a cut message, and with a bad one at the end that is whole.
+/// A file grows in steps, with and without a cut message, and with a bad one at the end that is whole.
 #[test]
 fn a_file_grows_again_and_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -171,7 +171,7 @@ pub fn order(n: u32) -> Vec<u8> {
     order_with(n, "44=10.5|")
 }
 
-/// The same with other fields in place of its price.
+/// The report of a new order with other fields in place of its price.
 pub fn order_with(n: u32, fields: &str) -> Vec<u8> {
     let time = format!("20260302-{:02}:{:02}:{:02}", n / 3600, n / 60 % 60, n % 60);
     fix(&format!(

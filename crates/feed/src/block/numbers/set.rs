@@ -5,9 +5,9 @@
 //!             floor   range      range
 //! ```
 //!
-//! A session without gaps is one range that grows at its end. A gap makes a second one, and the messages that fill the
-//! gap close it again. Of more than [`RANGES_MAX`] ranges the lowest is forgotten: nobody can say any more which numbers
-//! below its end were seen.
+//! A session without gaps is one range that grows at its end. A gap makes a second one, and the messages that fill
+//! the gap close it again. If there are more than [`RANGES_MAX`] ranges, the lowest is forgotten: nobody can say any
+//! more which numbers below its end were seen.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub const RANGES_MAX: usize = 64;
 /// Which sequence numbers of a session were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceSet {
-    /// Of numbers below it nobody knows whether they were seen.
+    /// Nobody knows whether numbers below it were seen.
     floor: u64,
     /// Seen, ascending; two of them neither overlap nor touch.
     ranges: Vec<Range<u64>>,

@@ -189,7 +189,7 @@ impl ItchDecoder {
         })
     }
 
-    /// The same by the framing of the feed.
+    /// Decodes the block's bytes by the framing of the feed.
     fn bytes<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,

@@ -136,7 +136,7 @@ fn every_type_with_orders() {
     );
 }
 
-/// The same without orders: what is about an order names it, and nothing that is not in the message.
+/// Every type without orders: an event about an order names it, and nothing that is not in the message.
 #[test]
 fn every_type_by_itself() {
     check(

@@ -93,7 +93,7 @@ struct SwiftFieldTable {
 /// The fields asked for, by the number of the type.
 #[derive(Debug)]
 struct SelectionByType {
-    /// Of types that have no rules of their own, of what has no number, then of the others.
+    /// The selections for types that have no rules of their own: for fields without a number, then for the others.
     all: Vec<SwiftFieldSelection>,
     of: Box<[u16; 1000]>,
 }

@@ -24,7 +24,7 @@ pub(super) enum SwiftValueKind {
     Moment(i64),
     /// The type of the message.
     Kind,
-    /// The same behind `MT`.
+    /// The type of the message after `MT`.
     Mt,
     /// For an acknowledgement: whether it is a refusal.
     Ack(bool),

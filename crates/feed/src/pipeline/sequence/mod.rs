@@ -57,7 +57,7 @@ pub struct BlockSequencer {
     patience: MergeTimer,
     /// The latest time that was placed; what comes before it is late.
     placed_max: UnixNanos,
-    /// The same when the run began.
+    /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
     /// How far an event's time may lead.
     lead: ClockLead,
@@ -81,7 +81,7 @@ pub struct MergeTimer {
 }
 
 impl MergeTimer {
-    /// One whose intake reads `due_ns`.
+    /// A timer whose intake reads `due_ns`.
     pub fn new(due_ns: Arc<AtomicI64>) -> Self {
         Self { due_ns, ..Self::default() }
     }

@@ -266,8 +266,8 @@ impl StreamJournal {
     /// how many bytes; 0 at the pipe's end.
     ///
     /// # Errors
-    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The same may be tried again: what was moved
-    /// and has no entry yet gets it first, and is then counted.
+    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The call may be retried: what was
+    /// moved and has no entry yet gets it first, and is then counted.
     ///
     /// # Panics
     /// When no stream was begun.

@@ -4,7 +4,8 @@
 //!  FEED/.resume   16 bytes a file: its number u64, the byte of the stream that it begins with u64; little-endian
 //! ```
 //!
-//! An entry is written before the file before it ends. Of several for one number the last one counts; file 1 begins at byte 0.
+//! An entry is written before the file before it ends. If one number has several, the last one counts; file 1 begins
+//! at byte 0.
 
 use super::{ENTRY, create, make};
 use crate::error::Error;

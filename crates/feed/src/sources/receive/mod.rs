@@ -1,8 +1,8 @@
 //! Receivers: sockets and pipes, written down in journals as they come.
 //!
-//! One thread a feed. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats. When
-//! it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's or
-//! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
+//! Each feed has one thread. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats.
+//! When it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's
+//! or the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
 //! counted and is in the journal, so it comes onto the tape.
 
 mod retry;
@@ -153,7 +153,7 @@ impl ReceiverContext {
         self.stats.placed.notify();
     }
 
-    /// The same where a file of the journal has begun, or nothing more will come.
+    /// Has the journal read after a file of it has begun, or if nothing more will come.
     fn wake_for_file(&self) {
         // Release: as in `wake`.
         self.stats().began.store(true, Ordering::Release);

@@ -19,7 +19,8 @@ impl ReceiverContext {
         self.try_again(work, false)
     }
 
-    /// The same with something in hand that is lost where it is given up: the end of a run is such an end.
+    /// Does `work` as [`Self::outlast`] does, for data in hand that is lost if the receiver gives up: the end of a
+    /// run is such an end.
     ///
     /// # Errors
     /// When it is not to be tried again, or the run stops and it has failed once more.

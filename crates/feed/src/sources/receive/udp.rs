@@ -191,7 +191,8 @@ impl SocketBatches {
         some.min_by_key(|(_, hand)| hand.ts).map(|(n, _)| n)
     }
 
-    /// The same, unless a socket may have an earlier one: then it is to be looked at again.
+    /// The socket with the earliest datagram, unless a socket may have an earlier one: then it is to be looked at
+    /// again.
     fn next(&self) -> Option<usize> {
         let n = self.earliest()?;
         let first = &self.all[n];

@@ -101,7 +101,7 @@ impl ProductRecovery {
         let next = self.list[product.index()].next.filter(|_| since);
         self.restart(product, now, each);
         let of = &mut self.list[product.index()];
-        // Those of its snapshots have already.
+        // Its snapshots have the new numbers already.
         (of.restarted, of.early) = (None, None);
         if let Some(next) = next {
             of.next = Some(next);

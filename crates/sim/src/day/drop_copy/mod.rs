@@ -93,7 +93,7 @@ impl DropCopy {
         })
     }
 
-    /// The same, which ends before the closing call: all books still trade.
+    /// This drop copy, ended before the closing call: all books still trade.
     pub fn to_close(self) -> DropCopy {
         DropCopy { to_close: true, ..self }
     }

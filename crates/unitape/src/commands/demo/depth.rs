@@ -62,7 +62,7 @@ pub struct ChannelArrivals {
     pub lines: [LineArrivals; 2],
     /// Packets that came whole on no line, and others behind them did.
     pub lost: u64,
-    /// Those of which not even the header did.
+    /// Packets among these of which not even the header came.
     pub unheard: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct ChannelArrivals {
 pub struct LineArrivals {
     /// Copies.
     pub packets: u64,
-    /// Those of packets that had come on it.
+    /// Copies of packets that had come on it already.
     pub twice: u64,
     /// Packets that did not come, and others behind them did.
     pub missed: u64,

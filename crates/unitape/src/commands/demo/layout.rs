@@ -23,7 +23,7 @@ impl TextPaint {
         self.wrap("1", text)
     }
 
-    /// Of lesser weight.
+    /// Text of lesser weight.
     pub fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }

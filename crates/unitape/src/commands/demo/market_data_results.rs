@@ -19,7 +19,7 @@ use unitape_tape::{Reader, StartPosition};
 pub struct MarketDataResults {
     /// The books at the end of the tape; none for one that is stale.
     pub tape: BTreeMap<String, Option<ExpectedBook>>,
-    /// Those of a handler after the last packet.
+    /// The books of a handler after the last packet.
     pub handler: BTreeMap<String, Option<ExpectedBook>>,
     /// The handler's counters.
     pub stats: EngineStats,

@@ -112,7 +112,7 @@ pub fn huge_pages() -> DoctorFinding {
     }
 }
 
-/// Those of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
+/// The reserved pages of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
 pub fn reserved_huge_pages() -> DoctorFinding {
     let pages = vm("nr_hugepages").unwrap_or(0);
     let size = meminfo("Hugepagesize").unwrap_or(0);

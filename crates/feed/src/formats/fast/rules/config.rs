@@ -38,7 +38,7 @@ pub enum FastMessageFraming {
     /// A message with four bytes of length before it, the lowest first.
     #[default]
     Frames,
-    /// The same with a number of four bytes and a channel of one before each message.
+    /// As `Frames`, with a number of four bytes and a channel of one before each message.
     Cme,
     /// A number of four bytes before each message; nothing marks its end.
     Moex,

@@ -53,7 +53,7 @@ pub(super) const NO_VARIANT: u8 = u8::MAX;
 pub(super) struct EventProgram {
     /// The fixed part with its constants and header, whole lines.
     pub template: Vec<u8>,
-    /// The same, [`LANES`] times.
+    /// The template, [`LANES`] times.
     pub templates: Vec<u8>,
     pub names: Vec<NameColumn>,
     pub puts: Vec<BatchField>,
