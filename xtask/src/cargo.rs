@@ -29,7 +29,7 @@ pub(crate) fn cargo_of(toolchain: &str) -> Command {
     command
 }
 
-/// `RUSTFLAGS` of the caller with ours behind them.
+/// `RUSTFLAGS` of the caller with ours after them.
 pub(crate) fn rustflags(ours: &str) -> String {
     match std::env::var("RUSTFLAGS") {
         Ok(theirs) if !theirs.is_empty() => format!("{theirs} {ours}"),

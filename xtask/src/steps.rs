@@ -30,7 +30,7 @@ impl TestStep {
     }
 }
 
-/// Which runs a step belongs to. A run does the steps of its own tier and of those before it.
+/// The runs that a step belongs to. A run does the steps of its own tier and of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
     /// `cargo xtask test --quick`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The cases to measure, and the options.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
-    /// Which to run; all when empty.
+    /// The cases to run; all when empty.
     pub wanted: Vec<CaseSelection>,
     /// Small counts and few repeats: the figures mean nothing.
     pub quick: bool,

@@ -106,14 +106,14 @@ fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Ra
     Ok(ranges)
 }
 
-/// Messages one behind the other, as they come from a feed.
+/// Messages one after the other, as they come from a feed.
 pub struct FastMessageStream {
     bytes: Vec<u8>,
     messages: Vec<Range<usize>>,
 }
 
 impl FastMessageSet {
-    /// Puts the messages into another order, by a seed, and one behind the other in it.
+    /// Puts the messages into another order, by a seed, and one after the other in it.
     pub fn permuted(&self, seed: &mut u64) -> FastMessageStream {
         let mut messages = self.messages.clone();
         for i in (1..messages.len()).rev() {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct BenchRecord {
     /// The bench: `tape`, `farm`, `fix`, `store`, `book`.
     pub bench: String,
-    /// Which case of it.
+    /// The case of the bench.
     pub case: String,
     /// `unitape`, or the peer with its version.
     pub subject: String,
@@ -45,7 +45,7 @@ pub struct BenchRecord {
     /// `near` or `far`: the pair of cores, as the raw control shows it around the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
-    /// Which of several ways of the case this is.
+    /// The variant, if the case has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Bytes of payload in a message.

@@ -36,7 +36,7 @@ pub struct TypedMessage {
     /// Entries of the group.
     pub entries: u32,
     pub parts: [TypedGroupEntry; PARTS],
-    /// Which tags were there, a bit each, so that the first of a repeated tag counts.
+    /// The tags that were seen, a bit each, so that the first of a repeated tag counts.
     seen: u16,
 }
 

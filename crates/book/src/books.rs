@@ -56,7 +56,7 @@ pub struct ListingId(pub(crate) u32);
 pub struct BookChange {
     /// Whose book.
     pub listing: ListingId,
-    /// Which of its books; none when only the phase changed.
+    /// The basis of its book; none when only the phase changed.
     pub basis: Option<Basis>,
     /// The best prices of that book are others.
     pub top: bool,

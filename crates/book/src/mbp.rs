@@ -4,8 +4,8 @@
 //! with a `depth` is by depth: 1 is the best; the levels from that depth on move back (`A`) or up (`D`). One without
 //! is by price. A quantity of zero deletes.
 //!
-//! Who has instruments as numbers of his own, and no events, uses [`LevelBook`] by itself: a change costs some tens of
-//! nanoseconds, and says where it was.
+//! A caller with instruments as numbers of its own, and no events, uses [`LevelBook`] by itself: a change costs some
+//! tens of nanoseconds, and says where it was.
 
 use crate::fault::BookFault;
 use crate::value::{PriceLevel, price_key};
@@ -140,7 +140,7 @@ pub enum LevelAction {
 pub struct LevelChange {
     /// The action on the level.
     pub action: LevelAction,
-    /// Which side; none for both.
+    /// The side; none for both.
     pub side: Option<Side>,
     /// [`Price::NONE`] for none.
     pub px: i64,

@@ -479,7 +479,7 @@ impl Listing {
         let levels = &mut self.levels[side as usize];
         let Some(depth) = f.uint(EventField::Depth) else {
             let px = px.ok_or(BookFault::BadLevel)?;
-            // The first that is no better; behind it comes what is worse.
+            // The first level that is no better; worse levels follow it.
             let at = levels.iter().position(|l| badness(side, l.px) >= badness(side, px));
             let found = at.filter(|at| levels[*at].px == px);
             match found {

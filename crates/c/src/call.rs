@@ -41,7 +41,7 @@ impl<T> Handle<T> {
         Box::into_raw(Box::new(Self { state: AtomicU8::new(READY), inner: UnsafeCell::new(inner) }))
     }
 
-    /// Does something with what is behind `handle`.
+    /// Calls a function with the object of `handle`.
     ///
     /// # Safety
     /// - `handle` is null or came from [`Handle::give`] and was not taken since.
@@ -62,7 +62,7 @@ impl<T> Handle<T> {
         result
     }
 
-    /// Takes back what is behind `handle`, whole or broken; none for null.
+    /// Takes the object of `handle` back, whole or broken; none for null.
     ///
     /// # Safety
     /// As [`Handle::with`]; the handle is gone unless this is an error.

@@ -1,4 +1,4 @@
-//! Who subscribed from C is called with what concerns him.
+//! Calls the subscribers in C with the events that concern them.
 
 use std::ffi::c_void;
 
@@ -9,7 +9,7 @@ use unitape_marketdata::{
 
 use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, MarketRecord};
 
-/// Who is called with what.
+/// The callbacks and their subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct CallbackTable {
     pub subscribed: Vec<SubscribedCallback>,

@@ -172,7 +172,7 @@ pub mod code {
         BEYOND_END = -27,
         /// Retention could not remove what its limits say.
         NOT_REMOVED = -28,
-        /// The clock is behind what the tape knows.
+        /// The clock is earlier than the times on the tape.
         CLOCK = -29,
         /// A reader of a ring tape was overrun.
         OVERRUN = -30,

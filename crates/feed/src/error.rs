@@ -54,7 +54,7 @@ pub enum Error {
         /// The system's word.
         source: std::io::Error,
     },
-    /// The content is of no sort we know.
+    /// The content has no known format.
     #[error(
         "{}: not recognised by its content ({seen}); name it with --feed name=format:mapping:path", path.display()
     )]
@@ -131,7 +131,7 @@ pub enum Error {
     /// A worker could not be started.
     #[error("cannot start worker {worker}: {source}")]
     Spawn {
-        /// Which.
+        /// Number of the worker.
         worker: usize,
         /// The system's word.
         source: std::io::Error,

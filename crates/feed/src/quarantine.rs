@@ -110,8 +110,8 @@ impl QuarantineListing {
 }
 
 impl RawLog {
-    /// The raw log of the tape in `dir`, of which the tape refers to the first `len` bytes; what a killed
-    /// writer left behind them is cut off.
+    /// The raw log of the tape in `dir`, of which the tape refers to the first `len` bytes; bytes of a killed writer
+    /// after them are cut off.
     ///
     /// # Errors
     /// When it is shorter than that, or cannot be opened.

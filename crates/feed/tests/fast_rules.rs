@@ -239,7 +239,7 @@ fn bad_messages_go_into_quarantine() {
     assert!(refused[0].2.contains("template Deal, field Time, at byte 2 of the message"), "{}", refused[0].2);
     assert!(refused[2].2.contains("template Deal, field Id, at byte 20"), "{}", refused[2].2);
 
-    // A length that cannot be: the rest of its 64 KiB is one piece, and behind it all is well again.
+    // A length that cannot be: the rest of its 64 KiB is one piece, and all is well again after it.
     let mut bytes = frame(&[&good]);
     let at = bytes.len() as u64;
     bytes.resize(64 << 10, 0xff);

@@ -156,7 +156,7 @@ fn retry_knows_the_date() {
     assert_eq!(times(&tape).last(), Some(&1_391_697_069_362_000_000));
 }
 
-/// Records without a terminator, their trailer far behind them in another block.
+/// Records without a terminator, their trailer long after them in another block.
 #[test]
 fn a_trailer_is_held_against_all_blocks() {
     let dir = tempfile::tempdir().unwrap();

@@ -188,7 +188,7 @@ fn messages_become_the_right_events() {
     let of_market: Vec<_> = found.iter().filter(|e| e["kind"] != "quarantine").collect();
     assert_eq!(of_market.len(), expected.len());
     for (found, expected) in of_market.iter().zip(&expected) {
-        // Which way the event is made of its fields is not the order of the expectation.
+        // The event's field order differs from the expectation's.
         assert_eq!(*found, expected);
     }
     assert_eq!(reasons(&tape), [("bad_value".to_owned(), 1), ("missing".to_owned(), 2)].into());

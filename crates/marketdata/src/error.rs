@@ -54,7 +54,7 @@ pub enum Error {
     /// Waiting for packets failed.
     #[error("{what}: {source}")]
     Receive {
-        /// Which socket, or what was done with all.
+        /// The socket, or the operation on all sockets.
         what: String,
         /// The system's word.
         source: std::io::Error,

@@ -180,7 +180,7 @@ impl Listener for BookComparison<'_> {
     }
 }
 
-/// Who asks for what, and after how many of a hundred messages.
+/// The subscriptions, and after how many of a hundred messages each comes.
 fn subscriptions(seed: u64, exchange: &Exchange) -> Vec<(u64, Subscription)> {
     let world = exchange.world();
     let instrument = |n: usize| Subscription::Instrument(world.instruments[n].id.to_string());

@@ -29,7 +29,7 @@ pub enum FrameFault {
     /// A name whose id is not the next one, or an id that has another name.
     #[error("the definition of {} {id}, {name:?}, does not follow those before it", dict.name())]
     Disorder {
-        /// Which dictionary.
+        /// The dictionary.
         dict: NameKind,
         /// The id.
         id: u32,
@@ -42,7 +42,7 @@ pub enum FrameFault {
     /// An id that no definition precedes.
     #[error("{} {id} is not defined", dict.name())]
     Undefined {
-        /// Which dictionary.
+        /// The dictionary.
         dict: NameKind,
         /// The id.
         id: u32,

@@ -63,7 +63,7 @@ pub const EXT_ONLY: u16 = 0;
 /// A field of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFieldSpec {
-    /// Which field.
+    /// The field.
     pub field: EventField,
     /// Where it is.
     pub slot: FieldLayout,
@@ -74,7 +74,7 @@ pub struct EventFieldSpec {
 /// The layout of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct EventSchema {
-    /// Which kind.
+    /// The kind.
     pub kind: EventKind,
     /// Bytes of the fixed part: 64, 128 or 192.
     pub fixed_bytes: u16,

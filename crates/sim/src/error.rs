@@ -17,7 +17,7 @@ pub enum Error {
     /// A value of a configuration that cannot be.
     #[error("configuration: {name} is {value}, not {least} to {most}")]
     OutOfRange {
-        /// Which value.
+        /// Name of the value.
         name: &'static str,
         /// The requested value.
         value: u64,

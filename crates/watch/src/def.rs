@@ -3,7 +3,7 @@
 use serde_json::Value;
 use unitape_model::EventKind;
 
-/// Sort of conduct a scenario looks for.
+/// The kind of conduct that a scenario looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the words of the definitions
 pub enum ConductClass {

@@ -25,7 +25,7 @@ pub enum Error {
         /// The parameters that it has.
         known: String,
     },
-    /// A parameter of the wrong sort.
+    /// A parameter of the wrong type.
     #[error("parameter {scenario}.{name}: {wanted} is needed, not {got}")]
     BadParam {
         /// The scenario.

@@ -1,4 +1,4 @@
-//! Who belongs together.
+//! Groups of owners that belong together.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;

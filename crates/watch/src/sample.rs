@@ -14,7 +14,7 @@ pub const TRADERS: u32 = 2_000;
 /// Instruments.
 pub const INSTRUMENTS: u32 = 10_000;
 
-/// Events as frames, one behind the other, and the names of their ids.
+/// Events as frames, one after the other, and the names of their ids.
 pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     let mut names = Dictionary::default();
     for (dict, count, letter) in [

@@ -22,7 +22,7 @@ pub struct ScenarioContext<'a> {
     pub position: Option<Position>,
     /// Names of ids.
     pub names: &'a Dictionary,
-    /// Who belongs together.
+    /// Groups of owners that belong together.
     pub parties: &'a OwnerGroups,
     /// Orders; empty unless a scenario that runs needs them.
     pub orders: &'a OrderTable,

@@ -11,7 +11,7 @@ use super::{CheckKind, CheckName};
 /// The manifest's place in the tree.
 pub(crate) const MANIFEST: &str = "xtask/checks.tsv";
 
-/// The manifest's lines by their sort.
+/// The manifest's lines by their kind.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct CheckManifest {
     pub(crate) entries: Vec<CheckEntry>,

@@ -146,7 +146,7 @@ impl<'s> RustSource<'s> {
         Ok(RustFunction { name: "", is_test, is_ignored, parameters: self.inside(open), body, block })
     }
 
-    /// The place behind `<…>`, where there is one. The arrow of a function type closes nothing.
+    /// The place after `<…>`, if there is one. The arrow of a function type closes nothing.
     fn behind_generics(&self, mut at: usize) -> Option<usize> {
         let mut depth = 0;
         loop {

@@ -35,7 +35,7 @@ pub struct TapeAccount {
     pub next_source: u32,
     /// Greatest time of a message that is not late, by event time and by receive time where there is one.
     pub placed_max: (i64, i64),
-    /// Messages that a merge appended behind their time order.
+    /// Messages that a merge appended after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,
@@ -75,15 +75,15 @@ pub struct SourceAccount {
     pub sort: FormatId,
     /// The account at its last mark of progress.
     pub tally: MessageTally,
-    /// Messages behind that mark that are on the tape; what became nothing is not among them.
+    /// Messages after that mark that are on the tape, without those that became nothing.
     pub since: MessageTally,
     /// Offset of that mark.
     pub through: u64,
     /// Whether it has been consumed to its end.
     pub end: bool,
-    /// Where the last message behind that mark starts that is on the tape.
+    /// Start of the last message after that mark that is on the tape.
     pub last_offset: Option<u64>,
-    /// Where messages behind that mark start whose time leads by more than it may, in order.
+    /// Starts of the messages after that mark whose time leads by more than it may, in order.
     pub ahead: Vec<u64>,
     /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
     pub further: BTreeMap<u32, u32>,

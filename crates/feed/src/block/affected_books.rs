@@ -1,4 +1,4 @@
-//! Which books a message in quarantine may concern: what it was about, as far as that is known.
+//! The books that a message in quarantine may concern, if known.
 //!
 //! ```text
 //!  bytes that cannot be read ───────────────────────────▶ Feed        any book of the feed

@@ -46,7 +46,7 @@ pub struct Block {
     pub units: Vec<BlockUnit>,
     /// Places in the arena that hold provisional ids, in arena order.
     pub fixups: Vec<IdFixup>,
-    /// The names behind the provisional ids.
+    /// The names of the provisional ids.
     pub names: Dictionary,
     /// Names whose ids are on their way.
     pub waiting: WaitingNames,
@@ -219,7 +219,7 @@ pub struct IdFixup {
     pub frame: u32,
     /// Where it is.
     pub at: u32,
-    /// Which dictionary.
+    /// The dictionary.
     pub dict: NameKind,
     /// Its id in the block's own names.
     pub id: u32,
@@ -234,8 +234,8 @@ pub struct ProgressMarkIndex {
     pub runs: u32,
 }
 
-/// A progress mark is behind every message that reaches over a multiple of this many bytes of its source,
-/// wherever blocks were cut.
+/// A progress mark follows every message that reaches over a multiple of this many bytes of its source, wherever
+/// blocks were cut.
 pub const PROGRESS_BYTES: u64 = 1 << 20;
 
 impl Block {
@@ -426,8 +426,8 @@ impl Block {
         unit == 0 && self.units.first().is_some_and(|u| u.what == UnitKind::Switch)
     }
 
-    /// The message of this unit did not become events after all: the account of the block, and of the marks
-    /// behind it, says so.
+    /// The message of this unit did not become events after all: the account of the block, and of the marks after it,
+    /// says so.
     pub fn recount(&mut self, unit: usize, instead: Reclassify) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
@@ -448,7 +448,7 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a repeat: the account of the block, and of the marks behind it, says so.
+    /// The message of this unit is a repeat: the account of the block, and of the marks after it, says so.
     pub fn count_repeat(&mut self, unit: usize, unsure: bool) {
         for t in self.tallies_behind(unit) {
             t.repeats += 1;
@@ -456,8 +456,8 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a part of the one before it: the account of the block, and of the marks behind it, says
-    /// so.
+    /// The message of this unit is a part of the one before it: the account of the block, and of the marks after it,
+    /// says so.
     pub fn count_as_part(&mut self, unit: usize) {
         for t in self.tallies_behind(unit) {
             t.messages -= 1;

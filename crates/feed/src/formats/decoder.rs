@@ -12,7 +12,7 @@ use unitape_model::Dictionary;
 /// How a feed's blocks are decoded, its format apart.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
-    /// Which packets of a capture are the feed's.
+    /// The packets of a capture that belong to the feed.
     pub select: DatagramFilter,
     /// Receive times go into the events.
     pub receive_times: bool,

@@ -117,7 +117,7 @@ fn decode_line(
     }
 }
 
-/// Which books a refused line may concern.
+/// The books that a refused line may concern.
 #[cold]
 fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]

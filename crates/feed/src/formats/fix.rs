@@ -279,7 +279,7 @@ impl ParsedMessage for FixMessageView<'_> {
         let group = &self.tags.groups[group];
         let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
         let tokens = self.tokens;
-        // The token behind the count, whose index and one more this is.
+        // The token after the count, whose index and one more this is.
         let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
             let stated = tokens.token_at(usize::from(count.get()) - 1).slice(self.raw);

@@ -609,7 +609,7 @@ pub(super) fn translate<'v, M: ParsedMessage>(
     Ok(Some(text))
 }
 
-/// A value behind its table, without a suffix; `None` where it is left out or refused.
+/// A value after its table, without a suffix; `None` where it is left out or refused.
 pub(crate) fn translate_const<'v>(
     plan: &'v MappingPlan,
     field: &FieldPlan,

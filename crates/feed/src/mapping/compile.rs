@@ -118,7 +118,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         for name in m.group.keys() {
             self.group(name).map_err(|e| e.after(format!("group.{name}: ")).under(name).under("group"))?;
         }
-        // A count may be a member of another group, so all of these come behind all of those.
+        // A count may be a member of another group, so all counts come after all groups.
         for i in 0..self.groups.len() {
             if let Some((path, _)) = self.groups[i].count.clone() {
                 let slot = self.message_slot(&path)?;

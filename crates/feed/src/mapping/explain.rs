@@ -119,7 +119,7 @@ pub struct FailedCondition {
 /// An event that was not made, because its condition failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct SkippedEvent {
-    /// Which.
+    /// The event's place in the mapping.
     pub event: RuleLocation,
     /// The entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ pub struct TimeExplanation {
 /// An event and the parts of the message that it is made of.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventExplanation {
-    /// Which of its rule.
+    /// The event's place in its rule.
     pub event: RuleLocation,
     /// Its kind.
     pub kind: &'static str,

@@ -70,7 +70,7 @@ pub trait Dialect {
     }
 }
 
-/// Which path has which slot.
+/// The slots of paths.
 #[derive(Clone, Debug)]
 pub struct PathSlots<P> {
     /// Slots of the message by path; 0 is known and not wanted. A path that is missing here is unlisted.
@@ -164,8 +164,8 @@ pub trait ParsedMessage {
         event.set_text(spec, self.text(value, scratch), names)
     }
 
-    /// Fills `entry` with the next entry of a group; false behind the last. `entry` comes with every slot empty,
-    /// the cursor as the call before left it.
+    /// Fills `entry` with the next entry of a group; false after the last. `entry` comes with every slot empty, the
+    /// cursor as the call before left it.
     ///
     /// # Errors
     /// When the group is not what it says it is.

@@ -111,7 +111,7 @@ pub struct Mapping {
     pub layout: Option<String>,
     /// For FIX: how its bytes are framed, where not as on the wire.
     pub framing: Option<FixFramingConfig>,
-    /// How to know a file of this sort by its content.
+    /// The signs by which detection knows a file of this format.
     #[serde(default)]
     pub detect: DetectConfig,
     /// For ITCH: all there is to say, in place of messages and rules.

@@ -68,7 +68,7 @@ pub(super) struct TypeRules {
 pub(super) struct RulesByCode {
     /// The field.
     slot: u8,
-    /// Which of `lists` is for each byte.
+    /// The index in `lists` for each byte.
     index: Box<[u8; 256]>,
     /// Rules in order; the first list is for what is no byte that any rule names.
     lists: Vec<Vec<usize>>,
@@ -381,7 +381,7 @@ pub struct FieldPlan {
     pub or: Option<ValueSource>,
     /// Table its values go through, and what becomes of others.
     pub table: Option<(usize, Option<UnmatchedPolicy>)>,
-    /// Put behind the value.
+    /// The suffix appended to the value.
     pub suffix: Option<Vec<u8>>,
     /// Without its sign.
     pub absolute: bool,
@@ -415,7 +415,7 @@ pub struct GroupPick {
     pub key: u8,
     /// The key looked for.
     pub is: WantedValue,
-    /// Which of several such entries; the first if none.
+    /// The rule that picks one of several such entries; the first if none.
     pub best: Option<BestEntryRule>,
 }
 

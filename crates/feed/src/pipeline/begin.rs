@@ -277,7 +277,7 @@ impl FolderPlan {
     }
 }
 
-/// Which directory a feed reads, and how often.
+/// The directory that a feed reads, and how often.
 #[derive(Clone, Copy)]
 pub struct FolderSettings<'f> {
     pub dir: &'f Path,

@@ -29,7 +29,7 @@ pub struct FeedState {
     pub grows: bool,
     /// Their marks of progress have the hash of what was read.
     pub hashes: bool,
-    /// Messages that came behind their time order.
+    /// Messages that came after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,

@@ -1,4 +1,4 @@
-//! A run: feeds of every sort onto a tape until it is stopped.
+//! A run: it puts feeds of every kind onto a tape until it is stopped.
 //!
 //! ```text
 //!  receive[feed] ─▶ journal ─┐

@@ -1,6 +1,7 @@
 //! Names of instruments on their way to the tape: by reference data, or as they are.
 //!
-//! Which of both is a type and not a question: what decodes a feed without reference data has no instruction for it.
+//! A type chooses between the two at compile time: a decoder of a feed without reference data has no instruction for
+//! it.
 
 use super::{DayNumber, InstrumentMaster, day_of};
 use crate::block::names::BlockNames;

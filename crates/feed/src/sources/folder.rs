@@ -211,7 +211,7 @@ impl SourceFolder {
             || (self.closed && self.sort != FolderKind::Streams))
     }
 
-    /// Whether there is another source, as far as was looked; a file that was ended by what else is there has one behind it.
+    /// Whether there is another source, as of the last look; a file that ended because of others has one after it.
     pub fn has_more(&self) -> bool {
         !self.resume.is_empty() || !self.ready.is_empty()
     }

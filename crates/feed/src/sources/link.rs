@@ -130,7 +130,7 @@ impl From<Option<Duration>> for MergeWait {
     }
 }
 
-/// Which part of a feed has failed.
+/// The part of a feed that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LinkPart {

@@ -35,7 +35,7 @@ pub struct SourceReader {
     from: u64,
     /// Where the last block ended.
     given: u64,
-    /// Bytes behind the last cut.
+    /// Bytes after the last cut.
     carry: Vec<u8>,
     packaging: SourcePackaging,
     times: Option<ReceiveTimes>,
@@ -365,7 +365,7 @@ impl SourceReader {
         !self.limits.complete()
     }
 
-    /// Takes over what is behind the cut, and what the block needs to know of its bytes.
+    /// Takes over the bytes after the cut, and the facts of its bytes that the block needs.
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);

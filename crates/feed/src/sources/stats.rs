@@ -108,7 +108,7 @@ pub struct FeedFigures {
     pub duplicates: u64,
     /// Messages that the mapping does not want, and packets of others.
     pub ignored: u64,
-    /// Messages that were appended behind their time order.
+    /// Messages that were appended after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub clock_ahead: u64,

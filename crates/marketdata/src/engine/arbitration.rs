@@ -100,7 +100,7 @@ pub(super) struct LineTracker {
     /// The last that did not decode, until a good one has come that is not before it: its clock is not known, and those before
     /// it may still come.
     bad: Option<u64>,
-    /// Which numbering of the stream it counts by; none while it never counted as a stream did.
+    /// The numbering of the stream that it counts by; none while it never counted as a stream did.
     pub epoch: Option<u32>,
     /// A number that was set aside.
     odd: Option<SentNumber>,
@@ -266,7 +266,7 @@ impl ArbitratedStream {
         if let (Some(sent), Some(since)) = (a.sent, self.since_sent)
             && (sent <= since || a.sequence > first && said && Some(sent) <= self.sent)
         {
-            // Another machine's clock may be behind, but not that of a copy.
+            // Another machine's clock may lag, but not that of a copy.
             return false;
         }
         match a.sequence.cmp(&first) {
@@ -362,7 +362,7 @@ impl ArbitratedStream {
         let follows_odd = line.odd.is_some_and(|SentNumber { sequence: odd, sent }| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
-        // Between two numberings that are one behind the other, a line that is to restart has done so.
+        // Between two numberings that follow each other, a line that is to restart has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|odd| odd.sequence >= line.last);
         if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();

@@ -151,7 +151,7 @@ pub struct FramingConfig {
     pub length: bool,
 }
 
-/// Which byte of a number is first.
+/// The first byte of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByteOrder {

@@ -1,4 +1,4 @@
-//! Which number an id has: looked up for every message, and for its entries.
+//! The numbers of ids: looked up for every message, and for its entries.
 
 use super::ids::NativeId;
 

@@ -28,7 +28,7 @@ pub struct HandlerConfig {
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
-    /// Which reference data give the number of levels, where nothing else does.
+    /// The reference data that give the number of levels, if nothing else does.
     pub(super) depth_source: DepthSource,
     pub(super) window: ArbitrationWindow,
     pub(super) recovery: RecoverySettings,

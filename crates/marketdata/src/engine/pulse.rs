@@ -8,7 +8,7 @@ use super::config::ArbitrationWindow;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePulse {
     silent_ns: i64,
-    /// Which lines the channel has.
+    /// The lines of the channel.
     has: [bool; 2],
     /// When the line is down, should nothing come on it: [`HEARD`] while the other line has brought nothing since, [`DOWN`] when it
     /// is, or is none of the channel's.

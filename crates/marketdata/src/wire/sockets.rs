@@ -159,7 +159,7 @@ impl UdpEndpoint {
                         return Err(invalid("an interface by its IPv4 address or its name is needed"));
                     }
                 };
-                // Who else on this host has joined it by another interface gets that one's datagrams, not we.
+                // Another program on this host that has joined it by another interface gets those datagrams, not we.
                 #[cfg(target_os = "linux")]
                 socket.set_multicast_all_v4(by.is_none())?;
                 socket.join_multicast_v4_n(&group, &on)

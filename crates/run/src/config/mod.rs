@@ -138,9 +138,9 @@ pub struct RunSettings {
     pub spin: bool,
     /// How often statistics are reported; `0s`: never.
     pub stats: TimeSpan,
-    /// Directory of the journals; by default the tape's with `.journal` behind it.
+    /// Directory of the journals; by default the tape's with `.journal` appended.
     pub journal: Option<PathBuf>,
-    /// Bytes of a file of a datagram journal; the next one begins behind them.
+    /// Bytes of a file of a datagram journal; the next one begins after them.
     pub journal_file_bytes: u64,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes: u64,

@@ -75,7 +75,7 @@ pub enum RunEvent<'a> {
     },
 }
 
-/// Who is given the events of a run. Several threads report, so it may be called by two at once.
+/// The receiver of a run's events. Several threads report, so it may be called by two at once.
 pub type EventSink<'a> = &'a (dyn Fn(RunEvent<'_>) + Sync);
 
 /// The inputs of a run besides its configuration.
@@ -88,7 +88,7 @@ pub struct RunControl<'a> {
     pub reload: Arc<AtomicBool>,
     /// Another process reads the events: each change of a state is reported at once, and that the tape grew.
     pub changes: bool,
-    /// Who is given the events.
+    /// The receiver of the events.
     pub events: EventSink<'a>,
 }
 

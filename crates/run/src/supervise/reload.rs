@@ -17,7 +17,7 @@ pub struct MappingWatch<'a> {
     pub fresh: &'a MappingReload,
     /// Raised by a caller that wants all mappings reloaded.
     pub asked: &'a AtomicBool,
-    /// Who is given the events.
+    /// The receiver of the events.
     pub events: EventSink<'a>,
 }
 

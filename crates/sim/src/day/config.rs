@@ -11,8 +11,8 @@ use crate::error::Error;
 pub struct SimConfig {
     /// The seed.
     pub seed: u64,
-    /// Which market, 0 to 9. No two markets share listings, members, or ids of orders and matches. The venues are the
-    /// same, so that several markets can share one tape.
+    /// Number of the market, 0 to 9. No two markets share listings, members, or ids of orders and matches. The venues
+    /// are the same, so that several markets can share one tape.
     pub market: u32,
     /// About how many events; the orders that are left are cancelled after the close, and come on top.
     pub events: u64,

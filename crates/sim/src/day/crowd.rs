@@ -10,7 +10,7 @@ use unitape_model::{InstrumentId, Side};
 /// Numbers of parents that a market has: their text has nine digits.
 const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
-/// Who makes the background, and where prices are.
+/// The makers of the background, and the prices.
 #[derive(Debug)]
 pub(crate) struct BackgroundCrowd {
     members: u32,

@@ -35,7 +35,7 @@ pub enum DayEventBody {
     Session {
         /// Index of the book.
         book: u32,
-        /// Which phase.
+        /// The phase.
         phase: MarketPhase,
         /// Price of the auction that ended (with `open`), or the official closing price (with `close`), in ticks.
         px: Option<i64>,
@@ -73,7 +73,7 @@ pub enum DayEventBody {
     OrderRecv {
         /// Number of the client order, which is also that of the parent made from it.
         client: u64,
-        /// Who will work it.
+        /// The member that will work it.
         member: u32,
         /// Number of the instrument.
         instr: InstrumentId,
@@ -135,7 +135,7 @@ pub struct OrderTicket {
     pub oid: u64,
     /// Index of the book.
     pub book: u32,
-    /// Who sent it.
+    /// The member that sent it.
     pub member: u32,
     /// Side.
     pub side: Side,
@@ -174,7 +174,7 @@ pub enum TimeInForce {
     Fok,
 }
 
-/// Which side of the liquidity an execution was on.
+/// The side of the liquidity that an execution was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiquidityFlag {
     /// It rested and was hit.

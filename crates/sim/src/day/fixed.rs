@@ -253,7 +253,7 @@ fn word<const N: usize>(text: &str) -> [u8; N] {
     room
 }
 
-/// Puts texts into columns of these widths, one behind the other.
+/// Puts texts into columns of these widths, one after the other.
 fn fill(mut room: &mut [u8], columns: &[(usize, &str)]) {
     for (width, text) in columns {
         let (column, rest) = room.split_at_mut(*width);
@@ -285,8 +285,8 @@ mod tests {
         out
     }
 
-    /// One record a byte longer than its sort shifts every column behind; a trailer that counts wrongly makes a whole file
-    /// look cut.
+    /// One record a byte longer than its type shifts every later column; a trailer that counts wrongly makes a whole
+    /// file look cut.
     #[test]
     fn records_of_a_sort_have_one_length_and_the_trailer_counts_them() {
         let text = String::from_utf8(day(1_772_438_400_000_000_000)).expect("ascii");

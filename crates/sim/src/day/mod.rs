@@ -238,7 +238,7 @@ impl Sim {
         }
     }
 
-    /// Who and what is in the day.
+    /// The members, venues and instruments of the day.
     pub fn world(&self) -> &MarketSetup {
         &self.x.world
     }

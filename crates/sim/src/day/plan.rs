@@ -30,7 +30,7 @@ pub(crate) struct PlannedHalt {
 pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
-    /// Scenes of payments: whether it misses, and the how-manieth of its sort.
+    /// Scenes of payments: whether it misses, and its number among those of its kind.
     pub structuring: Vec<(u32, bool, usize)>,
 }
 

@@ -18,7 +18,7 @@ pub struct AlertLabel {
     pub scenario: &'static str,
     /// Key of the alert.
     pub key: AlertLabelKey,
-    /// Which of its reasons or arms, where it has several.
+    /// Its reason or arm, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// Event time of the event that completes it, nanoseconds since the epoch.

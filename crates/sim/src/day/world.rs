@@ -1,4 +1,4 @@
-//! Who and what is in a simulated day: venues, instruments, members, accounts, and their names.
+//! The world of a simulated day: venues, instruments, members, accounts, and their names.
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 

@@ -52,13 +52,13 @@ pub struct PublishedTrade {
     pub px: i64,
     /// The quantity.
     pub qty: u32,
-    /// Who came to the other: the side of the aggressor.
+    /// The side of the aggressor.
     pub aggressor: Side,
     /// Its id, by day and product.
     pub id: u32,
 }
 
-/// Levels that are not published, at most, behind those that are.
+/// Levels that are not published, at most, after those that are.
 const HIDDEN: usize = 4;
 
 /// A book of an instrument.
@@ -266,7 +266,7 @@ impl ExchangeBook {
         }
     }
 
-    /// As many published levels went: those behind them are seen now.
+    /// This many published levels were removed: the levels after them are seen now.
     fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<PublishedUpdate>) {
         let top = self.top(side);
         for (at, level) in top.iter().enumerate().skip(self.depth - count) {

@@ -19,7 +19,7 @@ pub struct FaultRates {
     pub burst_packets: u32,
     /// Come twice on a line.
     pub doubled: u32,
-    /// Held back on a line, so that those behind overtake them.
+    /// Held back on a line, so that later ones overtake them.
     pub swapped: u32,
     /// A copy is damaged: a bit is turned, or its end is cut off.
     pub damaged: u32,

@@ -362,7 +362,7 @@ impl Exchange {
     fn happen(&mut self, product: usize) -> MessageSubject {
         self.changes.clear();
         let instruments = &self.world.products[product].instruments;
-        // Mostly one of the first; those behind are quiet, as real ones are.
+        // Mostly one of the first; later ones are quiet, as real ones are.
         let count = instruments.len() as u64;
         let near = self.rng.below(count) * self.rng.below(count) / count;
         let instrument = instruments[near as usize];

@@ -226,7 +226,7 @@ pub struct DeliveredPacket {
     pub ts_ns: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Up to here it is as it was sent: a message that begins behind this is damaged.
+    /// Up to here it is as it was sent: a message that begins after this is damaged.
     pub sound: usize,
 }
 

@@ -232,8 +232,7 @@ fn explained(
 /// The most kinds of messages that are shown if none are named.
 const SORTS_MAX: usize = 20;
 
-/// A directory that nobody else has, and that goes with this: what a killed check left behind must not be taken for
-/// ours.
+/// A directory that nobody else has, and that goes with this: files of a killed check must not be mistaken for ours.
 struct ScratchDirectory(PathBuf);
 
 impl ScratchDirectory {

@@ -238,7 +238,7 @@ fn a_closed_stdout_ends_it_quietly() {
     }
 }
 
-/// Who follows sees each new best price as another process appends it.
+/// A follower sees each new best price as another process appends it.
 #[test]
 fn follow_goes_on_as_the_tape_grows() {
     let dir = tempfile::tempdir().unwrap();

@@ -150,7 +150,7 @@ fn a_flipped_price_is_never_printed() {
     assert!(
         before.iter().filter(|(name, _)| name.ends_with(".seg")).all(|(name, bytes)| after[name] == *bytes)
     );
-    // Who asks for it gets it.
+    // A user who asks for it gets it.
     for (command, ran) in readers(dir.path(), &tape, &["--no-verify"]) {
         assert!(!ran.stderr.contains("damage: "), "{command}: {}", ran.stderr);
         if command == "cat" {

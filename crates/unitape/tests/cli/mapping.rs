@@ -127,8 +127,8 @@ fn line_of(text: &str, what: &str) -> usize {
     1 + text.lines().position(|l| l.contains(what)).unwrap_or_else(|| panic!("no {what}"))
 }
 
-/// Which rule, why not the ones before it, and from where each value came: what a look at tape and mapping side by side
-/// does not show.
+/// The rule, why not the ones before it, and where each value came from: a look at tape and mapping side by side does
+/// not show these.
 #[test]
 fn a_message_is_explained() {
     let mapping = example("harbour.toml");

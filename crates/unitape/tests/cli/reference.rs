@@ -96,7 +96,7 @@ fn one_share_in_three_feeds_is_one_instrument() {
     assert!(sources(&apart).iter().all(|(_, m)| !m.contains('+')));
 }
 
-/// A symbol goes to another company at midnight of UTC, also for an event that comes late and for each sort of feed.
+/// A symbol goes to another company at midnight of UTC, also for an event that comes late and for each kind of feed.
 #[test]
 fn a_symbol_that_is_used_again_changes_hands_at_midnight() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn what_the_master_does_not_have_is_counted() {
     );
 }
 
-/// With `--reference-strict` it is refused, and a retry needs the master: names beside each other are of one sort.
+/// With `--reference-strict` it is refused, and a retry needs the master: names next to each other are of one kind.
 #[test]
 fn strict_data_refuse_and_a_mended_master_recovers() {
     let dir = tempfile::tempdir().unwrap();

@@ -586,7 +586,7 @@ fn assert_closes_but_recovered(account: &Value) {
     );
 }
 
-/// Who pressed Ctrl-C read that nothing was left to do.
+/// A user who pressed Ctrl-C read that nothing was left to do.
 #[test]
 fn after_an_interrupt_the_summary_does_not_say_that_all_is_done() {
     let dir = tempfile::tempdir().unwrap();

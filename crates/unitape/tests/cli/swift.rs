@@ -11,7 +11,7 @@ fn vectors(name: &str) -> String {
     root().join("vectors/swift").join(name).display().to_string()
 }
 
-// A pipe gives its bytes in pieces, and the last message may have nothing behind it.
+// A pipe gives its bytes in pieces, and the last message may have nothing after it.
 #[test]
 fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_messages() {
     let input = format!("{GOOD}$\n{{1:F01A}}{{2:I103B}}{{3:{{108:X}}{{4:\n:20:B\n-}}$\njunk\n{GOOD}");
@@ -141,7 +141,8 @@ fn bodies_between_soh_and_etx_are_read() {
     }
 }
 
-// A line break behind `{4:` made a service message swallow the message it acknowledges (User Handbook, FIN system messages).
+// A line break after `{4:` made a service message swallow the message it acknowledges (User Handbook, FIN system
+// messages).
 #[test]
 fn a_line_break_before_the_fields_of_a_service_message_is_legal() {
     for br in ["\r\n", "\n", ""] {

@@ -200,7 +200,7 @@ impl Venue {
         );
         let ran = common::run(["consolidate", "--feed", &feed, "--tape", files.to_str().unwrap()]);
         assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.stderr);
-        // A source that is known before is defined in other words, and what is behind that stands elsewhere.
+        // A source that is known before is defined in other words, and events after that are at other positions.
         let events = |tape: &Path| {
             let mut events = cat(tape, &["--full"]);
             events.iter_mut().for_each(|event| _ = event.as_object_mut().unwrap().remove("position"));

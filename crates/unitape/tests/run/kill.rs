@@ -1,4 +1,4 @@
-//! Five feeds of five sorts onto one tape, killed again and again, end in the tape of a run that was left alone.
+//! Five feeds of five kinds onto one tape, killed again and again, end in the tape of a run that was left alone.
 //!
 //! Earlier mistakes: bytes read from a socket and not yet journaled were lost with us; a stream was cut at another
 //! byte after each restart; a source was defined twice. `UNITAPE_KILL_ROUNDS` asks for more kills,

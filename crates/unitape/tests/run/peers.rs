@@ -533,7 +533,7 @@ fn stops_do_not_change_a_merge_without_bound() {
             ("b", "directory = \"b\"\nreceive_times = false"),
         ];
         let parts: [[std::ops::Range<u32>; 2]; 3] = [[1..50, 1..20], [50..55, 20..60], [55..90, 60..80]];
-        // Up to the last of the feed that is behind; of what has the same time the first feed's comes first.
+        // Up to the last event of the feed that lags; among equal times the first feed's event comes first.
         let placed_by = [19 + 19, 54 + 53, 79 + 79];
         let whole = Bench::new(&run_keys, &feeds);
         let stopped = Bench::new(&run_keys, &feeds);

@@ -1,5 +1,5 @@
-//! Feeds that are quiet for long and then behind: each event of theirs was `late`, because a feed that had been quiet once was
-//! not waited for again.
+//! Feeds that are quiet for long and then late: each event of theirs was `late`, because a feed that had been quiet
+//! once was not waited for again.
 #![cfg(unix)]
 
 use crate::common::{self, cat};
@@ -23,8 +23,8 @@ fn late(bench: &Bench) -> Vec<String> {
 /// Orders of the dense feed in a round.
 const DENSE: u32 = 20;
 
-/// A dense feed and one that is seldom and behind: in each round its order is earlier than the last one of the dense feed, and
-/// comes after it, when `ready` says so of the orders that the dense feed has sent.
+/// A dense feed and one that is rare and late: in each round its order is earlier than the last one of the dense
+/// feed, and comes after it, when `ready` says so of the orders that the dense feed has sent.
 fn sparse(bench: &Bench, ports: [u16; 2], ready: impl Fn(u32) -> bool) -> Ended {
     let out = bench.path("out");
     let mut command = bench.command();

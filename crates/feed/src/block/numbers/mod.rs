@@ -47,7 +47,7 @@ pub enum SequenceEffect {
     Counts,
     /// It comes in place of messages that are not sent again: its number is not that of a message.
     Fills,
-    /// The session counts from `next` again; `counts` says whether its own number is used behind that.
+    /// The session counts from `next` again; `counts` says whether its own number is used after that.
     #[allow(missing_docs)]
     Restarts { next: u64, counts: bool },
 }

@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Ranges of a session that are kept.
 pub const RANGES_MAX: usize = 64;
 
-/// Which sequence numbers of a session were seen.
+/// The sequence numbers of a session that were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceSet {
     /// Nobody knows whether numbers below it were seen.

@@ -35,7 +35,7 @@ pub struct FixedRecordsDecoder {
     fast: Option<FixedBatchDecoder>,
 }
 
-/// Where a sort of record has what the mapping looks at.
+/// The places of the mapping's columns in a type of record.
 #[derive(Debug)]
 pub(crate) struct RecordSlots {
     /// Column by slot, or [`NONE`], or [`RECORD`].

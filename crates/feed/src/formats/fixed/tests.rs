@@ -242,6 +242,6 @@ fn shipped_mappings_take_the_fast_way() {
     let mut decoder = super::FixedRecordsDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
     decoder.stretch(&mut block, 1, &unitape_model::Dictionary::default());
-    // The last record has no bytes behind it to load with it.
+    // The last record has no bytes after it to load with it.
     assert!(decoder.fast.unwrap().records_decoded() >= 9_990);
 }

@@ -238,7 +238,7 @@ impl FormatDecoder for IsoFeedDecoder {
     }
 }
 
-/// Whether messages may be parted behind entries of each group: where all events come of entries.
+/// Whether messages may be parted after entries of each group: if all events come from entries.
 fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     let mut parts = vec![true; groups];
     let mut used = vec![false; groups];
@@ -256,7 +256,7 @@ impl IsoFieldTable {
     /// Fills the slots of values that no element gives.
     fn set_message_slots(&mut self, message: &iso20022::IsoMessage) {
         if message.goes_on {
-            // Entries behind the place where it is parted belong to the next part.
+            // Entries after the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
         }
         let kind = message.kind;

@@ -41,7 +41,7 @@ pub(super) struct ElementNode {
     pub(super) actions: Vec<RegisterCopy>,
     /// Groups whose entries it is.
     pub(super) groups: Vec<u16>,
-    /// A message that is too large may be parted behind it.
+    /// A message that is too large may be parted after it.
     pub(super) parts: bool,
     /// Registers of actions in it.
     owns: Vec<RegisterIndex>,
@@ -396,8 +396,9 @@ impl ElementTree {
         new
     }
 
-    /// Lets messages be parted behind elements that nothing outside asks of: such that hold entries of groups that
-    /// `may` be parted, and nothing of the message's own or of other groups' entries. `slots` is how many the message has.
+    /// Lets messages be parted after elements that nothing outside asks for: such that hold entries of groups that
+    /// `may` be parted, and nothing of the message's own or of other groups' entries. `slots` is how many the message
+    /// has.
     pub(super) fn part(&mut self, may: &[bool], slots: usize) {
         for n in 0..self.nodes.len() {
             if !self.nodes[n].repeats {

@@ -346,7 +346,7 @@ impl ItchDecoder {
         bytes.len()
     }
 
-    /// Which books a refused message may concern: its security's, where its code has a symbol.
+    /// The books that a refused message may concern: those of its security, if its code has a symbol.
     ///
     /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
     /// table has what that worker has seen.

@@ -230,7 +230,7 @@ mod tests {
         ItchOrderState { order, left, side: 1, ..ItchOrderState::default() }
     }
 
-    /// An order that is not found behind a gap would be unknown for the rest of the day.
+    /// An order that is not found after a gap would be unknown for the rest of the day.
     fn like_a_map(steps: &[(u8, u64)]) {
         let (mut orders, mut map) = (ItchOrderTable::default(), HashMap::new());
         for (n, (what, reference)) in steps.iter().enumerate() {

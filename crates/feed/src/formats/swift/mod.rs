@@ -73,7 +73,7 @@ struct SwiftFieldTable {
     found: Vec<SwiftFieldValue>,
     /// The value in each slot of the message.
     slots: Vec<Option<ValueIndex>>,
-    /// Which slots were asked of a field.
+    /// The slots that were asked of a field.
     seen: [u64; 4],
     /// Values of group entries, in order.
     hits: Vec<GroupValue>,
@@ -269,8 +269,8 @@ impl SwiftFieldTable {
                 }
                 let taken = match want.group {
                     Some((group, first)) => {
-                        // Entries are without gaps, or last as long as a sequence: what is behind one is none of
-                        // its fields.
+                        // Entries are without gaps, or last as long as a sequence: fields after one are none of its
+                        // fields.
                         let lasts = wants.lasts[usize::from(group)].is_some();
                         let (last, seen) = &mut self.open[usize::from(group)];
                         match last {

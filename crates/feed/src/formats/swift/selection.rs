@@ -1,4 +1,4 @@
-//! Which fields of a message the rules for its type ask for, found by tag.
+//! The fields that the rules for a message type ask for, found by tag.
 
 use super::path::{SwiftFieldPath, SwiftPath};
 use crate::mapping::{PathSlots, SlotUsage};

@@ -20,7 +20,7 @@ pub(super) struct SwiftSequenceTracker {
     rule: SwiftSequenceRule,
     /// The sequence in hand; 0 where there is none.
     letter: u8,
-    /// `20` of a 204, and `32B` behind a `21`.
+    /// `20` of a 204, and `32B` after a `21`.
     seen: u32,
 }
 

@@ -73,7 +73,7 @@ impl SwiftFieldValue {
         scratch.clear();
         match self.is {
             SwiftValueKind::Part(ComponentKind::Lines | ComponentKind::Text) => {
-                // Up to a carriage return, which stays unless a line feed is behind it.
+                // Up to a carriage return, which stays unless a line feed follows.
                 let mut rest = text;
                 while let Some(at) = words::find(rest, b'\r') {
                     let kept = at + usize::from(rest.get(at + 1) != Some(&b'\n'));

@@ -26,7 +26,7 @@ use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
-/// A sort of text.
+/// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// JSON Lines of any make.
@@ -100,7 +100,7 @@ pub struct TextDecoder {
 struct TextFieldValue {
     /// Index of the first; [`KIND`] for the message's kind.
     first: u32,
-    /// Index behind the last that may belong to it.
+    /// Index after the last that may belong to it.
     to: u32,
     reading: TextValueReading,
 }
@@ -141,7 +141,7 @@ struct TextFieldTable {
 }
 
 impl TextDecoder {
-    /// A decoder for text of this sort by `mapping`.
+    /// A decoder for text of this kind by `mapping`.
     ///
     /// # Errors
     /// When the mapping cannot be compiled.

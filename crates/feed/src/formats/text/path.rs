@@ -10,8 +10,8 @@
 //! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; blank lines between |
 //!
-//! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and those
-//! behind it.
+//! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
+//! longer ones.
 
 use super::TextKind;
 use crate::mapping::Dialect;

@@ -106,7 +106,7 @@ struct UnitEmitter<'e> {
     counters: &'e RunCounters,
 }
 
-/// Which of the flags of time the frames of a unit get; `ahead` comes first where both hold.
+/// The time flag that the frames of a unit get; `ahead` comes first where both hold.
 #[derive(Clone, Copy)]
 struct TimeFlags {
     ahead: bool,
@@ -157,7 +157,7 @@ impl UnitEmitter<'_> {
         Ok(())
     }
 
-    /// Puts the cursor behind a unit.
+    /// Moves the cursor past a unit.
     fn step_over(&mut self, unit: &BlockUnit) {
         self.cursor.unit += 1;
         self.cursor.arena = unit.end as usize;
@@ -265,7 +265,8 @@ impl UnitEmitter<'_> {
         source
     }
 
-    /// Flags the frames of a unit whose time leads, or that comes behind its time order; any other one moves that order.
+    /// Flags the frames of a unit whose time leads, or that comes after its time order; any other one moves that
+    /// order.
     fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, time: TimeFlags) {
         if time.ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);

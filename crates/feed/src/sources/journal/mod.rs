@@ -11,10 +11,10 @@
 //! ```
 //!
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
-//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which
-//! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
-//! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
-//! that was cut short is cut off and counted.
+//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which is
+//! written after the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9 bytes
+//! without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record that was
+//! cut short is cut off and counted.
 
 mod number;
 mod packets;
@@ -156,7 +156,7 @@ struct OpenStreamFile {
     /// Bytes in the journal.
     len: u64,
     times_len: u64,
-    /// Bytes behind `len` that were moved there and have no entry yet, and when they were received.
+    /// Bytes after `len` that were moved there and have no entry yet, and when they were received.
     moved: Option<(u64, UnixNanos)>,
 }
 
@@ -210,7 +210,7 @@ impl StreamJournal {
         let stream = match &mut self.open {
             Some(stream) => stream,
             None => {
-                // A stream that begins behind others has a place, too.
+                // A stream that begins after others has a place, too.
                 if self.continuity == StreamContinuity::Resumed && !self.places.knows(self.next) {
                     self.places.note(self.next, 0)?;
                 }
@@ -428,7 +428,7 @@ fn create(path: &Path) -> Result<File, Error> {
     options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
 }
 
-/// The number behind `last`.
+/// The number after `last`.
 fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
     match last {
         0..NUMBER_MAX => Ok(last + 1),
@@ -480,7 +480,7 @@ const SPLICE_BYTES: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    /// Without it the sender was asked for a byte that was far behind, and what it sent came twice.
+    /// Without it the sender was asked for a much earlier byte, and its bytes came twice.
     #[test]
     fn a_resumed_stream_needs_its_places() {
         let dir = tempfile::tempdir().unwrap();

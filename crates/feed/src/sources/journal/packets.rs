@@ -58,7 +58,7 @@ impl PacketJournal {
             cut_bytes: 0,
         };
         let mut begun = this.next - 1;
-        // One behind which there was another has ended.
+        // A file that another one followed has ended.
         if last > 0 && last >= known.number {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };

@@ -40,7 +40,7 @@ pub enum StreamEnd {
 pub struct StreamPeer<'a> {
     /// Where further senders come, which are refused.
     pub listener: Option<&'a TcpListener>,
-    /// Who sends.
+    /// The sender.
     pub peer: Option<SocketAddr>,
     /// How it comes, where it comes by TCP.
     pub feed: Option<&'a TcpFeed>,

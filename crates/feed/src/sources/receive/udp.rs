@@ -287,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Line B was looked at after line A, so what A got in between came behind what B had got later: gaps were seen
-        /// where there were none.
+        /// Line B was looked at after line A, so what A got in between came after datagrams that B had got later:
+        /// gaps were seen where there were none.
         #[test]
         fn the_order_is_that_of_receipt(
             gaps in prop::collection::vec((1i64..20, 0usize..4), 1..1000),

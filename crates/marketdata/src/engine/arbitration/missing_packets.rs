@@ -69,7 +69,7 @@ impl ArbitratedStream {
         }
     }
 
-    /// By how many packets a line is behind the other, and behind what was given up.
+    /// By how many packets a line lags behind the other, and behind the packets that were given up.
     pub fn packets_behind(&self, line: u8) -> u64 {
         let reached = self.line_progress(line);
         if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }

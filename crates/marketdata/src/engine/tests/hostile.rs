@@ -172,7 +172,7 @@ fn a_book_with_a_level_that_cannot_be_wants_a_snapshot() {
     rig.send(0, SNAP, &snap(4, 2));
     rig.send(0, SNAP, &snap(5, 3));
     assert_eq!((rig.said(), rig.bids("50")), ("recovered 50, whole 9".to_owned(), vec![3, 2, 1]));
-    // Who makes the books may find that one is wrong, too.
+    // The maker of the books may find that one is wrong, too.
     assert!(rig.handler.want_snapshot(InstrumentId(0)) && !rig.handler.is_live(InstrumentId(0)));
     rig.send(0, SNAP, &snap(6, 2));
     assert!(!rig.handler.is_live(InstrumentId(0)));

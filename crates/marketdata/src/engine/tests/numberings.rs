@@ -61,7 +61,7 @@ fn a_damaged_clock_is_not_believed() {
     assert_eq!(rig.seen.outcomes["waits"], 20 + 4);
 }
 
-/// The machine that continues may have a clock that is behind.
+/// The machine that continues may have a clock that lags.
 #[test]
 fn a_word_is_believed_from_a_clock_that_is_behind() {
     let mut rig = up_to("", 20);
@@ -155,8 +155,8 @@ fn a_quiet_product_begins_again_with_its_pair() {
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
 }
 
-/// Who joins by snapshots alone, and hears of the incremental channel first that its numbers begin, has snapshots of other
-/// numbers: they were once believed where the new numbers came past theirs.
+/// A receiver may join by snapshots alone, and first hear of the incremental channel that its numbers begin. Its
+/// snapshots then have other numbers: they were once believed where the new numbers came past theirs.
 #[test]
 fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_before() {
     let mut rig = Rig::new("");

@@ -201,7 +201,7 @@ fn a_number_that_is_far_off_is_set_aside() {
 #[test]
 fn a_window_that_is_full_or_old_is_given_up() {
     let mut rig = up();
-    // B is alive, and behind: A's packets wait, 16 at most.
+    // B is alive, and lags: A's packets wait, 16 at most.
     run(&mut rig, &[(1, 3), (0, 3)]);
     (5..21).for_each(|n| run(&mut rig, &[(0, n)]));
     assert_eq!(rig.said(), "");

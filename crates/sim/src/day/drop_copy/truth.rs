@@ -57,7 +57,7 @@ impl DamageCounts {
 pub struct WashTradePair {
     /// Always `wash_trade`.
     pub scenario: &'static str,
-    /// Which arm it fires, or would if it were not a miss: `self_match` or `round_trip`.
+    /// The arm that it fires, or would if it were not a miss: `self_match` or `round_trip`.
     pub arm: &'static str,
     /// The reason of the miss; none for a wash trade.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -30,7 +30,7 @@ pub(crate) enum PendingLabel {
     Misses { scene: u32, key: AlertLabelKey, misses: &'static str, first_seq: u64 },
 }
 
-/// Who plays: the one it is about, and two who trade with him, one buying and one selling, and nothing else.
+/// The cast: the lead, and two members who trade with him, one buying and one selling, and nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SceneCast {
     pub lead: u32,

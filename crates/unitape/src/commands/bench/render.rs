@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use unitape_bench::record::RepeatTimes;
 
-    /// The docs' table is made of these cells; a column too few shifts all figures behind it.
+    /// The docs' table is made of these cells; a column too few shifts all later figures.
     #[test]
     fn a_row_has_the_cells_of_the_head() {
         let mut repeats = RepeatTimes::default();

@@ -60,7 +60,7 @@ pub type ExpectedLevel = (i64, u64, u32);
 pub struct ChannelArrivals {
     /// By line.
     pub lines: [LineArrivals; 2],
-    /// Packets that came whole on no line, and others behind them did.
+    /// Packets that came whole on no line, while later ones did.
     pub lost: u64,
     /// Packets among these of which not even the header came.
     pub unheard: u64,
@@ -73,7 +73,7 @@ pub struct LineArrivals {
     pub packets: u64,
     /// Copies of packets that had come on it already.
     pub twice: u64,
-    /// Packets that did not come, and others behind them did.
+    /// Packets that did not come, while later ones did.
     pub missed: u64,
 }
 
@@ -197,7 +197,7 @@ fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     if stream.len() <= number {
         stream.resize(number + 1, PacketCopies::default());
     }
-    // A header that is whole is a message of its own, so that damage behind it begins behind it.
+    // A header that is whole is a message of its own, so that damage after it begins after it.
     stream[number].headers[packet.line as usize] += u16::from(packet.sound > 0);
     stream[number].whole |= packet.sound == packet.bytes.len();
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use unitape_feed::FeedSummary;
 use unitape_sim::day::WashTradePair;
 
-/// Instruments shown of each sort.
+/// Instruments shown of each kind.
 const SHOWN: usize = 12;
 /// Days shown; a bank's statements lie on one day each.
 const DAYS_SHOWN: usize = 6;

@@ -1,4 +1,4 @@
-//! Which events `tape cat` prints, and what to say when there are none.
+//! The events that `tape cat` prints, and its message when there are none.
 
 use super::CatArgs;
 use crate::output::{CommandFailure, grouped, list_known_names, note};

@@ -63,7 +63,7 @@ pub(super) struct OppositeExecutions {
 }
 
 impl ExecutionEvidence {
-    /// Keeps an execution behind `before`; gives its number.
+    /// Keeps an execution after `before`; gives its number.
     pub fn add(
         &mut self,
         input: &ScenarioInput<'_, '_>,

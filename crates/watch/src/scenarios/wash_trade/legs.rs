@@ -107,7 +107,7 @@ impl LegLog {
         }
     }
 
-    /// Forgets what is two windows behind `now`, from the oldest on.
+    /// Forgets legs that are two windows older than `now`, from the oldest on.
     #[inline]
     pub fn expire(&mut self, now: UnixNanos, limits: &WashTradeLimits) {
         while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {

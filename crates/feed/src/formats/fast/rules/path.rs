@@ -48,7 +48,7 @@ pub enum FastValueReading {
     Digits(DateDigits),
 }
 
-/// Which digits of a number are what: the lengths of the parts, in this order.
+/// The parts of a number's digits: their lengths, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DateDigits {
     year: u8,

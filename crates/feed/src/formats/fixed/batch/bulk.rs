@@ -1,4 +1,4 @@
-//! A batch of which every record is good, of one sort, as long as the others, and has names that are known: no record
+//! A batch of which every record is good, of one type, as long as the others, and has names that are known: no record
 //! needs a look of its own, so all is done column by column.
 
 use super::emit::NAMES_MAX;

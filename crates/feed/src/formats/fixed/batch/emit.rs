@@ -13,7 +13,7 @@ use unitape_codec::fixed::{
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, FrameHeader, LINE, UnixNanos, flags};
 
-/// Where the records of each sort start.
+/// Starts of the records of each type.
 #[derive(Debug)]
 pub(super) struct RecordStartLists {
     pub(super) starts: Vec<Vec<u32>>,
@@ -28,7 +28,7 @@ impl RecordStartLists {
         self.starts.iter_mut().for_each(Vec::clear);
     }
 
-    /// Notes a record; gives its index among those of its sort.
+    /// Notes a record; gives its index among those of its type.
     #[inline]
     pub(super) fn add(&mut self, kind: Option<u16>, start: usize) -> u8 {
         let Some(kind) = kind else { return 0 };
@@ -190,7 +190,7 @@ impl GeneralRecordReader<'_> {
 }
 
 impl EventProgram {
-    /// Puts the frame of a record behind the arena, all but what [`store`] puts into it.
+    /// Appends the frame of a record to the arena, without the parts that [`store`] adds.
     #[inline]
     fn begin(
         &mut self,

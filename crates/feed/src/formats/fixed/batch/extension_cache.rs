@@ -16,7 +16,7 @@ pub(super) struct ExtensionCache {
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
     found: Box<[CachedExtension; EXTENSIONS]>,
-    /// Whole lines, those of one extension behind those of another.
+    /// Whole lines, those of one extension after those of another.
     text: Vec<u8>,
 }
 

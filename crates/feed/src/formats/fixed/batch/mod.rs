@@ -34,7 +34,7 @@ use unitape_model::Dictionary;
 /// The state of the fast path; one per worker and feed.
 #[derive(Debug)]
 pub(super) struct FixedBatchDecoder {
-    /// By sort of record.
+    /// By type of record.
     kinds: Vec<Option<RecordTypeProgram>>,
     lists: RecordStartLists,
     frames: RecordFramer,
@@ -52,9 +52,9 @@ struct RecordLane {
     length: u32,
     /// Behind the terminator.
     end: u32,
-    /// Sort of record, or [`SLOW`].
+    /// Type of record, or [`SLOW`].
     kind: u16,
-    /// Index among those of its sort.
+    /// Index among those of its type.
     index: u8,
 }
 
@@ -62,7 +62,7 @@ struct RecordLane {
 const SLOW: u16 = u16::MAX;
 
 impl FixedBatchDecoder {
-    /// `None` where no sort of record can be taken this way.
+    /// `None` if no type of record can use this path.
     pub(super) fn new(kinds: Vec<Option<RecordTypeProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
             lists: RecordStartLists::new(kinds.len()),
@@ -74,7 +74,7 @@ impl FixedBatchDecoder {
         })
     }
 
-    /// Which sorts of record can be taken.
+    /// The types of record that can use this path.
     #[cfg(test)]
     pub(super) fn kinds(&self) -> Vec<bool> {
         self.kinds.iter().map(Option::is_some).collect()

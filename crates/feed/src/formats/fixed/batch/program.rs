@@ -1,4 +1,4 @@
-//! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
+//! Compiles the mapping's plan into the fast path's program for a type of record, if that path can do all of it.
 //!
 //! The fast way handles a record if its type alone, or one column of one byte, selects the rule. The record must
 //! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
@@ -17,7 +17,7 @@ use unitape_codec::fixed::{BatchReader, FixedWidthLayout, LANES, NumberKind};
 use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, UnixNanos, flags};
 
-/// A sort of record.
+/// A type of record.
 #[derive(Debug)]
 pub(in crate::formats::fixed) struct RecordTypeProgram {
     /// Bytes that must be there from the start of a record on.
