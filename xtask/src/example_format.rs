@@ -49,8 +49,8 @@ fn touched_otherwise(patch: &str) -> Vec<String> {
     wrong
 }
 
-/// Copies the files that git knows, as they stand, and gives the copy's root. A file of an earlier copy that is the same stays
-/// untouched, so that cargo need not compile it again.
+/// Copies the files that git knows, with their changes, and gives the copy's root. A file of an earlier copy that is
+/// the same stays untouched, so that cargo need not compile it again.
 fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
     let git = Command::new("git").args(["ls-files", "-z"]).current_dir(from).output();
     let listed = git.map_err(|e| format!("git ls-files: {e}"))?;

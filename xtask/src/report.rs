@@ -14,7 +14,7 @@ pub(crate) struct TestCount {
     pub(crate) failures: Vec<String>,
 }
 
-/// More than this of a failed test's output is left out of the summary; the whole stands where it ran.
+/// More than this of a failed test's output is left out of the summary; the whole is printed where it ran.
 const FAILURE_LINES: usize = 40;
 
 impl std::ops::AddAssign for TestCount {

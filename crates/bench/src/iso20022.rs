@@ -115,7 +115,7 @@ struct Iso20022PassResult {
     sum: u64,
 }
 
-/// The events of the input, a line each, the slow way: another parser, paths as text, arithmetic of its own.
+/// The events of the input, a line each, by the slow path: another parser, paths as text, arithmetic of its own.
 fn slow_lines(input: &[u8]) -> Result<String, String> {
     const TX: &str = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
     let text = std::str::from_utf8(input).map_err(|e| e.to_string())?;

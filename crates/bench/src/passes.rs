@@ -156,7 +156,7 @@ fn fill(
     faults
 }
 
-/// The slow way: a byte at a time, values by the standard library.
+/// The slow path: a byte at a time, values by the standard library.
 pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassResult {
     let framer = FixFramer::default();
     let (mut pass, mut at) = (FixPassResult::default(), 0);
@@ -250,7 +250,7 @@ impl ValueReader for StdValueReader {
 mod tests {
     use super::*;
 
-    /// A twin that shares the fast path's mistakes would check nothing; both are held against plain arithmetic.
+    /// A twin that shares the fast path's mistakes would check nothing; both are compared with plain arithmetic.
     #[test]
     fn slow_values_are_right_where_calendars_go_wrong() {
         let day = 86_400 * 1_000_000_000;

@@ -101,7 +101,7 @@ pub struct BenchRecord {
     pub model: Option<ScalingModel>,
     /// Hash of the input bytes; null if there are none.
     pub input_sha256: Option<String>,
-    /// Hash of the output, checked against the slow way to it; null if there is none.
+    /// Hash of the output, checked against that of the slow path; null if there is none.
     pub output_sha256: Option<String>,
     /// How it was measured.
     pub method: String,

@@ -130,7 +130,7 @@ pub fn fast_pass(
     }
 }
 
-/// The slow way: a byte at a time, the notation of the standard read as it stands.
+/// The slow path: a byte at a time, the notation of the standard read literally.
 pub fn slow_pass(
     input: &[u8],
     wanted: impl Fn(SwiftTag) -> bool,

@@ -59,7 +59,7 @@ pub struct Bbo {
     pub ask: Option<PriceLevel>,
     /// Its marks.
     pub marks: QuoteMarks,
-    /// Event time of the event that last touched what it was taken from.
+    /// Event time of the event that last touched its book.
     pub ts: UnixNanos,
 }
 

@@ -94,7 +94,7 @@ impl<'a> ListingView<'a> {
         self.inner().crossings
     }
 
-    /// How many of the best prices that the venue published were held against the book of its orders (in continuous
+    /// How many of the best prices that the venue published were compared with the book of its orders (in continuous
     /// trading, while it was not stale), and how many of these differed.
     pub fn published_checks(self) -> (u64, u64) {
         (self.inner().checked, self.inner().differs)

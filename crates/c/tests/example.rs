@@ -125,7 +125,7 @@ fn c_publishes_and_rust_reads() {
     assert!(verify(&tape).unwrap().is_intact());
 }
 
-/// And the other way round; frames of others stand between the messages.
+/// Rust writes and C reads; frames of others are between the messages.
 #[test]
 fn rust_publishes_and_c_reads() {
     let Some(programs) = programs() else { return };

@@ -82,7 +82,7 @@ pub enum Error {
         /// The difference, in words.
         what: String,
     },
-    /// A file that was being read, or is to be read on, is another one now.
+    /// A file that was being read, or is to be read further, is another one now.
     #[error("{file}: {what}; what was read before is on the tape, what is there now is not read")]
     SourceReplaced {
         /// The file.

@@ -184,7 +184,7 @@ fn what_was_sent_before_is_a_duplicate() {
     assert_eq!((s.messages, s.events, s.duplicates), (6, 4, 2));
 }
 
-/// A to B>C once shared its sequences with A>B to C, whose messages then were taken for duplicates.
+/// A to B>C once shared its sequences with A>B to C, whose messages then counted as duplicates.
 #[test]
 fn sessions_are_told_apart_whatever_their_names() {
     let dir = tempfile::tempdir().unwrap();

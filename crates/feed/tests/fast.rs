@@ -288,7 +288,7 @@ qty = "Entries.Qty"
 depth = "Entries.Level"
 "#;
 
-/// The shipped mapping takes the templates of the exchange in a box, whose names are the venue's.
+/// The shipped mapping accepts the templates of the exchange in a box, whose names are the venue's.
 #[test]
 fn the_shipped_mapping_fits_templates_of_these_names() {
     let dir = tempfile::tempdir().unwrap();

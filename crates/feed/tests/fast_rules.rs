@@ -68,7 +68,7 @@ fn trades_of_moscow() {
     assert_eq!(times.len(), 5_020);
 }
 
-// A feed of the class `stream` was once cut where a message was not over, and the rest of it taken for a new one.
+// A feed of the class `stream` was once cut where a message was not over, and its rest counted as a new one.
 #[test]
 fn the_same_tape_however_it_is_cut() {
     let dir = tempfile::tempdir().unwrap();

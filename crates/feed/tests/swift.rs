@@ -45,7 +45,7 @@ fn every_sample_is_accounted_for() {
     for (file, expected) in [
         ("prowide/MT101.fin", [1, 0, 0, 0, 0]),
         ("prowide/MT103-bulk-with-ack.rje", [3, 0, 0, 0, 0]),
-        // Behind the last message stands a brace and a dollar.
+        // A brace and a dollar follow the last message.
         ("prowide/MT103-out-ack.rje", [13, 0, 0, 0, 1]),
         ("prowide/MT305.fin", [0, 0, 1, 0, 1]),
         ("prowide/MT320.txt", [0, 0, 1, 0, 1]),

@@ -250,7 +250,7 @@ fn paths_are_checked_when_a_mapping_is_read() {
     );
 }
 
-/// A quarantined message that a mended mapping takes must come back.
+/// A quarantined message that a mended mapping accepts must come back.
 #[test]
 fn what_was_refused_is_tried_again() {
     let dir = tempfile::tempdir().unwrap();

@@ -457,7 +457,7 @@ mod tests {
     use super::*;
     use crate::Dictionary;
 
-    /// A value made ready that is not what the plain way writes would show only on some tapes of some mappings.
+    /// A value made ready that differs from that of the plain path would show only on some tapes of some mappings.
     #[test]
     fn a_ready_value_is_what_its_text_is() {
         let mut ready_values = 0;

@@ -130,7 +130,7 @@ impl Default for NameTable {
 }
 
 impl NameTable {
-    /// Admits ids without a definition, and counts them: for who reads on after damage.
+    /// Admits ids without a definition, and counts them: for a reader that continues after damage.
     pub fn set_lenient(&mut self, lenient: bool) {
         self.lenient = lenient;
     }

@@ -24,7 +24,7 @@ pub(crate) struct FixMessageWriter {
 pub(crate) enum FixFrameFlaw {
     None,
     Checksum,
-    /// `9` is this much off, never zero; the checksum is that of the bytes as they are.
+    /// `9` is this much off, never zero; the checksum is that of the unchanged bytes.
     BodyLength(i64),
 }
 

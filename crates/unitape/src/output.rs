@@ -1,8 +1,8 @@
 //! Shared parts of all commands: exit codes, destinations of data, and progress.
 //!
-//! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal would
-//! obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a command is
-//! asked for are written as they are.
+//! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal
+//! would obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a
+//! command is asked for are written unchanged.
 
 mod empty_result;
 mod escape;

@@ -1,6 +1,6 @@
 //! The command line as it was given, and what is printed where it is wrong.
 //!
-//! Clap quotes arguments as they are. An argument with control characters (a name that a shell's `*` has found) is
+//! Clap quotes arguments unchanged. An argument with control characters (a name that a shell's `*` has found) is
 //! quoted escaped, like all that unitape prints.
 
 use crate::output::{self, CommandFailure, CommandOutcome, plain};

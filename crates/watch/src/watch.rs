@@ -100,7 +100,7 @@ pub struct ScenarioMetrics {
     pub held_back: u64,
     /// Events of which nothing can be said because something is missing.
     pub missing: u64,
-    /// Events so late that something they should be held against was forgotten.
+    /// Late events for whose comparison some state was already forgotten.
     pub late: u64,
     /// Things forgotten because their time was over.
     pub expired: u64,

@@ -179,7 +179,7 @@ fn is_variable(text: &str) -> bool {
         && ["ROUNDS", "SEEDS", "TRIES"].iter().any(|end| text.ends_with(end))
 }
 
-/// Where the default of a variable stands, whose name is at this place.
+/// The place of a variable's default; its name is at this place.
 fn otherwise(source: &RustSource<'_>, at: usize) -> Option<Range<usize>> {
     if source.begins(at + 1, &[","]) {
         return parts(source, at + 2..source.partners[at - 1]).into_iter().next();

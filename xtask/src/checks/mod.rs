@@ -1,4 +1,4 @@
-//! No check is lost: what the tree and the deep run check is held against a manifest of what they checked before.
+//! No check is lost: the checks of the tree and the deep run are compared with a manifest of earlier checks.
 //!
 //! ```text
 //! sources of the tree ──scan──▶ numbers ─┐

@@ -1,4 +1,4 @@
-//! The functions of a Rust source: which are tests, and in which block of properties they stand.
+//! The functions of a Rust source: which are tests, and in which block of properties they are.
 //!
 //! ```text
 //! #[test] fn a() {…}                           ──▶ a  a test
@@ -113,7 +113,7 @@ impl<'s> RustSource<'s> {
         ["{", "(", "["].iter().any(|open| self.begins(at, &[open]))
     }
 
-    /// `pub(in some::place) unsafe extern "C" fn`: what may stand between.
+    /// `pub(in some::place) unsafe extern "C" fn`: the words that may come between.
     fn is_between_attribute_and_function(&self, at: usize) -> bool {
         let between =
             ["pub", "crate", "super", "self", "in", "async", "const", "unsafe", "extern", "(", ")", ":"];

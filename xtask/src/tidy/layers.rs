@@ -2,8 +2,8 @@
 //! strategy links only light crates.
 //!
 //! - A normal or build dependency on a crate of ours lies in a strictly lower layer.
-//! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a
-//!   crate that can only be tested with what stands above it is cut wrongly.
+//! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a crate that
+//!   can only be tested with crates above it is cut wrongly.
 
 use std::collections::BTreeMap;
 

@@ -214,8 +214,8 @@ proptest! {
 }
 
 proptest! {
-    /// A change that looks plain and is not, on a side that is full or with a level of nothing: the quick way gives what the
-    /// other one does, and leaves the same book.
+    /// A change that looks plain and is not, on a side that is full or with a level of nothing: the fast path gives
+    /// what the other one does, and leaves the same book.
     #[test]
     fn the_quick_way_agrees(
         max in (any::<bool>(), 1u32..7),

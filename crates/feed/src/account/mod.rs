@@ -102,7 +102,7 @@ pub struct SourceAccount {
 }
 
 impl SourceAccount {
-    /// Its file has grown and is read on at `from`; a message `superseded` there leaves the account.
+    /// Its file has grown, and reading continues at `from`; a message `superseded` there leaves the account.
     fn grow(&mut self, superseded: bool, from: u64) {
         self.end = false;
         if !superseded {

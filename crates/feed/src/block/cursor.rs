@@ -1,10 +1,10 @@
-//! How far the sequencer has taken a block.
+//! The position of the sequencer in a block.
 
 use crate::block::numbers::{FeedSessions, RepeatCertainty, RepeatRange};
 use crate::block::{Block, BlockUnit, IdFixup, NO_TS, UnitKind};
 use unitape_model::{Event, NameKind};
 
-/// How far the first block of a feed's queue has been taken.
+/// The position in the first block of a feed's queue.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct BlockCursor {

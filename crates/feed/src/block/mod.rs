@@ -68,7 +68,7 @@ pub struct Block {
     pub unresolved: Vec<u32>,
     /// Its events say that packets or messages came on no line.
     pub has_gaps: bool,
-    /// The account as it stood at each progress unit.
+    /// The account at each progress unit.
     pub tallies: Vec<MessageTally>,
     /// Frames that the sequencer adds: definitions and progress.
     pub added: Vec<u8>,

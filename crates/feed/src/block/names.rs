@@ -2,7 +2,7 @@
 //!
 //! A hundred thousand accounts do not stay near the processor; the id of one comes from memory, which needs as much
 //! time as much of the rest of a message. So where there are many, a name is only *sought* while its event is built:
-//! the processor is asked for the line where its id is, and the place in the event gets a stand-in. When the next
+//! the processor is asked for the line where its id is, and the place in the event gets a placeholder. When the next
 //! message is complete, the id is there and is put into its place.
 //!
 //! ```text
@@ -121,7 +121,7 @@ impl WaitingNames {
         self.unit = unit;
     }
 
-    /// The message in hand is taken back.
+    /// Takes the current message back.
     pub fn forget(&mut self) {
         self.now.clear();
     }

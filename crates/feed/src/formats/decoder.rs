@@ -80,7 +80,7 @@ impl FeedDecoder {
         self.0.explainer()?.as_deref_mut()
     }
 
-    /// From now on without the fast way, where the format has one beside the general one.
+    /// From now on without the fast path, if the format has one.
     pub fn use_general_path(&mut self) {
         self.0.use_general_path();
     }

@@ -1,4 +1,4 @@
-//! Events as JSON Lines, onto the tape as they are.
+//! Puts events from JSON Lines onto the tape unchanged.
 
 use crate::block::affected_books::{AffectedBooks, changes_books};
 use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
@@ -21,7 +21,7 @@ impl Format {
         Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
-    /// Whether its messages are events as they are.
+    /// Whether its messages are events already.
     pub fn is_events(&self) -> bool {
         self.name() == NAME
     }

@@ -106,7 +106,7 @@ pub trait FormatDecoder: Any + Debug + Send {
         None
     }
 
-    /// From now on without the fast way, where there is one beside the general one.
+    /// From now on without the fast path, if there is one.
     fn use_general_path(&mut self) {}
 
     /// The market-data handler's statistics of the current source.

@@ -7,7 +7,7 @@
 //!                                 └▶ events whose own condition failed
 //! ```
 //!
-//! It walks the same plan by the plain way only (no ready values, no tables of codes). Unlike the mapper, it
+//! It walks the same plan by the plain path only (no ready values, no tables of codes). Unlike the mapper, it
 //! continues after a refused value, so it reports all faults of a message at once. The mapper alone decides the
 //! outcome of the message.
 

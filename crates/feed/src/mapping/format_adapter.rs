@@ -95,7 +95,7 @@ pub struct GroupSlots<P> {
     pub members: BTreeMap<P, u8>,
 }
 
-/// A message that its format has taken apart.
+/// A message that its format has parsed.
 pub trait ParsedMessage {
     /// Finds a value of the message.
     type Ref: Copy + Debug;

@@ -342,7 +342,7 @@ pub struct FieldOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnmatchedPolicy {
-    /// Taken as it is.
+    /// The value is kept unchanged.
     Keep,
     /// The field is left out.
     Omit,

@@ -318,7 +318,7 @@ pub enum SlotSource {
 /// The replacements of codes of one byte, ready for their field.
 #[derive(Clone, Debug)]
 pub struct CodeTable {
-    /// Index and one more in `ready`; 0 where it takes the long way.
+    /// Index and one more in `ready`; 0 for the long path.
     index: Box<[u8; 256]>,
     ready: Vec<PreparedValue>,
 }

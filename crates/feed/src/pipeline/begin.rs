@@ -96,7 +96,7 @@ pub struct FolderPlan {
     growths: Vec<(usize, Option<FileGrowth>)>,
     /// The id of the last of these sources.
     last_id: Option<u32>,
-    /// The hash of what was read of it, where it is to be read on.
+    /// The hash of the part that was read, if it is to be read further.
     hashes: Vec<Option<Box<ContentHash>>>,
     /// Names that the tape knows and that are other files now.
     fresh: BTreeSet<String>,

@@ -17,7 +17,7 @@ impl FlushFailures {
     /// Whether an append that ended with this error is to be tried again: nothing was appended, and there will be room.
     pub fn may_retry_append(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
         match error {
-            // The writer reports it once for each time, and takes the next append.
+            // The writer reports it once for each time, and accepts the next append.
             Error::DurabilityFailed { .. } => true,
             // The window of hot segments is full of what is not durable; a run that is to end cannot wait for the disk.
             // A flush may have succeeded just now, and the recorder is not through yet.

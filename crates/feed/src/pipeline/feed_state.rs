@@ -33,7 +33,7 @@ pub struct FeedState {
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,
-    /// The event time of its messages is held against the time of their receipt.
+    /// The event time of its messages is compared with the time of their receipt.
     pub received: bool,
     /// A message whose last part has not come.
     pub large: Option<Box<LargeMessage>>,
@@ -43,7 +43,7 @@ pub struct FeedState {
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
     pub queue: VecDeque<Box<BlockJob>>,
-    /// How far the first block that is not done has been taken.
+    /// The position in the first block that is not done.
     pub cursor: BlockCursor,
     /// Where the next block must start: index of the source and offset.
     pub expected: Option<(usize, u64)>,
@@ -101,7 +101,7 @@ pub struct SourceState {
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
     pub tally: MessageTally,
-    /// Messages in the blocks taken so far, placed or not.
+    /// Messages in the blocks sequenced so far, placed or not.
     pub seen: u64,
     /// Consumed through this offset, as the last mark of progress says.
     pub through: u64,

@@ -1,7 +1,7 @@
 //! The intake: the feed that is most wanted gives its next block.
 //!
-//! Where sources grow, a block is what is there now; when nothing is there, the intake sleeps until a receiver
-//! wakes it or it is time to look again. A feed whose blocks wait for another feed's is not read on: what it brings
+//! Where sources grow, a block is what is there now; when nothing is there, the intake sleeps until a receiver wakes
+//! it or it is time to look again. A feed whose blocks wait for another feed's is not read further: what it brings
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
 use crate::error::Error;

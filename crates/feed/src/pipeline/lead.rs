@@ -1,6 +1,6 @@
 //! How far an event's time may lead: one wrong clock must not move the merge for everyone.
 //!
-//! An event that was received at a known time is held against that time, any other against the other feeds. An event
+//! An event that was received at a known time is compared with that time, any other with the other feeds. An event
 //! that leads by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything
 //! is merged.
 

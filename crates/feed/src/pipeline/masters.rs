@@ -161,7 +161,7 @@ impl MasterLoader {
         Ok(())
     }
 
-    /// All that was read, as one table. Names that it does not have stay as they are.
+    /// All that was read, as one table. Names that it does not have stay unchanged.
     ///
     /// # Errors
     /// When a notation means two instruments on one day.

@@ -102,7 +102,7 @@ impl SourceAccount {
         self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// Where a file that has grown is to be read on: at the start of the message that was cut, if there is one.
+    /// The offset at which reading of a grown file continues: the start of the message that was cut, if there is one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -167,7 +167,7 @@ fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
     let file = File::open(path).map_err(fail)?;
     let Some(at) = end.and_then(|end| end.checked_sub(TRAILER_BYTES as u64)) else { return Ok(false) };
     let mut trailer = [0; TRAILER_BYTES];
-    // A file that is packed ends otherwise; what is taken for cut then is read once more.
+    // A file that is packed ends otherwise; a message that seems cut then is read once more.
     let n = file.read_at(&mut trailer, at).map_err(fail)?;
     Ok(n == TRAILER_BYTES && trailer.starts_with(b"10=") && trailer[3..6].iter().all(u8::is_ascii_digit))
 }

@@ -63,7 +63,7 @@ pub struct KnownFolder {
 /// A source of the tape.
 #[derive(Debug)]
 pub struct KnownFile {
-    /// How it is to be read on.
+    /// The point at which reading continues.
     pub pending: PendingSource,
     /// Nothing of it is to be read any more.
     pub done: bool,

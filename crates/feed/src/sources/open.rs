@@ -492,8 +492,8 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
     read
 }
 
-/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the
-/// bytes are taken in pieces of fixed size.
+/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the bytes
+/// are read in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut at = 0;
     while at < bytes.len() {

@@ -66,7 +66,7 @@ pub struct SourceRules {
 /// How a file has grown.
 #[derive(Clone, Debug)]
 pub struct FileGrowth {
-    /// Where it is to be read on.
+    /// The offset at which reading continues.
     pub from: u64,
     /// The message that begins there was cut by the end of the file, and is in quarantine.
     pub superseded: bool,
@@ -79,7 +79,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A source that is to be read, or read on.
+/// A source to read from its start, or to read further.
 #[derive(Clone, Debug, Default)]
 pub struct PendingSource {
     /// Index of the source within its feed.

@@ -70,7 +70,7 @@ pub struct FeedStats {
     pub watched: AtomicBool,
     /// The last file of its journal that the tape knows, when the tape has been read.
     pub(crate) journal_read: OnceLock<LastFile>,
-    /// How its journal stood when its receiver began.
+    /// The state of its journal when its receiver began.
     pub(crate) journal_start: OnceLock<JournalStart>,
     settled: AtomicU64,
     held_ns: AtomicU64,

@@ -424,7 +424,8 @@ impl ArbitratedStream {
         self.lines[usize::from(line)].epoch == Some(self.epoch)
     }
 
-    /// A packet of a line that counts otherwise than the stream; `first` is the first of those that it counts by now.
+    /// A packet of a line that counts otherwise than the stream; `first` is the first number of its present
+    /// numbering.
     fn offer_foreign(
         &mut self,
         a: PacketArrival,

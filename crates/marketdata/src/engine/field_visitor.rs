@@ -2,7 +2,7 @@
 //!
 //! Most values are of the type that one expects of their field, and right: these are read in one loop, and go
 //! straight to the entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is
-//! wrong: the slow way decides alone what that is.
+//! wrong: the slow path alone decides its kind.
 
 use super::codes::{CodeMeanings, EntryAction, EntryType};
 use super::config::{MessageKind, TimeUnit};

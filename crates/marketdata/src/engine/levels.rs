@@ -257,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// An entry that only looks plain, at the last place or without content: the quick way emits and counts the
+        /// An entry that only looks plain, at the last place or without content: the fast path emits and counts the
         /// same as the other one.
         #[test]
         fn the_quick_way_agrees(

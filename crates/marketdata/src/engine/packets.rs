@@ -224,7 +224,7 @@ impl Engine {
         &self.config
     }
 
-    /// Nothing more will come: what waits is used as it is.
+    /// Nothing more will come: waiting packets are used unchanged.
     pub fn finish(&mut self, out: &mut impl MarketEventSink) {
         self.is_over = true;
         for stream in (0..self.streams.len()).map(StreamId::new) {

@@ -151,7 +151,7 @@ impl TomlOriginWalk<'_> {
     }
 }
 
-/// A value as it is in force.
+/// A value in force.
 #[derive(Clone, Debug, Serialize)]
 pub struct EffectiveValue {
     /// Its key.

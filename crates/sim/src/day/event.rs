@@ -104,7 +104,7 @@ pub enum DayEventBody {
     Cancel(OrderTicket),
     /// One side of a match.
     Exec {
-        /// The order, its terms as they stand.
+        /// The order, with its current terms.
         order: OrderTicket,
         /// Ticks.
         px: i64,

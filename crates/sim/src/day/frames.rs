@@ -14,8 +14,8 @@ use super::names;
 use super::world::MarketSetup;
 use crate::book::BestLevel;
 
-/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal stands as the
-/// feed's own sequence. `last` marks the last event of a step.
+/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal is
+/// in place of the feed's own sequence. `last` marks the last event of a step.
 #[inline]
 pub fn write_frame(world: &MarketSetup, event: &DayEvent, last: bool, out: &mut Vec<u8>) {
     let bits = if last { flags::LAST } else { 0 };

@@ -20,8 +20,8 @@ pub struct RestingOrder {
 ///
 /// An order is live from its `order_new` until it was cancelled or filled. It rests in the book if it may: not while
 /// it waits for a stop price, and not if it is immediate. Between an `order_new` and the executions that follow it in
-/// the same step an order may stand across the other side; after each step of a book that matches none does. An amend
-/// keeps the place in the queue only when price and kind stay and the quantity does not grow.
+/// the same step an order may cross the other side; after each step of a book that matches none does. An amend keeps
+/// the place in the queue only when price and kind stay and the quantity does not grow.
 #[derive(Debug, Clone, Default)]
 pub struct OrderLedger {
     orders: BTreeMap<u64, RestingOrder>,

@@ -248,8 +248,8 @@ impl Sim {
         &self.config
     }
 
-    /// The book of an instrument on a venue, by their indices, as it stands after the last step. The tag of an order in
-    /// it is for [`Sim::order_number`].
+    /// The book of an instrument on a venue, by their indices, after the last step. The tag of an order in it is for
+    /// [`Sim::order_number`].
     pub fn book(&self, venue: usize, instr: InstrumentId) -> &MatchingBook {
         &self.x.desk(self.x.world.book(venue, instr)).book
     }

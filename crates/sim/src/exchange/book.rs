@@ -32,7 +32,7 @@ pub enum MdUpdateAction {
     Overlay = 5,
 }
 
-/// A change of a book as it is published.
+/// A published change of a book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedUpdate {
     /// The action.
@@ -45,7 +45,7 @@ pub struct PublishedUpdate {
     pub level: Option<ExchangeLevel>,
 }
 
-/// A trade as it is published.
+/// A published trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedTrade {
     /// The price, in units of the product's exponent.

@@ -1,4 +1,4 @@
-//! A receiver of the simplest kind, that misses nothing, held against the truth; and the faults against their rates.
+//! A receiver of the simplest kind, that misses nothing, compared with the truth; and the faults with their rates.
 
 use super::book::{ExchangeLevel, MdUpdateAction};
 use super::*;

@@ -14,7 +14,7 @@ pub struct ProductProgress {
     pub seq: u32,
 }
 
-/// An instrument as it is published.
+/// The published state of an instrument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BookMoment {
     /// Since this message.
@@ -78,7 +78,7 @@ impl BookHistory {
         behind.take_while(move |moment| moment.at.restarts <= at.restarts)
     }
 
-    /// An instrument as it is.
+    /// The current state of an instrument.
     #[must_use]
     pub fn current_moment(&self, instrument: usize) -> Option<&BookMoment> {
         self.moments.get(instrument)?.back()

@@ -1,5 +1,5 @@
 //! A damaged tape: no command uses a value that does not match its checksum, or a name that is not defined; each says
-//! which file and position it is, ends with 3, and reads on after the damage when it is asked to.
+//! which file and position it is, ends with 3, and continues after the damage if asked to.
 
 use crate::common::{self, Ran, cat, file, fix, run};
 use serde_json::Value;

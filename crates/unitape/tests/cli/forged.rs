@@ -1,7 +1,7 @@
 //! No input can forge the events of a tape's account: `define`, `source`, `progress` and `quarantine`.
 //!
-//! A line of kind `quarantine` once went onto the tape as it stood. It named bytes of a raw log that nobody had written,
-//! and from then on neither `tape verify` nor the next run could read the account of the tape.
+//! A line of kind `quarantine` once went onto the tape unchanged. It named bytes of a raw log that nobody had
+//! written, and from then on neither `tape verify` nor the next run could read the account of the tape.
 
 use crate::common::{self, assert_closes, cat, file, quarantine, root, run, run_with_stdin};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A writer that is refused leaves the tape as it was, and a configuration that can run does run.
+//! A writer that is refused leaves the tape unchanged, and a configuration that can run does run.
 #![cfg(unix)]
 
 use crate::common::damage;

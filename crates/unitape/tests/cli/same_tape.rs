@@ -288,8 +288,8 @@ fn a_live_run_too() {
     }
 }
 
-/// Reference data for what stands on a tape: of every three names one is an ISIN of all days, one a symbol on each venue
-/// that changes hands, and one is not known.
+/// Reference data for the names on a tape: one of every three is an ISIN of all days, one a symbol on each venue that
+/// changes hands, and one is not known.
 fn reference(tape: &Path, dir: &Path) -> PathBuf {
     let names = TapeAccount::load(tape).unwrap().names.dictionary().clone();
     let all = |dict: NameKind| {

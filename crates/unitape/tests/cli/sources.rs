@@ -1,7 +1,8 @@
 //! Files that are not what they were when the tape read them: grown, shrunk, replaced, removed, under another name.
 //!
-//! A file of a directory that grew between two runs was never read on, and one of `consolidate` was read again from its
-//! start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a word.
+//! A file of a directory that grew between two runs was never read further, and one of `consolidate` was read again
+//! from its start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a
+//! word.
 #![cfg(unix)]
 
 use crate::common::{
@@ -310,8 +311,8 @@ fn a_file_that_was_being_followed_and_is_gone_ends_its_feed() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// A file that may still grow was compared up to its last mark of progress, and a short one has none: another content, a shorter
-/// file and a copy passed with exit code 0, and the copy's orders stood on the tape twice.
+/// A file that may still grow was compared up to its last mark of progress, and a short one has none: another
+/// content, a shorter file and a copy passed with exit code 0, and the copy's orders were on the tape twice.
 #[test]
 fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
     for killed in [false, true] {

@@ -49,7 +49,7 @@ fn has(event: &Value, flag: &str) -> bool {
     event["flags"].as_array().unwrap().iter().any(|f| f == flag)
 }
 
-/// Live, together and apart: the event is held against the time of its receipt.
+/// Live, together and apart: the event is compared with the time of its receipt.
 #[test]
 fn one_event_of_2261_makes_no_other_late() {
     for segments in ["", "segments = \"apart\""] {

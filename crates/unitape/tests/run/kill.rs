@@ -109,7 +109,7 @@ impl RunFolder {
     }
 }
 
-/// How fast what grows may grow: parts of 1000 that may be there by now.
+/// How fast a growing feed may grow: parts of 1000 that may be there at this time.
 struct Pace(AtomicU64);
 
 impl Pace {

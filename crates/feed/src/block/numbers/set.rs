@@ -153,7 +153,7 @@ mod tests {
         known
     }
 
-    /// Only the greatest number was kept once, so what filled a gap was taken for a duplicate.
+    /// Only the greatest number was kept once, so messages that filled a gap counted as duplicates.
     #[test]
     fn gaps_are_kept_and_filled() {
         let mut set = SequenceSet::default();

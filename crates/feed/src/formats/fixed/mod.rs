@@ -31,7 +31,7 @@ pub struct FixedRecordsDecoder {
     decoder: FixedWidthDecoder,
     mapper: MessageMapper<u16>,
     kinds: Vec<RecordSlots>,
-    /// The fast way, for records that can take it.
+    /// The fast path, for records that can use it.
     fast: Option<FixedBatchDecoder>,
 }
 
@@ -142,7 +142,7 @@ impl FixedRecordsDecoder {
         Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: MessageMapper::new(plan), kinds, fast })
     }
 
-    /// Decodes what is at `at`, the general way, and gives its end; `None` when there is no more.
+    /// Decodes the record at `at` by the general path, and gives its end; `None` when there is no more.
     fn one(
         &mut self,
         block: &mut Block,

@@ -1,4 +1,4 @@
-//! The fast way against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
+//! The fast path against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
 //! whatever is in the records and wherever blocks are cut.
 
 use crate::block::Block;

@@ -61,7 +61,7 @@ struct IsoFieldValue {
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsoFieldKind {
-    /// Text as it is.
+    /// Unchanged text.
     Text,
     /// An amount, and whether it is less than zero.
     Signed(bool),

@@ -189,7 +189,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // A path that is misspelled and yet taken is a field that never has a value.
+    // A misspelled path that is accepted is a field that never has a value.
     #[test]
     fn paths_are_read_or_refused() {
         for good in [

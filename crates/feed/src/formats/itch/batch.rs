@@ -327,7 +327,7 @@ impl ItchDecoder {
     }
 }
 
-/// Fewer messages than this are not worth the way.
+/// Fewer messages than this are not worth a batch.
 const MESSAGES_MIN: usize = 4;
 
 /// The message after its length.

@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A time five hours off in winter and four in summer was once taken for five all the year.
+    /// A time five hours off in winter and four in summer once counted as five all the year.
     #[test]
     fn midnight_in_new_york() {
         let hours =

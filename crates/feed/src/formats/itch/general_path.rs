@@ -1,4 +1,4 @@
-//! Messages to events field by field: all types, and the twin of the fast way for the frequent ones.
+//! Messages to events field by field: all types, and the twin of the fast path for the frequent ones.
 //!
 //! | message | events |
 //! |---|---|

@@ -33,7 +33,7 @@ pub struct ItchOrderState {
 
 const _: () = assert!(size_of::<ItchOrderState>() == 32);
 
-/// Why an order was not taken.
+/// The reason why an order was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderInsertRefusal {
     /// It is there already.

@@ -332,7 +332,7 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
     write(&mut input, letter, header(locate, 2_000), values);
     write(&mut input, b'D', header(5, 3_000), &[SampleValue::Number(77)]);
     let mut out = String::new();
-    // With the names known and unknown: the way that a message goes must not show.
+    // With the names known and unknown: the path of a message must not show.
     for known in [Dictionary::default(), {
         let mut k = names(0);
         k.intern(NameKind::Instrument, b"ZVZZT").unwrap();

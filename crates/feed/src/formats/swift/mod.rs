@@ -408,7 +408,7 @@ impl SwiftFieldTable {
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Repeat),
             ));
         }
-        // The parts of a block are together, and it is taken apart once.
+        // The parts of a block are together, and the decoder splits it once.
         let mut apart = (0, Ok(false));
         for want in &wants.blocks {
             let found = match want.block {

@@ -93,7 +93,7 @@ impl SwiftSequenceTracker {
 mod tests {
     use super::*;
 
-    // A creditor taken from the next transaction is paid by the wrong payer, and nothing looks wrong.
+    // A creditor from the next transaction is paid by the wrong payer, and nothing looks wrong.
     #[test]
     fn each_type_has_its_sequences() {
         let letters = |kind, cover, fields: &str| -> String {

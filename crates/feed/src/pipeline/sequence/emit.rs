@@ -445,7 +445,7 @@ fn large_step(
     Ok(outcome)
 }
 
-/// The stretch of a block's arena that is being taken, as pieces.
+/// The stretch of a block's arena that is being sequenced, as pieces.
 struct PieceRun<'p> {
     pieces: &'p mut Vec<FramePiece>,
     feed: usize,

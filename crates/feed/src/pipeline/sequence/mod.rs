@@ -111,7 +111,7 @@ pub struct SequencerStart {
     pub stats: Option<Arc<RunStats>>,
 }
 
-/// A stretch of frames that goes onto the tape as it is.
+/// A stretch of frames that goes onto the tape unchanged.
 #[derive(Clone, Copy, Debug)]
 struct FramePiece {
     feed: u32,

@@ -326,7 +326,7 @@ impl OpenStreamFile {
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
-    /// The stream as it is; `None` when it has ended.
+    /// The current stream; `None` when it has ended.
     fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {

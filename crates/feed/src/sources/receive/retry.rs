@@ -1,9 +1,9 @@
 //! A receiver's handling of refused system calls: it reports, waits, retries the same call, and keeps its current
 //! data.
 //!
-//! A receiver keeps its sockets and its connection meanwhile, and does not read on: senders of streams wait by their
-//! back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that was full
-//! costs nothing that was received.
+//! A receiver keeps its sockets and its connection meanwhile, and does not read further: senders of streams wait by
+//! their back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that
+//! was full costs nothing that was received.
 
 use super::ReceiverContext;
 use crate::error::Error;

@@ -181,7 +181,7 @@ pub fn copy(
 /// When the journal of a resumed stream continues in a further file.
 #[derive(Debug, Default)]
 struct JournalRotation {
-    /// The decoder stood still: it is not waited for before this time.
+    /// The decoder made no progress: the receiver does not wait for it before this time.
     not_before: Option<Instant>,
 }
 
@@ -273,5 +273,5 @@ const READ_BYTES: usize = 256 << 10;
 const SETTLE: Duration = Duration::from_millis(200);
 const SETTLE_LOOK: Duration = Duration::from_micros(100);
 
-/// How long it is not waited for where it stood still.
+/// How long the receiver does not wait for a decoder without progress.
 const SETTLE_AGAIN: Duration = Duration::from_secs(1);

@@ -139,7 +139,7 @@ impl MessageProcessor {
         }
     }
 
-    /// Nothing more will come: no book is known from here on, but all stay as they are.
+    /// Nothing more will come: no book is known from here on, but all stay unchanged.
     pub fn close(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
         let around = MessageContext::from_packet(of);
         for instrument in (0..self.products.instruments.len() as u32).map(InstrumentId) {

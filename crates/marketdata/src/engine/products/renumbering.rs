@@ -68,7 +68,7 @@ impl ProductRecovery {
         }
     }
 
-    /// A packet of a stream lies aside since then, or it is known by now what it was.
+    /// A packet of a stream lies aside since then, or its meaning has become known.
     #[cold]
     pub fn set_aside_since(&mut self, stream: StreamId, since: Option<i64>) {
         self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);

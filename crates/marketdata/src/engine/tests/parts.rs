@@ -199,7 +199,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
     assert!(entries > 1000 && bad > 100 && bad < 5900, "{entries} entries, {bad} bad");
 }
 
-/// A quantity without zeros at its end is taken as it is: that must be what becomes of it in one form.
+/// A quantity without zeros at its end is kept unchanged: this must equal its canonical form.
 #[test]
 fn quantities_are_in_one_form() {
     let chance = &mut Chance(9);

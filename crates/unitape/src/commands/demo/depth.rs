@@ -235,7 +235,7 @@ fn gaps(there: impl Iterator<Item = bool>) -> u64 {
     there[first..last].iter().filter(|t| !**t).count() as u64
 }
 
-/// Every book of the exchange as it is.
+/// The current books of the exchange.
 fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
     let (world, truth) = (exchange.world(), exchange.truth());
     let of = |(place, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A feed of somebody's real messages; its licence stands beside it in `vectors/`.
+/// A feed of somebody's real messages; its licence is beside it in `vectors/`.
 #[derive(Debug)]
 pub struct SampleFeed {
     /// Name of the feed.

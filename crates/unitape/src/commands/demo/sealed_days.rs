@@ -1,4 +1,4 @@
-//! The tape's days, sealed, and held against it.
+//! The tape's days, sealed, and compared with it.
 
 use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;

@@ -297,7 +297,7 @@ impl NetworkOutput {
     }
 }
 
-/// Every instrument as it is in the end.
+/// The final state of every instrument.
 fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
     let mut out = BufWriter::new(File::create(path).map_err(|e| file_failure(path, e))?);
     let (world, truth) = (exchange.world(), exchange.truth());

@@ -117,7 +117,7 @@ enum FastValueTarget {
 const NODES_KEPT: usize = 1 << 16;
 const NODES_MAX: usize = 1 << 20;
 
-/// The paths of a message are more than are taken.
+/// A message has more paths than the table accepts.
 #[derive(Debug)]
 pub struct TooManyPaths;
 

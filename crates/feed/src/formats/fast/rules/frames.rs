@@ -106,7 +106,7 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
     }
 }
 
-/// Bytes of a length in the way of FAST.
+/// Bytes of a length that is encoded as FAST does.
 const LENGTH_BYTES_MAX: usize = 5;
 
 /// The bytes up to the next multiple of [`PIECE_BYTES`] of the source.

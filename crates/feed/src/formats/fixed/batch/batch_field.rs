@@ -121,7 +121,7 @@ impl BatchField {
                     if text[0] == of.pad() {
                         return if optional(field) { 0 } else { NO_CODE };
                     }
-                    // As the general way would set it, once for each byte.
+                    // As the general path would set it, once for each byte.
                     let Some(value) = translate_const(plan, field, &text) else { return NO_CODE };
                     let mut frame = Vec::new();
                     let mut event = EventBuilder::begin(&mut frame, kind, UnixNanos(0));

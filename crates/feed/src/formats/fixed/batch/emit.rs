@@ -42,7 +42,7 @@ impl RecordStartLists {
 #[derive(Clone, Copy)]
 pub(super) struct LaneRun<'l> {
     pub(super) lanes: &'l [RecordLane],
-    /// All that take the fast way are of one type, whose program has read them already.
+    /// All records on the fast path are of one type, whose program has read them already.
     pub(super) is_read: bool,
 }
 
@@ -96,7 +96,7 @@ impl FixedRecordsDecoder {
         lanes.last().map_or(0, |l| l.end as usize)
     }
 
-    /// Begins the frame of one record; false where it must take the general way.
+    /// Begins the frame of one record; false if it needs the general path.
     #[inline]
     fn lane(
         &mut self,
@@ -157,7 +157,7 @@ struct FrameCommonValues {
     sequence: u32,
 }
 
-/// How a record is read the general way.
+/// The general path of reading a record.
 struct GeneralRecordReader<'d> {
     decoder: &'d mut FixedWidthDecoder,
     kinds: &'d [super::super::RecordSlots],

@@ -117,7 +117,7 @@ impl ExtensionCache {
         &self.text[span.start as usize..][..span.length as usize]
     }
 
-    /// Makes it as the general way does; false where that would refuse it.
+    /// Makes it as the general path does; false if that would refuse it.
     #[cold]
     pub(super) fn learn(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
         if self.text.len() > KEPT_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The fast way of fixed-width records: up to 64 at once, column by column, straight into frames.
+//! The fast path of fixed-width records: up to 64 at once, column by column, straight into frames.
 //!
 //! ```text
 //!  block   │rec│rec│rec│…│   starts, sorts           every record of its length, every line end in its place
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! It is used for records whose rule it can express ([`program`] says which those are), and within a batch for those
-//! that are good in all it looks at; every other record takes the general way, in its turn, and that one says
-//! what is wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests
-//! hold them equal.
+//! that are good in all it looks at; every other record uses the general path, in its turn, and that one says what is
+//! wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests hold them
+//! equal.
 
 mod batch_field;
 mod bulk;
@@ -40,7 +40,7 @@ pub(super) struct FixedBatchDecoder {
     frames: RecordFramer,
     found: Box<[RecordBounds; LANES]>,
     looked_up: Box<bulk::BatchScratch>,
-    /// Records taken so.
+    /// Records decoded by it.
     taken: u64,
 }
 
@@ -58,7 +58,7 @@ struct RecordLane {
     index: u8,
 }
 
-/// A record that takes the general way.
+/// A record for the general path.
 const SLOW: u16 = u16::MAX;
 
 impl FixedBatchDecoder {
@@ -80,7 +80,7 @@ impl FixedBatchDecoder {
         self.kinds.iter().map(Option::is_some).collect()
     }
 
-    /// How many records were taken.
+    /// The number of records decoded by it.
     #[cfg(test)]
     pub(super) fn records_decoded(&self) -> u64 {
         self.taken
@@ -144,7 +144,7 @@ impl FixedBatchDecoder {
 const EVEN_MIN: usize = 8;
 
 impl FixedRecordsDecoder {
-    /// Decodes records from `at` on for as long as the fast way finds some; gives where it stopped.
+    /// Decodes records from `at` on while the fast path finds some; gives where it stopped.
     pub(super) fn batches(
         &mut self,
         block: &mut Block,
@@ -159,7 +159,7 @@ impl FixedRecordsDecoder {
             return at;
         }
         let Some(mut fast) = self.fast.take() else { return at };
-        // The fix-ups of what the general way has left are before those of the batch.
+        // Fix-ups of the general path come before those of the batch.
         block.settle_names(known);
         let context = BlockContext { source: SourceContext { source, known }, before };
         let mut lanes = [RecordLane::default(); LANES];

@@ -134,7 +134,7 @@ impl NameColumn {
         any & PROVISIONAL == 0
     }
 
-    /// Looks it up by the general way; `None` where that refuses it. Notes its place if the id is provisional.
+    /// Looks it up by the general path; `None` if that refuses it. Notes its place if the id is provisional.
     #[cold]
     pub(super) fn learn(
         &mut self,

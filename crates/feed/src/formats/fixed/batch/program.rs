@@ -1,9 +1,9 @@
 //! Compiles the mapping's plan into the fast path's program for a type of record, if that path can do all of it.
 //!
-//! The fast way handles a record if its type alone, or one column of one byte, selects the rule. The record must
+//! The fast path handles a record if its type alone, or one column of one byte, selects the rule. The record must
 //! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
 //! bytes becomes names, with a table or without; text becomes identities, words and codes; constants are allowed.
-//! Columns that are kept beside the fields must be text. Everything else is left to the general way.
+//! Columns that are kept beside the fields must be text. Everything else is left to the general path.
 
 use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
 use super::batch_field::BatchField;
@@ -30,7 +30,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     /// The column whose byte selects the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
     pub(super) variants: Vec<RecordVariant>,
-    /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
+    /// Variant by lane, [`NO_VARIANT`] for records of the general path; of the current batch.
     pub(super) variant_of: [u8; LANES],
     /// Lanes of the batch in hand that are good.
     pub(super) good: u64,
@@ -268,5 +268,5 @@ pub(super) fn optional(field: &FieldPlan) -> bool {
     !field.required
 }
 
-/// The record of a lane, read the general way.
+/// The record of a lane, read by the general path.
 pub(super) type GeneralRecordView<'m> = FixedRecordView<'m>;
