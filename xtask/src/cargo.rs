@@ -1,4 +1,4 @@
-//! Where the workspace is and what cargo says of it.
+//! The place of the workspace, and cargo's facts about it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,7 +94,7 @@ impl Metadata {
         Ok(Self(value))
     }
 
-    /// Where cargo puts what it builds; heeds `CARGO_TARGET_DIR` and configuration.
+    /// The directory of cargo's builds; heeds `CARGO_TARGET_DIR` and configuration.
     pub(crate) fn target_dir(&self) -> Result<PathBuf, String> {
         self.0["target_directory"]
             .as_str()

@@ -61,7 +61,7 @@ enum PartCounts {
 /// The state that all parts share.
 struct DeepRun {
     context: StepContext,
-    /// Where the minutes end.
+    /// The end of the minutes.
     end: Instant,
     seed: u64,
 }

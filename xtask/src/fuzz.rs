@@ -24,7 +24,7 @@ pub(crate) const AT_ONCE: usize = 2;
 /// How long each target searches, from the inputs that earlier runs found.
 pub(crate) struct FuzzEffort {
     pub(crate) seconds: u64,
-    /// Where the search begins.
+    /// The start of the search.
     pub(crate) seed: u64,
     /// A slow target continues to this number of inputs.
     pub(crate) least: u64,
@@ -102,7 +102,7 @@ pub(crate) fn build_targets(context: &StepContext, count: &mut TestCount) -> Res
 struct FuzzSearch {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
     found: PathBuf,
-    /// Where the search of a target ends.
+    /// The end of a target's search.
     ends: Vec<String>,
     /// A target that has run fewer inputs then continues.
     least: u64,

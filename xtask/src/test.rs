@@ -24,7 +24,7 @@ struct TestRequest {
     is_whole: bool,
 }
 
-/// Where `--changed` counts from if no commit is named.
+/// The commit that `--changed` counts from if none is named.
 const BASE: &str = "main";
 
 /// Runs the chosen steps to the last, also when one fails, and lists what failed at the end.

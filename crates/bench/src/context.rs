@@ -11,7 +11,7 @@ pub struct BenchOptions {
     pub wanted: Vec<CaseSelection>,
     /// Small counts and few repeats: the figures mean nothing.
     pub quick: bool,
-    /// Where files go.
+    /// The directory of the files.
     pub dir: PathBuf,
     /// For how long `sustained` writes.
     pub seconds: u64,
@@ -92,7 +92,7 @@ impl BenchContext {
         Err(Error::Failed(format!("{}: full of directories of earlier runs", self.options.dir.display())))
     }
 
-    /// Where live segments of a backing lie.
+    /// The directory of a backing's live segments.
     pub fn place_of(&self, backing: &str) -> String {
         if backing == "hot" { "tmpfs".to_owned() } else { self.place.clone() }
     }

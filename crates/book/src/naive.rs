@@ -42,7 +42,7 @@ struct Listing {
     phase: SessionPhase,
     /// By side, by how bad the price is, then by arrival.
     queues: BTreeMap<(Side, i128, u64), Order>,
-    /// Where in the queues an order is.
+    /// The places of orders in the queues.
     places: BTreeMap<String, (Side, i128, u64)>,
     aside: BTreeMap<String, Order>,
     matching: Option<String>,

@@ -1,4 +1,4 @@
-//! Where the orders and price levels of all books lie: two slabs, and an index by order id.
+//! The memory of the orders and price levels of all books: two slabs, and an index by order id.
 //!
 //! ```text
 //!   index  (listing, oid) ─▶ slot          orders  ┌ oid ─────── px ─ left ─ done ─ links ─ level ┐ 64 bytes

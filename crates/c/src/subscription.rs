@@ -82,7 +82,7 @@ const WAIT_PARK: u32 = 2;
 
 type SubscriptionHandle = Handle<OpenSubscription>;
 
-/// Where C wants to begin.
+/// The start that C asks for.
 pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
     match start {
         START_OLDEST => Ok(StartPosition::Oldest),

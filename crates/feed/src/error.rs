@@ -39,7 +39,7 @@ pub enum Error {
     Reference {
         /// The file.
         path: PathBuf,
-        /// Where the message begins that cannot be, in bytes from its start.
+        /// Offset of the invalid message, in bytes from the file's start.
         offset: u64,
         /// The problem, in words.
         what: String,
@@ -49,7 +49,7 @@ pub enum Error {
     Read {
         /// The input.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
         /// The system's word.
         source: std::io::Error,
@@ -93,7 +93,7 @@ pub enum Error {
     /// A socket.
     #[error("{address}: cannot {what}: {source}")]
     Socket {
-        /// Where it was to be.
+        /// The address of the socket.
         address: String,
         /// The operation that failed.
         what: &'static str,
@@ -120,7 +120,7 @@ pub enum Error {
     /// The contents of a tape contradict each other.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
-        /// Where.
+        /// The position on the tape.
         position: Position,
         /// The contradiction, in words.
         what: String,

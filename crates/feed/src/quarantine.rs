@@ -40,7 +40,7 @@ pub struct RawLog {
 /// One entry of the quarantine.
 #[derive(Clone, Debug, Serialize)]
 pub struct QuarantineEntry {
-    /// Where its event is on the tape.
+    /// Position of its event on the tape.
     #[serde(serialize_with = "number")]
     pub position: Position,
     /// Feed and file name.

@@ -18,7 +18,7 @@ pub enum Error {
     /// A socket cannot be opened.
     #[error("{address}: cannot {what}: {source}")]
     Socket {
-        /// Where it was to be.
+        /// The address of the socket.
         address: String,
         /// The operation that failed.
         what: &'static str,
@@ -30,7 +30,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
         /// The system's word.
         source: std::io::Error,
@@ -40,7 +40,7 @@ pub enum Error {
     Container {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
         /// The problem, in words.
         what: &'static str,

@@ -227,7 +227,8 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Where the extension's entries end, bytes from the start of the frame; that of the fixed part where there is none.
+    /// End of the extension's entries, bytes from the start of the frame; the end of the fixed part if there is no
+    /// extension.
     pub fn extension_end(&self) -> usize {
         self.ext_entries().fold(self.fixed, |at, (_, payload)| at + ENTRY_HEAD + payload.len())
     }

@@ -359,7 +359,7 @@ fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     }
 }
 
-/// Where the ids of a kind are.
+/// The places of a kind's ids.
 #[derive(Clone, Copy)]
 struct KindIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.

@@ -1,5 +1,5 @@
-//! Where each field of each kind is: the one table behind the JSON codec, the mappings, the readers by
-//! name and the drawing in `docs/formats-events.md`.
+//! The place of each field of each kind: the one table behind the JSON codec, the mappings, the readers by name and
+//! the drawing in `docs/formats-events.md`.
 //!
 //! Every frame begins with the same 40 bytes:
 //!
@@ -65,7 +65,7 @@ pub const EXT_ONLY: u16 = 0;
 pub struct EventFieldSpec {
     /// The field.
     pub field: EventField,
-    /// Where it is.
+    /// The place of the field.
     pub slot: FieldLayout,
     /// An event without it is refused.
     pub required: bool,

@@ -34,7 +34,7 @@ pub enum Error {
     /// A value of a configuration cannot be.
     #[error("{origin}: {key}{}{what}", colon(key))]
     Value {
-        /// Where the value came from.
+        /// The origin of the value.
         origin: ValueOrigin,
         /// Its key; empty where it is the configuration as a whole.
         key: String,
@@ -44,7 +44,7 @@ pub enum Error {
     /// Reference data of a configuration cannot be used.
     #[error("{origin}: {key}: {source}")]
     Reference {
-        /// Where the value came from.
+        /// The origin of the value.
         origin: ValueOrigin,
         /// Its key.
         key: String,

@@ -38,9 +38,9 @@ pub enum FollowStep<'a> {
     AtEnd,
     /// The tape was cut back. The caller forgets what it has learned, and calls [`TapeFollower::reopen`].
     Rewound {
-        /// How far it was read.
+        /// The position up to which it was read.
         from: Position,
-        /// Where it was cut: what follows replaces what was read from there on.
+        /// The position of the cut: the next frames replace those that were read after it.
         to: Position,
     },
 }

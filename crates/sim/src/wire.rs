@@ -15,7 +15,7 @@ pub(crate) struct FixMessageWriter {
     seqs: Vec<u64>,
     second: u64,
     second_text: [u8; 18],
-    /// Where the message under way has its fields after `52`.
+    /// The place of the current message's fields after `52`.
     body_at: usize,
 }
 

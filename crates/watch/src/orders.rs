@@ -20,7 +20,7 @@ pub(crate) const SPENT_MAX: usize = 1 << 14;
 /// An order according to the events up to now.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
-    /// When it was entered, event time.
+    /// The event time of its entry.
     pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`, if there was one.
     entry_seq: KeptSeq,

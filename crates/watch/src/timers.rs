@@ -13,7 +13,7 @@ const TIMERS_MAX: usize = 1 << 20;
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTimer {
-    /// When it was due.
+    /// Its due time.
     pub at: UnixNanos,
     /// The scenario's token for the timer.
     pub token: u64,

@@ -70,7 +70,7 @@ impl ScenarioInput<'_, '_> {
     }
 }
 
-/// Where a scenario puts what it has to say.
+/// The destination of a scenario's alerts and timers.
 pub struct ScenarioOutput<'a> {
     alerts: &'a mut Vec<Alert>,
     timers: &'a mut TimerQueue,

@@ -31,7 +31,7 @@ pub(crate) struct CaseHelper {
     cases: CaseAmount,
 }
 
-/// Where the number of cases comes from.
+/// The source of the number of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseAmount {
     Number(u64),

@@ -220,7 +220,7 @@ fn noise(
 struct InstructionsRun {
     valgrind: PathBuf,
     dir: PathBuf,
-    /// Where runs have their files: in memory, where there is such.
+    /// The directory of the runs' files: in memory, if possible.
     place: RunDirectory,
     inputs: FrozenInputs,
     jobs: usize,

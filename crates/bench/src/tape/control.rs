@@ -46,7 +46,7 @@ pub struct ControlMeasurement<'a> {
     all: RepeatsByDistance,
 }
 
-/// Where the control's words are.
+/// The places of the control's words.
 pub fn shared_dir(context: &BenchContext) -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared } else { &context.options.dir }.into()

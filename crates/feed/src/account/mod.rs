@@ -285,7 +285,7 @@ impl TapeAccount {
     /// Takes a run of frames that is at `position` into account.
     ///
     /// # Errors
-    /// Where a frame does not fit those before it, and why.
+    /// The first frame that does not fit those before it, and the reason.
     pub(crate) fn add_run(&mut self, position: Position, run: &[u8]) -> Result<(), (Position, String)> {
         for (at, _, frame) in frames(run) {
             let position = position.plus(at as u64);

@@ -54,7 +54,7 @@ pub struct Block {
     pub raw: Vec<u8>,
     /// The hash of its source's bytes at each of its marks of progress, where the source has one.
     pub hashes: Vec<blake3::Hash>,
-    /// Where its marks of progress are.
+    /// The places of its marks of progress.
     pub marks: Vec<ProgressMarkIndex>,
     /// Sequence numbers seen, run by run.
     pub runs: Vec<SequenceRun>,
@@ -100,7 +100,7 @@ pub struct Block {
     pub leaves: Option<Box<CarriedMessage>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
-    /// Where that packet was sent to, and when it was received.
+    /// The address that packet was sent to, and its receive time.
     pub sent: Option<(SocketAddr, UnixNanos)>,
 }
 
@@ -109,7 +109,7 @@ pub struct Block {
 pub struct CarriedMessage {
     /// The context before it.
     pub context: Vec<u8>,
-    /// Where in the source the message, or what is around it, began.
+    /// Start of the message, or of the element around it, in the source.
     pub start: u64,
 }
 
@@ -125,7 +125,7 @@ pub struct CountClaim {
 /// The result of one source message, or a mark of progress.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockUnit {
-    /// Where the message starts in the source.
+    /// Start of the message in the source.
     pub offset: u64,
     /// Event time of its first event, [`NO_TS`] when the time is unknown.
     pub ts: UnixNanos,
@@ -143,7 +143,7 @@ pub struct BlockUnit {
     pub what: UnitKind,
 }
 
-/// Where a message came from.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageOrigin {
     /// Id of the source's definition.
@@ -173,7 +173,7 @@ pub struct ArenaMark {
 /// A message that became one event.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleEventUnit {
-    /// Where it starts in the source.
+    /// Start in the source.
     pub offset: u64,
     /// Event time.
     pub ts: UnixNanos,
@@ -217,7 +217,7 @@ pub const NO_TS: UnixNanos = UnixNanos::MIN;
 pub struct IdFixup {
     /// Start of the frame it is in.
     pub frame: u32,
-    /// Where it is.
+    /// The place of the id.
     pub at: u32,
     /// The dictionary.
     pub dict: NameKind,
@@ -225,7 +225,7 @@ pub struct IdFixup {
     pub id: u32,
 }
 
-/// Where a mark of progress is in a block.
+/// The place of a mark of progress in a block.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressMarkIndex {
     /// Its unit.
@@ -261,7 +261,7 @@ impl Block {
         self.leaves = None;
     }
 
-    /// Where the next message's frames will start.
+    /// Start of the next message's frames.
     pub fn mark(&self) -> ArenaMark {
         ArenaMark { arena: self.arena.len(), fixups: self.fixups.len() }
     }

@@ -148,7 +148,7 @@ impl WaitingNames {
     }
 }
 
-/// Where ids go.
+/// The destination of ids.
 #[derive(Debug)]
 pub struct IdDestination<'b> {
     pub known: &'b Dictionary,

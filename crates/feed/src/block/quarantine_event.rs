@@ -30,9 +30,9 @@ pub struct QuarantineDetails<'a> {
     pub ts: UnixNanos,
     /// Id of the source's definition.
     pub source: u32,
-    /// Where the message starts in the source.
+    /// Start of the message in the source.
     pub offset: u64,
-    /// Where it is in the raw log.
+    /// Its place in the raw log.
     pub raw_at: u64,
     /// Its bytes in the raw log.
     pub raw: RawDigest,

@@ -48,7 +48,7 @@ pub trait ByteFormat: Debug + Send + Sync {
         self.decoder(mapping).map(drop)
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     fn cut(&self, buf: &[u8]) -> usize;
 
     /// How the farm may cut it.
@@ -101,7 +101,7 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
     fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
-    /// Where to put what notes what the mapping does with each message; none where no rules are asked.
+    /// The place for an explainer of the mapping's actions on each message; none if no rules are asked.
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         None
     }
@@ -192,7 +192,7 @@ impl Format {
         self.bytes.books()
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     pub fn cut(&self, buf: &[u8]) -> usize {
         self.bytes.cut(buf)
     }

@@ -40,7 +40,7 @@ struct MapperExtras {
     by: Option<ReferenceLookup>,
 }
 
-/// Where texts are put together.
+/// Buffers in which texts are put together.
 #[derive(Debug, Default)]
 pub(super) struct TextScratch {
     /// A value as its format's plain text.
@@ -350,7 +350,7 @@ struct MappedEventWriter<'w, I> {
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
-    /// Where the last event starts in the arena.
+    /// Start of the last event in the arena.
     last: usize,
     /// The lookup of instrument ids; empty type if names stay unchanged.
     by: I,

@@ -34,7 +34,7 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 pub struct MessageExplanation {
     /// Its number in the sample, from 0; headers and text between messages have none.
     pub n: u64,
-    /// Where it starts.
+    /// Its start.
     pub offset: u64,
     /// Its bytes.
     pub length: usize,
@@ -106,7 +106,7 @@ pub struct RejectedRule {
 /// A condition that did not hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedCondition {
-    /// Where it looked.
+    /// The path of the condition.
     pub path: String,
     /// The value that the condition wants.
     pub wanted: Json,
@@ -128,7 +128,7 @@ pub struct SkippedEvent {
     pub failed: FailedCondition,
 }
 
-/// Where the event time came from.
+/// The source of the event time.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimeExplanation {
     /// The path.
@@ -167,7 +167,7 @@ pub struct FieldExplanation {
     pub field: &'static str,
     /// Its line in the mapping.
     pub line: usize,
-    /// Where the value came from, as the mapping spells it.
+    /// The value's source, as the mapping spells it.
     pub from: String,
     /// The value found; none if there was no value.
     pub source: Option<Json>,

@@ -84,7 +84,7 @@ pub struct PathSlots<P> {
     pub groups: Vec<GroupSlots<P>>,
 }
 
-/// Where the fields of a group's entries go.
+/// The slots of a group's entries.
 #[derive(Clone, Debug)]
 pub struct GroupSlots<P> {
     /// The field that counts the entries, and its slot in the message.
@@ -192,10 +192,10 @@ pub trait ParsedMessage {
     }
 }
 
-/// Where a walk over the entries of a group is; all 0 at its start. The fields are the format's to use.
+/// The position of a walk over a group's entries; all 0 at its start. The fields are the format's to use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryCursor {
-    /// Where the next entry begins.
+    /// Start of the next entry.
     pub at: usize,
     /// Entries passed.
     pub found: u64,

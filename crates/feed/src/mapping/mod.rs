@@ -135,7 +135,7 @@ pub struct Mapping {
     /// The file's own text, for its hash.
     #[serde(skip)]
     pub text: String,
-    /// Where it came from, for errors: a file name or `built in`.
+    /// The origin of the text, for errors: a file name or `built in`.
     #[serde(skip)]
     pub origin: String,
     /// Text and origin of the layout.
@@ -303,7 +303,7 @@ pub struct EventConfig {
     pub keep: BTreeMap<String, String>,
 }
 
-/// Where a field's value comes from.
+/// The source of a field's value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum FieldConfig {

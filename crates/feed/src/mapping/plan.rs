@@ -241,7 +241,7 @@ impl ValueTest {
 /// A condition: the slot's value is this.
 #[derive(Clone, Debug)]
 pub struct RuleCondition {
-    /// Where to look.
+    /// The source of the value.
     pub from: ValueSource,
     /// The test of its value.
     pub value: ValueTest,
@@ -292,9 +292,9 @@ pub struct EventPlan {
 pub struct FieldOp {
     /// The field.
     pub spec: &'static EventFieldSpec,
-    /// Where its value comes from.
+    /// The source of its value.
     pub from: SlotSource,
-    /// Where else, if it is not there.
+    /// The second source, if the first has no value.
     pub or: Option<SlotSource>,
     /// How its value gets there.
     pub way: SetOp,
@@ -302,7 +302,7 @@ pub struct FieldOp {
     pub required: bool,
 }
 
-/// Where a value comes from, for the look at every message.
+/// The source of a value, for the look at every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotSource {
     /// A field of the message.
@@ -343,7 +343,7 @@ impl CodeTable {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug)]
 pub enum ValueSource {
     /// A field of the message.
@@ -375,9 +375,9 @@ pub struct FieldPlan {
     pub spec: &'static EventFieldSpec,
     /// Without a value the message is refused.
     pub required: bool,
-    /// Where its value comes from.
+    /// The source of its value.
     pub from: ValueSource,
-    /// Where else, if it is not there.
+    /// The second source, if the first has no value.
     pub or: Option<ValueSource>,
     /// Table its values go through, and what becomes of others.
     pub table: Option<(usize, Option<UnmatchedPolicy>)>,

@@ -114,7 +114,7 @@ pub struct FolderPlan {
 struct JournalFolder<'j> {
     dir: &'j Path,
     continuity: StreamContinuity,
-    /// Where its receiver began in this run, where there is one.
+    /// The start of its receiver in this run, if it has one.
     start: Option<&'j JournalStart>,
 }
 

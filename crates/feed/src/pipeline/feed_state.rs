@@ -45,7 +45,7 @@ pub struct FeedState {
     pub queue: VecDeque<Box<BlockJob>>,
     /// The position in the first block that is not done.
     pub cursor: BlockCursor,
-    /// Where the next block must start: index of the source and offset.
+    /// The required start of the next block: index of the source and offset.
     pub expected: Option<(usize, u64)>,
     /// Bytes that the block before left undecoded.
     pub leftover: Vec<u8>,

@@ -108,7 +108,7 @@ pub struct FeedIntake {
     retry: Option<(Instant, Duration)>,
 }
 
-/// Where a feed's sources come from.
+/// The supply of a feed's sources.
 #[derive(Debug)]
 pub enum SourceSupply {
     /// Known beforehand.

@@ -55,7 +55,7 @@ struct SymbolAlias {
     place: MasterPlace,
 }
 
-/// Where an entry begins in the files of reference data; the order is that in which they are read.
+/// Start of an entry in the files of reference data; the order is that in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MasterPlace {
     /// Index of the file.

@@ -547,7 +547,7 @@ fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
     frame[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Where the payload of an extension entry lies.
+/// The place of an extension entry's payload.
 fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
     while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
         let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;

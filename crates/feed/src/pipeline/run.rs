@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use unitape_tape::WriterOptions as TapeOptions;
 
-/// Where a feed's bytes come from.
+/// The input of a feed's bytes.
 #[derive(Clone, Debug)]
 pub enum FeedInput {
     /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
@@ -51,7 +51,7 @@ pub struct RunFeed {
     pub name: String,
     /// The format of its bytes.
     pub format: Format,
-    /// Where they come from.
+    /// The input of its bytes.
     pub input: FeedInput,
     /// How they are decoded, the format apart.
     pub how: DecodeOptions,

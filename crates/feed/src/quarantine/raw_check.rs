@@ -41,9 +41,9 @@ pub struct RawReport {
 /// An entry of the quarantine whose bytes are not what they were.
 #[derive(Clone, Debug)]
 pub struct RawDamage {
-    /// Where its event is on the tape; none of events that retention has removed.
+    /// Position of its event on the tape; none for events that retention has removed.
     pub position: Option<Position>,
-    /// Where its bytes begin in the raw log.
+    /// Start of its bytes in the raw log.
     pub raw_at: u64,
     /// The problem, in words.
     pub what: String,

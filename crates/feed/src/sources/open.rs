@@ -33,7 +33,7 @@ pub struct SourceReader {
     offset: u64,
     /// The bytes before this offset are on the tape.
     from: u64,
-    /// Where the last block ended.
+    /// End of the last block.
     given: u64,
     /// Bytes after the last cut.
     carry: Vec<u8>,
@@ -390,7 +390,7 @@ impl SourceReader {
         }
     }
 
-    /// Where to cut; 0 when there is no whole message or record.
+    /// The place to cut; 0 when there is no whole message or record.
     fn cut(&self, bytes: &[u8], format: &Format) -> usize {
         let cut = match &self.packaging {
             SourcePackaging::Unknown => 0,

@@ -86,7 +86,7 @@ pub struct PendingSource {
     pub index: usize,
     /// The file.
     pub path: PathBuf,
-    /// Where to begin.
+    /// The offset at which reading begins.
     pub from: u64,
     /// Bytes of the file, where they are known; what is appended while it is read is not of this source.
     pub size: Option<u64>,

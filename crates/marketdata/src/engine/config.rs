@@ -88,7 +88,7 @@ pub struct ChannelsConfig {
     pub instrument_state: Option<BTreeMap<String, String>>,
 }
 
-/// Where dictionaries are emptied.
+/// The points at which dictionaries are emptied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetMode {

@@ -33,7 +33,7 @@ impl StreamId {
     }
 }
 
-/// Where a packet comes from.
+/// The context of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketContext {
     pub channel: ChannelId,

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 pub(super) struct EarlySnapshots {
     /// A ring: packets are whole in it.
     bytes: Vec<u8>,
-    /// Where the next one goes.
+    /// The place for the next one.
     at: usize,
     /// In the order in which they came.
     packets: VecDeque<EarlyPacket>,

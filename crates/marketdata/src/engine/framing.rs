@@ -181,7 +181,7 @@ fn bad(fault: &MessageFault, at: usize) -> PacketFault {
     PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 
-/// Where the next message begins, after what is before it, and what it ends before.
+/// Start of the next message, after the bytes before it, and its limit.
 #[inline(never)]
 fn next_message_range(
     config: &HandlerConfig,

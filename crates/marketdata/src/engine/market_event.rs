@@ -17,9 +17,9 @@ use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, U
 pub struct Packet<'p> {
     /// The address it was sent to, which determines its channel and line.
     pub to: SocketAddr,
-    /// When it was received; 0 if its source has no receive times. Windows are measured by it.
+    /// The receive time; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload is in the source; returned in [`EventContext::place`].
+    /// The place of its payload in the source; returned in [`EventContext::place`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
@@ -61,7 +61,7 @@ pub struct EventContext<'t> {
     pub ts_event: UnixNanos,
     /// Receive time of the packet.
     pub ts_recv: UnixNanos,
-    /// Where the message is in the source: the place of its packet and its own in it.
+    /// The place of the message in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
     pub length: u32,

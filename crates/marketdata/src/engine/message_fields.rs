@@ -32,7 +32,7 @@ pub(super) struct MessageFields {
     /// None for a template that nothing names.
     pub kind: Option<MessageKind>,
     pub template: u32,
-    /// Where it is in its packet, and its bytes.
+    /// Its place in its packet, and its bytes.
     pub at: u32,
     pub length: u32,
     pub product: NativeId,
@@ -50,7 +50,7 @@ pub(super) struct MessageFields {
     pub bad: Option<MarketMessageFault>,
 }
 
-/// Where the entries or a text of a message are in the batch.
+/// The place of a message's entries or text in the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BatchRange {
     pub from: u32,

@@ -180,7 +180,7 @@ impl HandlerConfig {
         &self.channels[channel.index()].name
     }
 
-    /// Where packets are sent to, with the channel and the line of each address.
+    /// The addresses that packets are sent to, each with its channel and line.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, ChannelId, u8)> {
         self.addresses.iter().copied()
     }

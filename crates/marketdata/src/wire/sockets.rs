@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where datagrams are sent to, and by which interface they come.
+/// The address of datagrams, and the interface by which they come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpEndpoint {
     /// Group or local address, and port.
@@ -72,7 +72,7 @@ impl UdpSockets {
         self.all.len()
     }
 
-    /// Where the datagrams of a socket are sent to.
+    /// The address that a socket's datagrams are sent to.
     #[must_use]
     pub fn address(&self, n: usize) -> SocketAddr {
         self.all[n].1

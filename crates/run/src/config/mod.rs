@@ -105,7 +105,7 @@ impl TapeConfig {
     }
 }
 
-/// Where live segments are.
+/// The place of live segments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum BackingKind {
@@ -380,12 +380,12 @@ impl RunConfig {
         ClockLead { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
     }
 
-    /// Where the journals are.
+    /// The directory of the journals.
     pub fn journal(&self) -> PathBuf {
         self.run.journal.clone().unwrap_or_else(|| self.beside(".journal"))
     }
 
-    /// Where the tape of a feed is whose process is its own.
+    /// The tape of a feed whose process is its own.
     pub fn segment_dir(&self, feed: &str) -> PathBuf {
         self.beside(".segments").join(feed)
     }

@@ -10,7 +10,7 @@ use unitape_feed::{Format, OverflowPolicy, ReceiveSource};
 use unitape_marketdata::ChannelId;
 use unitape_marketdata::wire::UdpEndpoint;
 
-/// Where datagrams are sent to.
+/// The destinations of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "UdpTargetsText", into = "UdpTargetsText")]
 pub enum UdpTargets {
@@ -131,7 +131,7 @@ impl fmt::Display for UdpListenTarget {
 }
 
 impl FeedConfig {
-    /// Where its datagrams are sent to; none where it has another input.
+    /// The destinations of its datagrams; none if it has another input.
     ///
     /// # Errors
     /// When they are those of channels, and the mapping names none.

@@ -13,7 +13,7 @@ pub struct MappingWatch<'a> {
     pub config: &'a RunConfig,
     /// The reference data that the run began with; they stay.
     pub reference: Option<&'a Arc<InstrumentMaster>>,
-    /// Where the run finds formats that replace those in use.
+    /// The place for formats that replace those in use.
     pub fresh: &'a MappingReload,
     /// Raised by a caller that wants all mappings reloaded.
     pub asked: &'a AtomicBool,

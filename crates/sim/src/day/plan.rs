@@ -1,4 +1,4 @@
-//! Where and when scenes and halts go: laid out before the day starts, each with its instrument to itself.
+//! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
 use super::config::{DayTimes, S, SimConfig};
 use super::scenes::{self, Scenario, Scene, ScenePlacement};

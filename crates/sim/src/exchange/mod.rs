@@ -127,9 +127,9 @@ impl Default for ExchangeConfig {
 }
 
 impl ExchangeConfig {
-    /// Where a channel of a partition, from 1, is published: the group's last byte is that of the first address and the
-    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5 for
-    /// their lines B; the port is that of the first address and as much.
+    /// The address of a channel of a partition, from 1: the group's last byte is that of the first address and the
+    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5
+    /// for their lines B; the port is that of the first address and as much.
     #[must_use]
     pub fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
         let which = match (channel, line) {
@@ -218,11 +218,11 @@ pub struct DeliveredPacket {
     pub line: ExchangeLine,
     /// Its partition, from 1; reference data has the first.
     pub partition: u32,
-    /// Where it goes.
+    /// Its destination.
     pub to: SocketAddrV4,
     /// Its number, from its header if that is not damaged.
     pub number: u32,
-    /// When it comes, nanoseconds since the epoch.
+    /// Its arrival time, nanoseconds since the epoch.
     pub ts_ns: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,

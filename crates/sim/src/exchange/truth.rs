@@ -56,7 +56,7 @@ impl BookHistory {
         }
     }
 
-    /// Where a product is, by its place.
+    /// The state of a product, by its place.
     #[must_use]
     pub fn progress_of(&self, product: usize) -> ProductProgress {
         self.at[product]

@@ -56,7 +56,7 @@ pub struct FastDecoder {
     place: UnitOffsets,
 }
 
-/// Where the next unit may be.
+/// The possible place of the next unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitOffsets {
     /// Behind the last one.
@@ -207,7 +207,7 @@ impl FormatDecoder for FastDecoder {
     }
 }
 
-/// Where the events of steps go.
+/// The destination of the events of steps.
 struct FastEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,

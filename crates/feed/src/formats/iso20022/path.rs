@@ -41,7 +41,7 @@ pub enum IsoPath {
     Element(IsoElementPath),
 }
 
-/// Where an element or attribute is.
+/// The place of an element or attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsoElementPath {
     /// From where.
@@ -52,7 +52,7 @@ pub struct IsoElementPath {
     pub what: IsoElementPart,
 }
 
-/// Where a path begins.
+/// The start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsoPathStart {
     /// `AppHdr`.

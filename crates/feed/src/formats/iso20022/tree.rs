@@ -29,7 +29,7 @@ pub(super) struct ElementNode {
     children: Vec<ElementChild>,
     /// Whatever has no child of its own.
     any: u32,
-    /// Where the text goes.
+    /// The registers of the text.
     pub(super) text: RegisterPair,
     /// Attributes and where they go.
     pub(super) attributes: Vec<(Box<[u8]>, RegisterPair)>,

@@ -35,7 +35,7 @@ pub(super) struct ItchBatch {
     singly: usize,
 }
 
-/// Where a message is.
+/// The place of a message.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageSpot {
     /// Its length, in the block.
@@ -122,7 +122,7 @@ struct BatchUnits<'u> {
     units: &'u mut [MaybeUninit<BlockUnit>; MESSAGES_MAX],
     /// Offset of the block's bytes in their source.
     base: u64,
-    /// Where the frames of the batch start.
+    /// Start of the batch's frames.
     start: u32,
     fixups_end: u32,
     raw_end: u32,

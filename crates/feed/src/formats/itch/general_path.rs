@@ -61,7 +61,7 @@ pub(super) fn write(
     Ok((ts, count))
 }
 
-/// Where the events of a message go.
+/// The destination of a message's events.
 struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
@@ -69,7 +69,7 @@ struct ItchEventWriter<'o, I> {
     place: ItchMessagePlace,
     ts: UnixNanos,
     count: u32,
-    /// Where the last event begins.
+    /// Start of the last event.
     last: usize,
 }
 

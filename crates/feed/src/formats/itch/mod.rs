@@ -67,7 +67,7 @@ pub struct ItchDecoder {
     firms: FirmCache,
     images: FrameImages,
     batch: ItchBatch,
-    /// Where a session of MoldUDP64 has come to.
+    /// The state of a session of MoldUDP64.
     mold: MoldSession,
     /// Another session has begun, and no event has said so yet.
     restarted: bool,
@@ -78,7 +78,7 @@ pub struct ItchDecoder {
     by: Option<ReferenceLookup>,
 }
 
-/// Where a message is, and when it was sent.
+/// The place of a message, and its send time.
 #[derive(Clone, Copy, Debug)]
 struct ItchMessagePlace {
     source: u32,
@@ -102,7 +102,7 @@ impl ItchMessagePlace {
 #[derive(Clone, Copy)]
 struct ItchMessageInput<'m> {
     bytes: &'m [u8],
-    /// Where in `bytes` it is.
+    /// Its place in `bytes`.
     bounds: ItchMessageBounds,
     message: ItchMessage<'m>,
     place: ItchMessagePlace,

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use unitape_codec::itch::{MoldPacket, OrderReplace};
 
-/// Where a session of MoldUDP64 has come to.
+/// The state of a session of MoldUDP64.
 #[derive(Clone, Debug, Default)]
 pub struct MoldSession {
     session: [u8; 10],

@@ -13,7 +13,7 @@ pub(super) struct SwiftFieldTarget {
     qualifier: u32,
     /// The part of the field.
     pub(super) part: SwiftFieldPart,
-    /// Where it goes; 0 is nowhere: it is known and not wanted.
+    /// Its slot; 0 for a field that is known and not wanted.
     pub(super) slot: u8,
     /// The group whose entries it is a member of, and whether it begins one.
     pub(super) group: Option<(u8, bool)>,

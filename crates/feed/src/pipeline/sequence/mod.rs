@@ -123,7 +123,7 @@ struct FramePiece {
     end: u32,
 }
 
-/// Where a block goes: its own pieces and the place claimed for them.
+/// The destination of a block: its own pieces and the place claimed for them.
 #[derive(Debug)]
 pub struct TapePlacement {
     job: Box<BlockJob>,

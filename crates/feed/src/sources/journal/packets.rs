@@ -24,7 +24,7 @@ pub struct PacketJournal {
     batch: Vec<u8>,
     /// Bytes written since [`PacketJournal::flush`] last reported.
     written: u64,
-    /// Where the file in hand was when it was last noted.
+    /// The place in the current file at the last note.
     noted: u64,
     /// Bytes of a record that a kill had cut short, which were cut off.
     pub cut_bytes: u64,
@@ -168,7 +168,7 @@ impl PacketJournal {
         noted?.map_err(|source| Error::Read { path, offset: 0, source })
     }
 
-    /// Where a record of this file begins, as far as it was noted.
+    /// Start of a record of this file, if it was noted.
     fn noted_at(&self, number: u64) -> u64 {
         let entry = std::fs::read(self.dir.join(NOTED)).ok();
         let entry = entry.as_deref().and_then(|e| e.first_chunk::<ENTRY>());
@@ -208,7 +208,7 @@ fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option
     }
 }
 
-/// Where a record begins in the last file, beside the files: number of the file, offset.
+/// The file that notes the start of a record in the last file, beside the files: number of the file, offset.
 const NOTED: &str = ".at";
 
 /// It is noted again after this many bytes.

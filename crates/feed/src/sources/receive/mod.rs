@@ -45,7 +45,7 @@ pub enum ReceiveSource {
     Stdin,
     /// UDP, to hosts or to groups, all of them into one journal.
     Udp {
-        /// Where datagrams are sent to.
+        /// The addresses that datagrams are sent to.
         lines: Vec<UdpEndpoint>,
         /// Bytes of the buffer of each socket, as the kernel grants them.
         buffer_bytes: usize,
@@ -79,7 +79,7 @@ impl ReceiveSource {
     }
 }
 
-/// Where a receiver writes and where it reports.
+/// The context of a receiver: its journal, and its statistics.
 #[derive(Clone, Debug)]
 pub struct ReceiverContext {
     /// Directory of the journal.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub enum StreamEndpoint {
     /// A socket that listens.
     Listener(TcpListener, TcpFeed),
-    /// Where to connect to.
+    /// The address to connect to.
     Address(TcpFeed),
     /// A named pipe.
     Fifo(PathBuf, File),
@@ -38,7 +38,7 @@ pub enum StreamEnd {
 /// The surroundings of a stream while it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamPeer<'a> {
-    /// Where further senders come, which are refused.
+    /// The listener for further senders, which are refused.
     pub listener: Option<&'a TcpListener>,
     /// The sender.
     pub peer: Option<SocketAddr>,

@@ -95,7 +95,7 @@ pub fn receive(
     Ok(())
 }
 
-/// Where datagrams go: into the journal, or into the count of dropped ones.
+/// The destination of datagrams: into the journal, or into the count of dropped ones.
 struct DatagramSink<'s> {
     journal: &'s mut PacketJournal,
     drops: &'s mut DroppedDatagrams,

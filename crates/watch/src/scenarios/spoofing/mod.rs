@@ -174,7 +174,7 @@ struct SideExecutions {
 
 const NONE: u32 = u32::MAX;
 const OWNERLESS: u32 = u32::MAX - 1;
-/// Where an order is that says whose it is.
+/// In place of a listing: the order names its owner.
 const NOWHERE: ListingKey = ListingKey { venue: 0, instrument: InstrumentId(0) };
 const NO_SUSPECT: SuspectOrder = SuspectOrder {
     account: NONE,

@@ -50,7 +50,7 @@ pub enum FastMessageFraming {
     Raw,
 }
 
-/// Where dictionaries are reset.
+/// The points at which dictionaries are reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetRule {

@@ -79,7 +79,7 @@ struct FastGroupPaths {
 struct GroupEntries {
     values: Vec<(u8, FastFieldValue)>,
     entries: Vec<Range<u32>>,
-    /// Where the values of the entry that is open begin.
+    /// Start of the open entry's values.
     begun: usize,
     /// Earlier values of the surrounding elements, from the innermost on: level, slot and value; the first of each.
     around: Vec<(u32, u8, FastFieldValue)>,

@@ -1,4 +1,4 @@
-//! Where messages of FAST begin and end in a block's bytes.
+//! Finds the begin and the end of FAST messages in a block's bytes.
 //!
 //! After an invalid frame, no other can be found for sure. The bytes up to the next multiple of 64 KiB of the source
 //! go into quarantine as one piece, and there the search for a frame resumes. This rule depends on the source's own

@@ -15,7 +15,7 @@ use unitape_model::{FrameHeader, LINE, UnixNanos, flags};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StridedBatch<'b> {
     pub rows: StridedRecords<'b>,
-    /// Where the first of them starts in its source.
+    /// Start of the first record in its source.
     pub start: u64,
     /// Bytes of each without its terminator.
     pub length: u32,
@@ -24,7 +24,7 @@ pub(super) struct StridedBatch<'b> {
 }
 
 impl StridedBatch<'_> {
-    /// Where each starts in its source.
+    /// Start of each record in its source.
     #[inline(always)]
     fn offsets(&self) -> impl Iterator<Item = u64> {
         let (start, stride) = (self.start, self.rows.stride() as u64);
@@ -150,7 +150,7 @@ fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_o
 pub(super) struct BatchScratch {
     ids: [[u32; LANES]; NAMES_MAX],
     extensions: [ExtensionSpan; LANES],
-    /// Where the frames start that have extensions, and where the last ends.
+    /// Starts of the frames with extensions, and the end of the last.
     starts: [u32; LANES + 1],
 }
 

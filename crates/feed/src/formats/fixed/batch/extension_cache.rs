@@ -86,7 +86,7 @@ impl ExtensionCache {
         self.words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
     }
 
-    /// Where the extension of this record is, if it was made before.
+    /// The place of this record's extension, if it was made before.
     #[inline]
     pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
         let key = self.key(record);

@@ -32,7 +32,7 @@ impl BatchFrames for UniformFrames<'_> {
 /// Frames with extensions between them.
 pub(super) struct SpacedFrames<'a> {
     pub arena: &'a mut [u8],
-    /// Where each begins.
+    /// Start of each frame.
     pub starts: &'a [u32],
     pub fixed: usize,
 }

@@ -184,7 +184,7 @@ impl NameColumn {
         }
     }
 
-    /// Where a name is looked for: one of a byte has a place of its own.
+    /// The place in which a name is looked for: a name of one byte has a place of its own.
     #[inline]
     fn place(&self, key: [u64; 2]) -> usize {
         let hash = match self.masks[0] {
