@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// How many tests ran, and what those that failed said.
+/// The number of tests that ran, and the output of those that failed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct TestCount {
     pub(crate) passed: u64,

@@ -63,7 +63,7 @@ impl StepContext {
     }
 }
 
-/// How a step ended.
+/// The outcome of a step.
 pub(crate) enum StepOutcome {
     Ok,
     Failed(String),

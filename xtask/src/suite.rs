@@ -21,7 +21,7 @@ use crate::report::{self, TestCount};
 use crate::steps::{StepContext, StepOutcome, joined};
 use crate::tools;
 
-/// How many of the slowest tests are listed.
+/// The number of the slowest tests that are listed.
 const SLOWEST: usize = 20;
 /// The name under which the seconds of compiling are recorded.
 const COMPILING: &str = "compiling";

@@ -15,7 +15,7 @@ pub struct BenchOptions {
     pub dir: PathBuf,
     /// For how long `sustained` writes.
     pub seconds: u64,
-    /// How the tapes of `tape` are opened.
+    /// The settings with which the tapes of `tape` are opened.
     pub tune: TapeTuning,
     /// Receives what is left out.
     pub note: fn(&str),

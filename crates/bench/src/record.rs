@@ -103,7 +103,7 @@ pub struct BenchRecord {
     pub input_sha256: Option<String>,
     /// Hash of the output, checked against that of the slow path; null if there is none.
     pub output_sha256: Option<String>,
-    /// How it was measured.
+    /// The method of the measurement.
     pub method: String,
     /// Between which calls of [`mark`] the last repeat was; printed with `--marks` alone, by [`MarkedRecord`].
     #[serde(skip)]
@@ -198,7 +198,7 @@ impl RepeatTimes {
         self.wall_ns.is_empty()
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.wall_ns.len()
     }

@@ -59,7 +59,7 @@ pub struct TypedGroupEntry {
     pub action: u8,
 }
 
-/// How values are read; one for the product's functions, one for the slow twin.
+/// The functions that read values; one for the product's functions, one for the slow twin.
 pub trait ValueReader {
     /// Digits and at most one point: mantissa and exponent.
     fn decimal(text: &[u8]) -> Option<(i64, i8)>;

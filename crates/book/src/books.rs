@@ -105,7 +105,7 @@ pub struct Books {
     /// The status of several listings, or of one that does not exist yet, for later listings: by venue and
     /// instrument, 0 for all.
     pub(crate) wide: HashMap<ListingKey, ListingStatus, FxBuildHasher>,
-    /// How often that was said.
+    /// The number of such statements.
     pub(crate) wide_count: u64,
     pub(crate) losses: LossTable,
     /// The venue id that means all of them.

@@ -35,7 +35,7 @@ pub enum BookFault {
 }
 
 impl BookFault {
-    /// How many there are.
+    /// The number of faults.
     pub const COUNT: usize = 13;
 
     /// All of them, by number.
@@ -83,12 +83,12 @@ impl BookFault {
     }
 }
 
-/// How often each fault was met.
+/// The count of each fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BookFaultCounts([u64; BookFault::COUNT]);
 
 impl BookFaultCounts {
-    /// How often this one was met.
+    /// The count of this fault.
     pub fn count_of(&self, fault: BookFault) -> u64 {
         self.0[fault as usize]
     }

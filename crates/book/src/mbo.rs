@@ -53,7 +53,7 @@ pub(crate) struct OrderTerms {
 pub(crate) struct RareOrderFields {
     /// The quantity left of it, whatever the book has.
     pub left: Option<OrderQuantity>,
-    /// How much of it is shown at most.
+    /// The largest part of it that is shown.
     pub display: Option<OrderQuantity>,
     /// It may end an order that the book does not have: one that was never accepted, or is over already.
     pub moot: bool,

@@ -146,13 +146,13 @@ pub struct LevelChange {
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: Option<(i64, i8)>,
-    /// How many orders; [`u32::MAX`] if not published.
+    /// The number of orders; [`u32::MAX`] if not published.
     pub orders: u32,
     /// Its place from the best, from 1; none where it is known by its price.
     pub depth: Option<u64>,
 }
 
-/// How many levels a side has at most, and what one more means.
+/// The largest number of levels of a side, and the meaning of one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelLimit {
     /// The venue publishes no more: by depth, a new level on a full side makes the last one fall out, without a word.
@@ -278,7 +278,7 @@ impl LevelBook {
         self.sides.iter_mut().for_each(BookSide::clear);
     }
 
-    /// How many levels a side has.
+    /// The number of levels of a side.
     #[inline]
     pub fn levels(&self, side: Side) -> usize {
         self.sides[side as usize].rungs.len()

@@ -46,7 +46,7 @@ pub struct PriceLevel {
     pub px: Price,
     /// All quantity at it; zero where the feed does not publish it.
     pub qty: Amount,
-    /// How many orders are there, where the feed publishes it.
+    /// The number of orders, if the feed publishes it.
     pub orders: Option<u32>,
 }
 

@@ -89,12 +89,12 @@ impl<'a> ListingView<'a> {
         &self.inner().faults
     }
 
-    /// How often its best prices came to cross or to lock each other in continuous trading.
+    /// The number of times that its best prices came to cross or to lock each other in continuous trading.
     pub fn crossings(self) -> u64 {
         self.inner().crossings
     }
 
-    /// How many of the best prices that the venue published were compared with the book of its orders (in continuous
+    /// The number of the venue's published best prices that were compared with the book of its orders (in continuous
     /// trading, while it was not stale), and how many of these differed.
     pub fn published_checks(self) -> (u64, u64) {
         (self.inner().checked, self.inner().differs)
@@ -136,7 +136,7 @@ impl<'a> BookView<'a> {
         UnixNanos(self.inner().ts[self.basis as usize])
     }
 
-    /// How many levels a side has.
+    /// The number of levels of a side.
     pub fn level_count(self, side: Side) -> usize {
         let listing = self.inner();
         match self.basis {

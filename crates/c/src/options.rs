@@ -1,4 +1,4 @@
-//! How a publication opens a tape, as C says it.
+//! The options of C for opening a publication's tape.
 
 use std::ffi::c_char;
 use std::mem::{offset_of, size_of};

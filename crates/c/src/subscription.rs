@@ -92,7 +92,7 @@ pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error
     }
 }
 
-/// How C wants to wait.
+/// The way of waiting that C asks for.
 pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
     match strategy {
         WAIT_BALANCED => Ok(WaitStrategy::Balanced),

@@ -18,7 +18,7 @@ fn named(path: &Path) -> FileFeed {
     FileFeed { name: "swift".to_owned(), format, files: vec![path.to_owned()] }
 }
 
-/// How many were refused for each reason.
+/// The number of refused messages for each reason.
 fn reasons(dir: &Path) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for entry in quarantine::list(dir).unwrap() {

@@ -30,7 +30,7 @@ pub struct Books {
     faults: BookFaultCounts,
 }
 
-/// How much was done.
+/// Counters of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerCounters {
     /// Levels that were applied to books.
@@ -104,7 +104,7 @@ impl Books {
         Some(one.view())
     }
 
-    /// How much was done.
+    /// Counters of the work done.
     #[must_use]
     pub fn counters(&self) -> HandlerCounters {
         HandlerCounters { faults: self.faults.total(), ..self.counters }

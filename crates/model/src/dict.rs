@@ -138,7 +138,7 @@ impl Dictionary {
         next
     }
 
-    /// How many names `dict` holds.
+    /// The number of names in `dict`.
     #[inline]
     pub fn len(&self, dict: NameKind) -> u32 {
         self.tables[dict as usize].ends.len() as u32

@@ -32,7 +32,7 @@ pub enum NameKind {
 }
 
 impl NameKind {
-    /// How many there are.
+    /// The number of kinds.
     pub const COUNT: usize = 9;
     /// All of them, by number.
     pub const ALL: [NameKind; Self::COUNT] = [

@@ -88,7 +88,7 @@ pub struct SourceDefinition {
 #[derive(Clone, Debug)]
 pub struct NameTable {
     names: Dictionary,
-    /// How many names each dictionary holds, or fewer: who finds an id beyond looks into the dictionary.
+    /// The number of names in each dictionary, or fewer: for an id beyond it the reader looks into the dictionary.
     counts: [u32; NameKind::COUNT],
     sources: BTreeMap<u32, SourceDefinition>,
     /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
@@ -199,7 +199,7 @@ impl NameTable {
         self.names.name(dict, id)
     }
 
-    /// How many names `dict` holds.
+    /// The number of names in `dict`.
     pub fn len(&self, dict: NameKind) -> u32 {
         self.names.len(dict)
     }

@@ -64,7 +64,7 @@ impl UnixNanos {
 impl Price {
     /// "No price": the one value that input may not have.
     pub const NONE: Self = Self(i64::MAX);
-    /// How many decimal places a price has.
+    /// The number of decimal places of a price.
     pub const PLACES: u32 = 9;
 
     /// Parses `-?digits(.digits)?`.

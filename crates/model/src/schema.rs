@@ -18,8 +18,8 @@
 use crate::id::NameKind;
 use crate::kind::{EventField, EventKind};
 
-/// How and where a field is in the fixed part. `at` counts from the start of the frame; an `at` of
-/// [`EXT_ONLY`] means the field is always in the extension.
+/// The type and place of a field in the fixed part. `at` counts from the start of the frame; an `at` of [`EXT_ONLY`]
+/// means the field is always in the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // `at`, `n`, `shift` are documented above
 pub enum FieldLayout {

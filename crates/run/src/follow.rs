@@ -107,7 +107,7 @@ impl TapeFollower {
         self.reader.refuse(position, what)
     }
 
-    /// How often the tape was cut back.
+    /// The number of times that the tape was cut back.
     pub fn rewinds(&self) -> u64 {
         self.rewinds
     }
@@ -125,5 +125,5 @@ fn rewound(error: Error, rewinds: &mut u64) -> Result<FollowStep<'static>, Error
     Ok(FollowStep::Rewound { from, to })
 }
 
-/// How long a follower waits before the caller may look whether it is to stop.
+/// The time that a follower waits before the caller may look whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);

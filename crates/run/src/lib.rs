@@ -52,7 +52,7 @@ pub fn removal() -> RemovalOptions {
     RemovalOptions { before: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
 }
 
-/// How many workers this machine is good for.
+/// The number of workers for this machine.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -33,7 +33,7 @@ pub enum Error {
     NoRoom {
         /// The scene or halt to place.
         what: &'static str,
-        /// How many found a place.
+        /// The number of those that found a place.
         placed: u32,
     },
     /// A file of templates that is wrong.

@@ -19,7 +19,7 @@ pub(crate) struct FixMessageWriter {
     body_at: usize,
 }
 
-/// How a frame is made to be wrong.
+/// The deliberate flaw of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FixFrameFlaw {
     None,

@@ -85,7 +85,7 @@ pub fn print_rewound(from: Position, to: Position) {
     );
 }
 
-/// How a command ends that went well otherwise, where the tape was cut back so often while it followed it.
+/// The outcome of a command that went well otherwise, if the tape was cut back this often while it followed it.
 pub fn outcome_after_rewinds(count: u64) -> CommandOutcome {
     if count == 0 {
         return CommandOutcome::Clean;
@@ -176,7 +176,7 @@ pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
     }
 }
 
-/// How a command ends that went as `done` says: not clean where a tape may have lacked its newest part.
+/// The outcome of a command that went as `done` says: not clean where a tape may have lacked its newest part.
 pub fn final_outcome(done: CommandOutcome) -> CommandOutcome {
     match done {
         CommandOutcome::Clean if PART_MISSING.load(Ordering::Relaxed) => CommandOutcome::Flawed,

@@ -1,4 +1,4 @@
-//! How much a test does: cases of properties and rounds, as numbers in the source.
+//! The amount of work of a test: cases of properties and rounds, as numbers in the source.
 //!
 //! ```text
 //! #![proptest_config(ProptestConfig::with_cases(20_000))]   ──▶ 20 000 cases

@@ -161,7 +161,7 @@ struct DoneChecks<'c> {
 }
 
 impl DoneChecks<'_> {
-    /// How much is done of a check under its name and all later ones.
+    /// The amount done of a check under its name and all later ones.
     fn number(&self, kind: CheckKind, name: &str) -> u64 {
         self.manifest.names(name).into_iter().map(|name| self.number_of_name(kind, name)).sum()
     }

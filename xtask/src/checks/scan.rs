@@ -18,7 +18,7 @@ use super::source::RustSource;
 use super::{CheckKind, CheckName};
 use crate::tidy::files::{self, TreeFile};
 
-/// How much of each check there is.
+/// The amount of each check.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct SourceScan {
     pub(crate) numbers: BTreeMap<CheckName, u64>,

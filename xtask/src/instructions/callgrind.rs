@@ -192,7 +192,7 @@ impl InstructionCounts {
         self.sum(|part| part == from + 2)
     }
 
-    /// How often the mark was passed.
+    /// The number of times that the mark was passed.
     pub(crate) fn marks(&self) -> u64 {
         // The last part ends with the run.
         self.0.keys().map(|(part, _)| part - 1).max().unwrap_or(0)

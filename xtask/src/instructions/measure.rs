@@ -23,7 +23,7 @@ pub(crate) struct CaseFigure {
     pub(crate) instructions: f64,
     /// Instructions of all threads.
     pub(crate) all_threads: f64,
-    /// How many operations were divided by.
+    /// The number of operations that the totals are divided by.
     pub(crate) operations: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::record::{
 use std::path::{Path, PathBuf};
 use unitape_tape::measure::raw_round_trips;
 
-/// How far apart the two cores are, by the control's median.
+/// The distance of the two cores, by the control's median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoreDistance {
     /// Up to [`NEAR_NS`].

@@ -95,7 +95,7 @@ pub struct SourceAccount {
     pub sort_id: u32,
     /// Units of it, bookkeeping included.
     pub units: u64,
-    /// How many of its bytes its last mark with a hash has read, and their hash.
+    /// The number of bytes up to its last mark with a hash, and their hash.
     pub content: Option<(u64, String)>,
     /// Offset and length of its last message, if that is in quarantine.
     pub tail: Option<(u64, u64)>,

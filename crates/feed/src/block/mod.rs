@@ -38,7 +38,7 @@ pub struct Block {
     pub more: bool,
     /// The source's bytes.
     pub bytes: Vec<u8>,
-    /// How many of them were decoded; the rest belongs to the next block.
+    /// The number of decoded bytes; the rest belongs to the next block.
     pub decoded: usize,
     /// The events, unstamped frames one after the other.
     pub arena: Vec<u8>,
@@ -135,7 +135,7 @@ pub struct BlockUnit {
     pub fixups_end: u32,
     /// End of its bytes in the raw bytes.
     pub raw_end: u32,
-    /// How many events it became.
+    /// The number of its events.
     pub events: u32,
     /// Bytes of the message in the source; 0 for what is no message with events.
     pub length: u32,
@@ -157,7 +157,7 @@ pub struct MessageOrigin {
 pub struct MessageSpan {
     /// Offset of the first.
     pub offset: u64,
-    /// How many bytes.
+    /// Its length, bytes.
     pub length: usize,
 }
 

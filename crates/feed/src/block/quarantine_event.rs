@@ -9,7 +9,7 @@ use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 /// Length and hash of the message's bytes, as in the event.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDigest {
-    /// How many.
+    /// Their number.
     pub length: u64,
     /// Their hash; none of no bytes.
     pub hash: Option<blake3::Hash>,

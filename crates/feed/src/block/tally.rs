@@ -1,4 +1,4 @@
-//! How many messages became what.
+//! Counts messages by outcome.
 
 /// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]

@@ -9,7 +9,7 @@ use crate::mapping::{MappingExplainer, RuleLocation};
 use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
-/// How a feed's blocks are decoded, its format apart.
+/// The options of decoding a feed's blocks, without its format.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
     /// The packets of a capture that belong to the feed.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
-/// How a codec's stream may be cut for the farm.
+/// The ways to cut a codec's stream for the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
     /// Messages are independent: blocks decode in parallel.
@@ -28,7 +28,7 @@ pub struct FormatEntry {
     pub name: &'static str,
     /// Reads the files that a mapping names; the error says what the mapping lacks.
     pub load: fn(&mut Mapping) -> Result<(), Error>,
-    /// How bytes are read by a mapping that was loaded.
+    /// The format of bytes by a mapping that was loaded.
     pub by: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
 }
 
@@ -51,7 +51,7 @@ pub trait ByteFormat: Debug + Send + Sync {
     /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     fn cut(&self, buf: &[u8]) -> usize;
 
-    /// How the farm may cut it.
+    /// The way in which the farm may cut it.
     fn statefulness(&self) -> Statefulness {
         Statefulness::Stateless
     }
@@ -182,7 +182,7 @@ impl Format {
         self.bytes.check(&self.mapping)
     }
 
-    /// How the farm may cut it.
+    /// The way in which the farm may cut it.
     pub fn statefulness(&self) -> Statefulness {
         self.bytes.statefulness()
     }

@@ -635,7 +635,7 @@ fn no_kind(name: &str) -> MappingRefusal {
     })
 }
 
-/// How many slots an entry has, slot 0 included.
+/// The number of slots of an entry, slot 0 included.
 fn entry_slots<P>(group: &GroupSlots<P>) -> usize {
     usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
 }

@@ -63,7 +63,7 @@ pub struct MessageExplanation {
     /// Events of the rule that were not made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedEvent>,
-    /// How many units its block had before it.
+    /// The number of units that its block had before it.
     #[serde(skip)]
     pub(crate) unit: usize,
 }

@@ -36,7 +36,7 @@ use unitape_base::digits::parse_u64;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventBuilder, Refusal, UnixNanos};
 
-/// How a format names its fields.
+/// The paths by which a format names its fields.
 pub trait Dialect {
     /// A field's place as the format knows it; two spellings of one place are equal.
     type Path: Clone + Ord + Debug;

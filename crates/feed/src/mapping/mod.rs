@@ -152,7 +152,7 @@ pub struct Mapping {
     pub reference: Option<Arc<InstrumentMaster>>,
 }
 
-/// How FIX is framed, where not as on the wire.
+/// The framing of FIX, if it is not that of the wire.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FixFramingConfig {
@@ -164,7 +164,7 @@ pub struct FixFramingConfig {
     pub log: bool,
 }
 
-/// How to know a file by its first bytes.
+/// The first bytes by which detection knows a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DetectConfig {

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventKind, PreparedValue, words};
 
-/// How many slots a message or an entry may have, slot 0 included.
+/// The most slots that a message or an entry may have, slot 0 included.
 pub(super) const SLOTS_MAX: usize = 200;
 
 /// A compiled mapping.
 #[derive(Clone, Debug)]
 pub struct MappingPlan {
-    /// How many slots a message has, slot 0 (none) included.
+    /// The number of slots of a message, slot 0 (none) included.
     pub slot_count: usize,
     /// Slot of the message's type, which selects among the rules first.
     pub message_type: u8,
@@ -35,7 +35,7 @@ pub struct MappingPlan {
     pub keeps: bool,
     /// By which names of instruments are looked up, if by any.
     pub reference: Option<Arc<InstrumentMaster>>,
-    /// How many slots an entry of each group has, slot 0 (none) included.
+    /// The number of slots of an entry of each group, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
     /// For each group: the slots that an entry without any of them inherits from the entry before.
     pub inherit: Vec<Vec<u8>>,
@@ -296,7 +296,7 @@ pub struct FieldOp {
     pub from: SlotSource,
     /// The second source, if the first has no value.
     pub or: Option<SlotSource>,
-    /// How its value gets there.
+    /// The operation that sets its value.
     pub way: SetOp,
     /// Without a value the message is refused.
     pub required: bool,
@@ -389,7 +389,7 @@ pub struct FieldPlan {
     pub path: String,
 }
 
-/// How a field gets its value.
+/// The operation that gives a field its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOp {
     /// As the format sets it; most do.

@@ -46,7 +46,7 @@ pub struct ConsolidateOptions<'a> {
     pub workers: usize,
     /// Bytes of a block, 64 KiB to 1 MiB in use and less in tests; the result does not depend on it.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
     /// When up, the run ends after the blocks under way; a later run resumes from there.
     pub stop: Option<&'a AtomicBool>,
@@ -56,7 +56,7 @@ pub struct ConsolidateOptions<'a> {
     pub rules: SourceRules,
     /// Rules for files of feeds with these names.
     pub feed_rules: BTreeMap<String, SourceRules>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
 }
 
@@ -102,7 +102,7 @@ pub struct RunOutcome {
     pub ending: FarmEnding,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
-    /// How long its workers were in their turns.
+    /// The times of its workers in their turns.
     pub turns: TurnTimes,
     /// Whether somebody stopped the run.
     pub stopped: bool,
@@ -163,17 +163,17 @@ pub struct RunSetup<'a> {
     pub workers: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
     /// When up, no block is claimed any more.
     pub stop: Option<&'a AtomicBool>,
     /// Progress so far.
     pub progress: Arc<RunProgress>,
-    /// How often a directory is looked at.
+    /// The interval between looks at a directory.
     pub scan: Duration,
-    /// How long a merge waits for a feed that has nothing at hand.
+    /// The time that a merge waits for an idle feed.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
     /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
@@ -406,7 +406,7 @@ fn report_positions(stats: &RunStats, states: &[FeedState]) {
 struct FeedFarm {
     /// Ids of the source definitions, by feed and source, of those known when the run began.
     sources: Vec<Vec<u32>>,
-    /// How to decode, by feed.
+    /// The decoding options, by feed.
     how: Vec<DecodeOptions>,
     /// Statistics of a live run, whose events others wait for.
     stats: Option<Arc<RunStats>>,
@@ -465,7 +465,7 @@ struct FeedWorker {
     decoders: Vec<(u64, FeedDecoder)>,
     /// Its snapshot of the names.
     known: Dictionary,
-    /// How many definitions the snapshot has.
+    /// The number of definitions in the snapshot.
     seen: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,

@@ -9,7 +9,7 @@ use unitape_tape::{Error, Writer};
 /// The flush failures that a run has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushFailures {
-    /// How many there were when the writer was last out of room.
+    /// Their number when the writer was last out of room.
     seen: u64,
 }
 

@@ -63,7 +63,7 @@ pub struct FeedState {
     pub rotates: bool,
     /// The latest availability that the intake reported.
     pub look: FeedAvailability,
-    /// How long the merge waits for it.
+    /// The time that the merge waits for it.
     pub wait: MergeWait,
     /// Since when it has something at hand that waits for other feeds, on the intake's clock.
     pub held_since: Option<i64>,
@@ -294,7 +294,7 @@ impl FeedState {
         }
     }
 
-    /// How far its journal has been decoded.
+    /// The decoded part of its journal.
     pub fn settled(&self) -> DecodedThrough {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
@@ -307,7 +307,7 @@ impl FeedState {
         }
     }
 
-    /// How many of its blocks are claimed and not yet wholly on the tape.
+    /// The number of its blocks that are claimed and not yet wholly on the tape.
     pub fn outstanding(&self) -> Arc<AtomicU64> {
         self.outstanding.clone()
     }

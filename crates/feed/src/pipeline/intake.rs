@@ -26,7 +26,7 @@ pub struct BlockIntake {
     /// Bytes of input claimed so far, for progress bars.
     claimed_bytes: Arc<AtomicU64>,
     live: Option<LiveRun>,
-    /// How many blocks the present one is behind in the order in which feeds are asked.
+    /// The number of blocks that the present one lags in the order in which feeds are asked.
     order: Vec<usize>,
     /// Zero of its clock.
     began: Instant,
@@ -34,7 +34,7 @@ pub struct BlockIntake {
     ticked: (Instant, i64),
     /// The merge's knowledge of a feed must be updated.
     changed: bool,
-    /// How long it may sleep after this round unless it is woken.
+    /// The longest sleep after this round, unless it is woken.
     pause: Duration,
 }
 
@@ -102,7 +102,7 @@ pub struct FeedIntake {
     look: FeedAvailability,
     /// When it was last found that nothing more is there.
     quiet: Option<Instant>,
-    /// How often that was found since something came last, up to [`CALM_MOST`].
+    /// The number of such looks since something came last, up to [`CALM_MOST`].
     calm: u32,
     /// It could not be read: not before this time again, and how long it was waited.
     retry: Option<(Instant, Duration)>,

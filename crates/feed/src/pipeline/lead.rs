@@ -1,4 +1,4 @@
-//! How far an event's time may lead: one wrong clock must not move the merge for everyone.
+//! The bound on the lead of an event's time: one wrong clock must not move the merge for everyone.
 //!
 //! An event that was received at a known time is compared with that time, any other with the other feeds. An event
 //! that leads by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything
@@ -10,7 +10,7 @@ use crate::pipeline::feed_state::{FeedState, SourceState};
 use std::time::Duration;
 use unitape_model::UnixNanos;
 
-/// How far an event's time may lead; `None`: without bound.
+/// The bound on the lead of an event's time; `None`: without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockLead {
     /// Before the time at which its message was received, where that is known and recorded.

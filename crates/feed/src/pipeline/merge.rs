@@ -49,7 +49,7 @@ pub struct MergeSegment {
     pub ended: Arc<AtomicBool>,
     /// Up with that when it ended because its process stopped: a later run may bring more.
     pub stopped: Arc<AtomicBool>,
-    /// How long the merge waits for it, where that is another time than the merge's.
+    /// The time that the merge waits for it, if it differs from the merge's.
     pub wait: Option<MergeWait>,
 }
 
@@ -58,12 +58,12 @@ pub struct MergeSegment {
 pub struct MergeOptions {
     /// The segments; ties in time go to the earlier one.
     pub segments: Vec<MergeSegment>,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
-    /// How long after its receipt a unit waits for a segment that has nothing at hand; `None`: until it has ended.
+    /// The time after its receipt that a unit waits for an idle segment; `None`: until it has ended.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead the other segments where no receipt is recorded; what leads its receipt was flagged in
-    /// its segment.
+    /// The bound on an event's lead over the other segments if no receipt is recorded; an event that leads its
+    /// receipt was flagged in its segment.
     pub lead: ClockLead,
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
@@ -208,7 +208,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
 const LEFT: &str =
     "messages wait for other feeds; they are on the tape of its segment, and the next run places them";
 
-/// How long the merge sleeps where nobody reports that something is to be done.
+/// The sleep of a merge if nobody reports work.
 const IDLE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// How often it is written while files are read, ns.
+/// The interval at which it is written while files are read, ns.
 const NOTE_EVERY_NS: i64 = 100_000_000;
 
 const NAME: &str = "run/sources";
@@ -34,7 +34,7 @@ struct SourceNotesFile {
     sources: Vec<SourceNote>,
 }
 
-/// How much was read of a source, and its hash.
+/// The length of the part read of a source, and its hash.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct SourceNote {
     id: u32,

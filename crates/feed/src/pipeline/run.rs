@@ -53,13 +53,13 @@ pub struct RunFeed {
     pub format: Format,
     /// The input of its bytes.
     pub input: FeedInput,
-    /// How they are decoded, the format apart.
+    /// The options of decoding them, without the format.
     pub how: DecodeOptions,
     /// Rules for files that differ from the tape.
     pub rules: SourceRules,
     /// The restart policy when it fails.
     pub restart: RestartPolicy,
-    /// How long the merge waits for it, where that is another time than the run's.
+    /// The time that the merge waits for it, if it differs from the run's.
     pub wait: Option<MergeWait>,
 }
 
@@ -72,16 +72,16 @@ pub struct RunOptions {
     pub workers: usize,
     /// Bytes of a block, at most.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
-    /// How long after the receipt of an event the merge waits for a feed that has nothing at hand; `None`: without bound. Then
-    /// the tape depends on what the feeds brought and not on when.
+    /// The time after an event's receipt that the merge waits for an idle feed; `None`: without bound. Then the tape
+    /// depends on what the feeds brought and not on when.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
-    /// How often directories are looked at.
+    /// The interval between looks at directories.
     pub scan: Duration,
-    /// How long the intake sleeps at most when nothing comes: how soon growth of a file is seen.
+    /// The intake's longest sleep when nothing comes, and so the delay after which it sees that a file has grown.
     pub idle: Duration,
     /// Receivers, the intake and the workers ask again and again instead of waiting in the kernel.
     pub spin: bool,
@@ -303,8 +303,8 @@ fn wait_for_stop(signal: Option<&OwnedFd>, halt: &HaltSignal, most: Duration) {
     };
 }
 
-/// How often the supervisor looks whether the run is to stop.
+/// The interval at which the supervisor looks whether the run is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// How often it looks if a signal ends its wait.
+/// This interval if a signal ends its wait.
 const STOP_LOOK_SIGNALLED: Duration = Duration::from_millis(500);

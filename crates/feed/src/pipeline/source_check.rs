@@ -96,7 +96,7 @@ impl SourceAccount {
         })
     }
 
-    /// How many of its bytes were read, as far as is known.
+    /// The number of its bytes that were read, if known.
     pub fn read_bytes(&self) -> u64 {
         let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
         self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))

@@ -91,7 +91,7 @@ impl InstrumentMaster {
         self.strict
     }
 
-    /// How many instruments it has.
+    /// The number of instruments.
     pub fn instruments(&self) -> usize {
         self.table.instruments.len()
     }

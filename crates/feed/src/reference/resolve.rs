@@ -8,7 +8,7 @@ use crate::block::names::BlockNames;
 use std::sync::Arc;
 use unitape_model::{NameKind, NameResolver, Refusal, UnixNanos};
 
-/// How the names of instruments get their ids.
+/// The lookup that gives the names of instruments their ids.
 pub trait InstrumentLookup {
     /// Whether venue and time of an event have a say in it.
     const BY_REFERENCE: bool;

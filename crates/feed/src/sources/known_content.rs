@@ -14,7 +14,7 @@ pub struct KnownContent {
     pub feed: String,
     /// Name of its file.
     pub file: String,
-    /// How many bytes are known.
+    /// The number of known bytes.
     pub bytes: u64,
     /// Their hash.
     pub hash: String,

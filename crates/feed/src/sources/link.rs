@@ -1,4 +1,4 @@
-//! How a feed's source is reached: whether a sender is there, whether the feed has failed, and what people are to know.
+//! The link to a feed's source: whether a sender is there, whether the feed has failed, and what people are to know.
 //!
 //! ```text
 //!             opened            a sender comes
@@ -56,7 +56,7 @@ impl RestartPolicy {
 /// The wait before the first further try.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 
-/// How the source of a feed is reached, as figures show it.
+/// The link to a feed's source, as statistics show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
@@ -115,7 +115,7 @@ impl FeedAvailability {
     }
 }
 
-/// How long a merge waits for a feed that has nothing at hand.
+/// The time that a merge waits for an idle feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeWait {
     /// So long after the receipt of what is to be placed, as long as the feed has a sender; and so long after it lost that.
@@ -140,7 +140,7 @@ pub enum LinkPart {
     Reader = 2,
 }
 
-/// How the source of a feed is reached.
+/// The link to a feed's source.
 #[derive(Debug, Default)]
 pub struct FeedLink {
     /// A [`LinkState`]: open, waiting or connected.
@@ -164,7 +164,7 @@ struct LinkFailure {
 }
 
 impl FeedLink {
-    /// How it is, as figures show it; `ended` says whether more comes.
+    /// Its state, as statistics show it; `ended` says whether more comes.
     pub fn state(&self, ended: bool) -> LinkState {
         match self.state.load(Ordering::Relaxed) {
             _ if self.gave_up.load(Ordering::Relaxed) || ended => LinkState::Ended,

@@ -41,7 +41,7 @@ pub struct SourceReader {
     times: Option<ReceiveTimes>,
 }
 
-/// How messages lie in the bytes.
+/// The packaging of messages in the bytes.
 enum SourcePackaging {
     /// The first bytes decide.
     Unknown,
@@ -51,8 +51,8 @@ enum SourcePackaging {
     Capture(Box<CaptureWalker>),
 }
 
-/// How far a file may be read now. Shared with the [`TailReader`] within a decoder; both are one thread's at a time, so
-/// all accesses are Relaxed.
+/// The bound up to which a file may be read now. Shared with the [`TailReader`] within a decoder; both are one
+/// thread's at a time, so all accesses are Relaxed.
 #[derive(Debug)]
 struct ReadLimits {
     /// Its end is its end: nothing will be added.

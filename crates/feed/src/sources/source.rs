@@ -63,7 +63,7 @@ pub struct SourceRules {
     pub again: bool,
 }
 
-/// How a file has grown.
+/// The growth of a file.
 #[derive(Clone, Debug)]
 pub struct FileGrowth {
     /// The offset at which reading continues.

@@ -56,7 +56,7 @@ pub struct FeedStats {
     pub pauses: AtomicU64,
     pub ts_max: AtomicI64,
     pub ended: AtomicBool,
-    /// How its source is reached.
+    /// The link to its source.
     pub link: FeedLink,
     /// Senders that were refused because another one was connected.
     pub refused: AtomicU64,
@@ -82,7 +82,7 @@ pub struct FeedStats {
     handler: Mutex<Option<EngineStats>>,
 }
 
-/// How far the journal of a stream has been decoded.
+/// The decoded part of a stream's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DecodedThrough {
     /// Number of the file.
@@ -112,11 +112,11 @@ pub struct FeedFigures {
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub clock_ahead: u64,
-    /// How long what it brought was held for other feeds, on average of what was held, ns.
+    /// The average time that its held messages waited for other feeds, ns.
     pub held_ns_mean: u64,
     /// At most, ns.
     pub held_ns_max: u64,
-    /// How long other feeds have waited for it in all, ns.
+    /// The total time that other feeds have waited for it, ns.
     pub waited_ns: u64,
     /// Datagrams dropped by us or by the kernel.
     pub drops: u64,
@@ -144,7 +144,7 @@ pub struct FeedFigures {
     pub unsure: u64,
     /// Stretches of messages of sessions beyond the 1,024 that are kept; what they say they send again is flagged.
     pub sessions_refused: u64,
-    /// How often a session had more gaps than are kept, and its lowest numbers were forgotten.
+    /// The number of times that a session had too many gaps, and its lowest numbers were forgotten.
     pub ranges_forgotten: u64,
     /// Times that a receiver stopped reading because the lag was at its bound.
     pub pauses: u64,
@@ -154,7 +154,7 @@ pub struct FeedFigures {
     pub ended: bool,
     /// Its source has come to its end.
     pub complete: bool,
-    /// How its source is reached.
+    /// The link to its source.
     pub state: LinkState,
     /// Times that it failed, whether it continued or not.
     pub failures: u64,
@@ -265,7 +265,7 @@ impl FeedStats {
         self.link.end(why, cause);
     }
 
-    /// How far the journal of a stream has been decoded.
+    /// The decoded part of a stream's journal.
     pub(crate) fn settled(&self) -> DecodedThrough {
         // Acquire: pairs with the Release in `settle`.
         let word = self.settled.load(Acquire);

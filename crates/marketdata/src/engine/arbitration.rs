@@ -143,7 +143,7 @@ impl LineStats {
     }
 }
 
-/// How far a line has come.
+/// The progress of a line.
 #[derive(Clone, Copy, Debug)]
 struct LineProgress {
     heard: bool,

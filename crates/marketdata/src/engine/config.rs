@@ -73,7 +73,7 @@ pub struct ChannelsConfig {
     /// The exponent of prices and quantities that are whole numbers.
     pub px_exponent: Option<i8>,
     pub qty_exponent: Option<i8>,
-    /// How many levels a side has at most, where no product says otherwise.
+    /// The most levels of a side, if no product says otherwise.
     pub market_depth: Option<u16>,
     pub framing: Option<FramingConfig>,
     pub window: Option<ArbitrationWindow>,
@@ -162,7 +162,7 @@ pub enum ByteOrder {
     Little,
 }
 
-/// How long a missing packet is waited for.
+/// The time and packets that the handler waits for a missing packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArbitrationWindow {
@@ -197,7 +197,7 @@ impl Default for ArbitrationWindow {
     }
 }
 
-/// How a product comes back.
+/// The settings by which a product recovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecoverySettings {

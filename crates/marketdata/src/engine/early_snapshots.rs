@@ -27,7 +27,7 @@ pub(super) struct EarlySnapshots {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyPacket {
     pub of: PacketContext,
-    /// How often numbers had begun again by then.
+    /// The number of restarts of numbers before it.
     pub restarts: u64,
     from: usize,
     length: usize,

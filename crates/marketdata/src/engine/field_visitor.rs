@@ -31,7 +31,7 @@ pub(super) fn extract_fields(
     }
 }
 
-/// How the fields of a message are read, and where its long ids are kept.
+/// The settings for reading a message's fields, and the table of its long ids.
 pub(super) struct VisitorContext<'r> {
     pub config: &'r HandlerConfig,
     pub ids: &'r mut LongIdTable,

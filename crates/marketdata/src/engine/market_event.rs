@@ -290,7 +290,7 @@ pub struct Product {
     pub name: String,
     /// The group by which it is subscribed; its name, if reference data give no group.
     pub group: String,
-    /// How many levels a side has at most, if reference data give that.
+    /// The most levels of a side, if reference data give that.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
@@ -309,7 +309,7 @@ pub struct Instrument {
     pub symbol: String,
     /// The group by which it is subscribed, if that is not its product's.
     pub group: String,
-    /// How many levels a side has at most, if reference data give that for the instrument and not for its product.
+    /// The most levels of a side, if reference data give that for the instrument and not for its product.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,

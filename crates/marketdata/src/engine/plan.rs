@@ -69,7 +69,7 @@ pub(super) struct ChannelPlan {
     pub set: u16,
 }
 
-/// How packets are framed.
+/// The framing of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketFraming {
     /// The first message is the header.

@@ -43,7 +43,7 @@ pub(super) struct TrackedInstrument {
     pub need: u64,
     /// Its last level that waits, one more; 0 for none.
     tail: u64,
-    /// How many levels a side has, where they are counted.
+    /// The number of levels of a side, if they are counted.
     pub levels: [u16; 2],
     /// The maximum number; 0 for no bound.
     pub depth: u16,
@@ -80,7 +80,7 @@ pub(super) struct TrackedProduct {
     pub need: u64,
     /// Its instruments.
     pub instruments: Vec<InstrumentId>,
-    /// How many of them are not live.
+    /// The number of them that are not live.
     pub stale: u32,
     /// All of its instruments are known and live.
     pub whole: bool,
@@ -160,7 +160,7 @@ pub(super) struct ProductRecovery {
     waiting: usize,
     /// The pair of the gap that was noticed last, until somebody has looked for snapshots that cover it.
     pub gap_of: Option<u16>,
-    /// How often numbers of any product have begun again.
+    /// The number of restarts of any product's numbers.
     pub restarts: u64,
     pub counters: ProductCounters,
 }

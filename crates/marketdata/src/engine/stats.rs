@@ -33,7 +33,7 @@ pub struct ChannelStats {
     pub late: u64,
     /// Packets that one line did not bring and the other did.
     pub recovered: u64,
-    /// How often numbers began again.
+    /// The number of restarts of numbers.
     pub restarts: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct TemplateSet {
     pub kinds: Vec<Option<MessageKind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
-    /// How one of these is read without the decoder.
+    /// The program that reads one of these without the decoder.
     pub plain: Option<HeaderProgram>,
 }
 
@@ -100,7 +100,7 @@ struct PathPrefix<'p> {
     path: &'p str,
     /// With a slash after each.
     place: &'p str,
-    /// How many they are.
+    /// Their number.
     depth: usize,
 }
 

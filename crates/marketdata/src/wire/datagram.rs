@@ -53,7 +53,7 @@ pub fn ask_for_times(socket: &Socket) -> std::io::Result<()> {
     system::ask_for_times(socket)
 }
 
-/// How many datagrams the kernel has dropped for this socket so far, where it says so without a datagram.
+/// The number of datagrams that the kernel has dropped for this socket so far, where it says so without a datagram.
 pub fn dropped(socket: &UdpSocket) -> Option<u32> {
     system::dropped(socket)
 }

@@ -66,7 +66,7 @@ impl UdpSockets {
         self
     }
 
-    /// How many there are.
+    /// Their number.
     #[must_use]
     pub fn count(&self) -> usize {
         self.all.len()
@@ -112,8 +112,8 @@ impl UdpSockets {
         batch.receive(&self.all[n].0)
     }
 
-    /// How many datagrams the kernel has dropped for this socket so far (it wraps), where it says so; what is not read yet
-    /// may be older than that.
+    /// The number of datagrams that the kernel has dropped for this socket so far (it wraps), where it says so; what
+    /// is not read yet may be older than that.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Option<u32> {
         datagram::dropped(&self.all[n].0)

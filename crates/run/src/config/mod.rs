@@ -60,7 +60,7 @@ pub struct TapeConfig {
     /// Bytes of a segment of a new tape, a power of two.
     #[serde(default = "segment_bytes")]
     pub segment_bytes: u64,
-    /// How long what is committed may wait until it is durable.
+    /// The longest time until committed events are durable.
     #[serde(default = "sync")]
     pub sync: TimeSpan,
     /// Keep about this many bytes of the tape's end.
@@ -69,7 +69,7 @@ pub struct TapeConfig {
     pub retain_age: Option<TimeSpan>,
     /// Keep segments finished on this many last days of UTC.
     pub retain_days: Option<u32>,
-    /// How long removal is announced to readers.
+    /// The time for which a removal is announced to readers.
     #[serde(default = "notice")]
     pub retain_notice: TimeSpan,
     /// Named cursors hold what they have not read, up to this many bytes of the tape's end.
@@ -77,7 +77,7 @@ pub struct TapeConfig {
 }
 
 impl TapeConfig {
-    /// How it is written.
+    /// The writer's options.
     pub fn options(&self) -> unitape_tape::WriterOptions {
         let backing = match self.backing {
             BackingKind::File => unitape_tape::Backing::File,
@@ -124,19 +124,20 @@ pub struct RunSettings {
     pub workers: u16,
     /// `event` or `receive`: the time by which feeds are merged.
     pub merge: MergeTime,
-    /// How long after its receipt an event waits for feeds that are connected and have nothing at hand, or `unbounded`.
+    /// The time after its receipt that an event waits for connected idle feeds, or `unbounded`.
     pub wait: WaitLimit,
-    /// How far an event's time may lead the time of its receipt, or `unbounded`; what leads by more is flagged `clock_ahead`.
+    /// The bound on an event's lead over its receipt, or `unbounded`; an event that leads by more is flagged
+    /// `clock_ahead`.
     pub clock_lead: WaitLimit,
-    /// How far an event's time may lead the latest time of all other feeds, if no receipt is recorded.
+    /// The bound on an event's lead over the latest time of all other feeds, if no receipt is recorded.
     pub clock_lead_feeds: WaitLimit,
-    /// How often directories are looked at.
+    /// The interval between looks at directories.
     pub scan: TimeSpan,
-    /// How soon the growth of a file is seen.
+    /// The delay after which the growth of a file is seen.
     pub idle: TimeSpan,
     /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
     pub spin: bool,
-    /// How often statistics are reported; `0s`: never.
+    /// The interval of statistics reports; `0s`: never.
     pub stats: TimeSpan,
     /// Directory of the journals; by default the tape's with `.journal` appended.
     pub journal: Option<PathBuf>,
@@ -151,7 +152,7 @@ pub struct RunSettings {
     pub reference_strict: bool,
 }
 
-/// How feeds and processes go together.
+/// The assignment of feeds to processes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum SegmentMode {
@@ -248,7 +249,7 @@ pub struct FeedConfig {
     /// The longest wait between two tries; the first is 50 ms, and each is twice the one before.
     #[serde(default = "backoff")]
     pub backoff: TimeSpan,
-    /// How long events of other feeds wait for this one, where that is another time than `run.wait`.
+    /// The time that events of other feeds wait for this one, if it differs from `run.wait`.
     pub wait: Option<WaitLimit>,
 }
 
@@ -375,7 +376,7 @@ impl RunConfig {
         })
     }
 
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub fn lead(&self) -> ClockLead {
         ClockLead { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
     }
@@ -500,7 +501,7 @@ impl FeedConfig {
         format.decoder().map(|_| format)
     }
 
-    /// How long a merge waits for it, where that is another time than the run's.
+    /// The time that a merge waits for it, if it differs from the run's.
     pub fn merge_wait(&self) -> Option<MergeWait> {
         self.wait.map(|WaitLimit(wait)| wait.into())
     }

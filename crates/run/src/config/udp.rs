@@ -165,7 +165,7 @@ impl FeedConfig {
         }
     }
 
-    /// How datagrams are received.
+    /// The settings for receiving datagrams.
     pub fn receive(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
         ReceiveSource::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),

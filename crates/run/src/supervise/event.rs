@@ -70,7 +70,7 @@ pub enum RunEvent<'a> {
     ProcessRetried {
         /// The feed.
         feed: &'a str,
-        /// How the process ended.
+        /// The end of the process.
         why: &'a str,
     },
 }

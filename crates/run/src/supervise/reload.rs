@@ -67,5 +67,5 @@ impl MappingWatch<'_> {
     }
 }
 
-/// How soon a changed file is seen.
+/// The delay after which a changed file is seen.
 const LOOK: Duration = Duration::from_millis(200);

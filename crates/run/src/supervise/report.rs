@@ -14,7 +14,7 @@ pub struct RunReport {
     pub figures: Vec<FeedFigures>,
     /// Feeds that ended before their end or have failed.
     pub failed: Vec<FailedFeed>,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed_s: f64,
     /// Whether datagrams were dropped.
     pub dropped: bool,

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use unitape_feed::{LinkState, MergeOptions, MergeSegment, RestartPolicy, RunStats, merge};
 use unitape_model::ErrorCause;
 
-/// How the process of a segment is started, and what its exit code says.
+/// The command that starts a segment's process, and the meaning of its exit code.
 ///
 /// A process runs its feed alone ([`RunConfig::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
 /// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].

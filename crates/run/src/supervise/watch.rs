@@ -118,13 +118,13 @@ pub fn report_source_notes(stats: &RunStats, events: EventSink<'_>) {
     stats.take_notes().iter().for_each(|text| events(RunEvent::SourceNote(text)));
 }
 
-/// How often it is looked whether something is wrong with keeping the tape.
+/// The interval at which the watch looks for failures of keeping the tape.
 const WARNINGS: Duration = Duration::from_secs(1);
 
-/// How soon a note of a feed is reported.
+/// The delay after which a note of a feed is reported.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How soon a note of a feed is reported, if changes are reported.
+/// This delay if changes are reported.
 const LOOK_FOR_CHANGES: Duration = Duration::from_millis(250);
 
 /// The shortest time between two reports of changes.

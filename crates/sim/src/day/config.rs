@@ -34,9 +34,9 @@ pub struct SimConfig {
     pub news: u32,
     /// Payments of the background.
     pub payments: u32,
-    /// How many scenes of a scenario to plant.
+    /// The number of scenes of a scenario to plant.
     pub plant: BTreeMap<Scenario, u32>,
-    /// How many scenes to plant that just miss a scenario.
+    /// The number of scenes to plant that just miss a scenario.
     pub near_misses: BTreeMap<Scenario, u32>,
     /// Keeps the life of every order until [`super::Sim::take_lives`] takes it.
     pub keep_lives: bool,

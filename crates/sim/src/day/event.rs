@@ -141,7 +141,7 @@ pub struct OrderTicket {
     pub side: Side,
     /// Kind of order.
     pub kind: OrderKind,
-    /// How long it is good.
+    /// Its time in force.
     pub tif: TimeInForce,
     /// Limit in ticks; none for `market` and `stop`.
     pub px: Option<i64>,
@@ -163,7 +163,7 @@ pub enum OrderKind {
     StopLimit,
 }
 
-/// How long an order is good.
+/// The time in force of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeInForce {
     /// Rests until the end of the day.

@@ -61,7 +61,7 @@ impl Serialize for AlertLabelKey {
     }
 }
 
-/// How an order ended.
+/// The end of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderEnding {
@@ -88,7 +88,7 @@ pub struct OrderLife {
     pub seq_ended: u64,
     /// Time of that.
     pub ts_ended: u64,
-    /// How it ended.
+    /// Its end.
     pub ending: OrderEnding,
 }
 

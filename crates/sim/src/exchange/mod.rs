@@ -145,7 +145,7 @@ impl ExchangeConfig {
         SocketAddrV4::new(ip, self.group.port().wrapping_add(which.into()))
     }
 
-    /// How many lines a channel has.
+    /// The number of lines of a channel.
     #[must_use]
     pub fn lines(&self, channel: ExchangeChannel) -> usize {
         if channel == ExchangeChannel::Incremental || self.both_lines { 2 } else { 1 }

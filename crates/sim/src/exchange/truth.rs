@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use unitape_model::Side;
 
-/// How far a product's messages are. Numbers begin again with each restart.
+/// The progress of a product's messages. Numbers begin again with each restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProductProgress {
     /// Restarts before.

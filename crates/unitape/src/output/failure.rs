@@ -1,4 +1,4 @@
-//! How a command ends, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
+//! The outcome of a command, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
 //!
 //! | code | when |
 //! |---|---|
@@ -14,7 +14,7 @@ use super::stdout::StdoutError;
 use std::process::ExitCode;
 use unitape_model::ErrorCause;
 
-/// How a command ended well.
+/// The outcome of a successful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Nothing to remark.
@@ -23,7 +23,7 @@ pub enum CommandOutcome {
     Flawed,
 }
 
-/// How a command failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum CommandFailure {
     /// Stdout was closed by its reader.

@@ -266,7 +266,7 @@ fn datagrams(bytes: &[u8]) -> Vec<(SocketAddr, &[u8])> {
     }
 }
 
-/// How often the tape reports which state of the handler; a channel's losses with its name.
+/// The number of reports on the tape by state of the handler; a channel's losses with its name.
 fn states(tape: &Path) -> BTreeMap<String, usize> {
     let mut states = BTreeMap::new();
     for event in cat(tape, &["--kind", "status"]) {

@@ -47,7 +47,7 @@ fn processes(run: &Running) -> Vec<u32> {
     all
 }
 
-/// How often their threads have gone to sleep.
+/// The number of times that their threads have gone to sleep.
 fn sleeps(processes: &[u32]) -> u64 {
     let mut sum = 0;
     for process in processes {

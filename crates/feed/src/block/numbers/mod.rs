@@ -57,9 +57,9 @@ pub enum SequenceEffect {
 pub struct FeedSessions {
     ids: BTreeMap<Vec<u8>, u32>,
     sets: Vec<SequenceSet>,
-    /// How many runs were of sessions that are not kept, see [`SESSIONS_MAX`].
+    /// The number of runs of sessions that are not kept, see [`SESSIONS_MAX`].
     pub refused: u64,
-    /// How often a range was forgotten, see [`set::RANGES_MAX`].
+    /// The number of forgotten ranges, see [`set::RANGES_MAX`].
     pub forgotten: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How mappings name what is in an ISO 20022 message.
+//! The paths by which mappings name the elements of an ISO 20022 message.
 //!
 //! | path | is |
 //! |---|---|

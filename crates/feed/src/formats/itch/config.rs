@@ -51,7 +51,7 @@ pub struct ItchConfig {
     pub trading_state: BTreeMap<String, String>,
 }
 
-/// How messages are separated.
+/// The framing of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ItchFramingConfig {
@@ -79,7 +79,7 @@ impl ItchConfig {
 }
 
 impl ItchFramingConfig {
-    /// How the codec separates messages; in a datagram they have lengths too.
+    /// The codec's framing of messages; in a datagram they have lengths too.
     pub fn to_codec(self) -> ItchTransport {
         match self {
             ItchFramingConfig::Soup => ItchTransport::Soup,

@@ -47,7 +47,7 @@ pub enum OrderInsertRefusal {
 pub struct ItchOrderTable {
     /// A power of two.
     slots: Vec<ItchOrderState>,
-    /// How far a product is shifted to become a slot.
+    /// The shift that makes a slot of a product.
     shift: u32,
     live: usize,
     /// A larger table had no place for what is in this one; it is not tried again.

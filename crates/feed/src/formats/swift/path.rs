@@ -1,4 +1,4 @@
-//! How mappings name the fields of a SWIFT message.
+//! The paths by which mappings name the fields of a SWIFT message.
 //!
 //! | path | is |
 //! |---|---|

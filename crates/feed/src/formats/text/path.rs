@@ -1,4 +1,4 @@
-//! How mappings name values of text.
+//! The paths by which mappings name values of text.
 //!
 //! | path | is |
 //! |---|---|
@@ -30,7 +30,7 @@ pub enum TextPath {
     Value { path: String, reading: TextValueReading },
 }
 
-/// How a value is read.
+/// The reading of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextValueReading {
     /// As it is.

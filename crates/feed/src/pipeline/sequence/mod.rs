@@ -59,7 +59,7 @@ pub struct BlockSequencer {
     placed_max: UnixNanos,
     /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     lead: ClockLead,
     stats: Option<Arc<RunStats>>,
     /// For a run that continues while flushes fail: up when it is to end.

@@ -84,7 +84,7 @@ impl ReceiveTimes {
         }
     }
 
-    /// How far the stream may be read, and whether it ends there.
+    /// The end of the readable part of the stream, and whether the stream ends there.
     ///
     /// # Errors
     /// When the file cannot be read.

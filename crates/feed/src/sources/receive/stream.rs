@@ -42,7 +42,7 @@ pub struct StreamPeer<'a> {
     pub listener: Option<&'a TcpListener>,
     /// The sender.
     pub peer: Option<SocketAddr>,
-    /// How it comes, where it comes by TCP.
+    /// The settings of its feed, if it comes by TCP.
     pub feed: Option<&'a TcpFeed>,
 }
 

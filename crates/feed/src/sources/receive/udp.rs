@@ -134,7 +134,7 @@ fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
 #[derive(Debug)]
 struct SocketBatches {
     all: Vec<SocketBatch>,
-    /// How often they were looked at.
+    /// The number of looks at them.
     looks: u64,
     /// All datagrams that came before this time were there at the last look.
     upto: UnixNanos,

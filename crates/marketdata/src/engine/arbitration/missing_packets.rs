@@ -38,7 +38,7 @@ impl LineTracker {
 }
 
 impl ArbitratedStream {
-    /// How far a line has come until now.
+    /// The progress of a line until now.
     pub(super) fn line_progress(&self, line: u8) -> LineProgress {
         let LineTracker { heard, epoch, last, .. } = self.lines[usize::from(line)];
         LineProgress { heard, epoch, last }
@@ -53,7 +53,7 @@ impl ArbitratedStream {
         end.max(self.expected.unwrap_or(0))
     }
 
-    /// How many packets before `end` a line lacks that has come this far, besides those that it went past.
+    /// The number of packets before `end` that a line at this progress lacks, besides those that it went past.
     fn lacks(&self, reached: LineProgress, end: u64) -> u64 {
         let of_numbering = end.saturating_sub(self.lowest);
         let (top_before, packets_before) = self.before;

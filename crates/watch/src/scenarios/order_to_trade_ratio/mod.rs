@@ -1,6 +1,6 @@
 //! Order-to-trade ratio: a trader floods the market with messages and hardly trades.
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - The trader of a cancel or an execution that names none is that of its order. A new order or an amend without
 //!   one says nothing and is counted as `missing`, as is a cancel or an execution of an order nobody knows.

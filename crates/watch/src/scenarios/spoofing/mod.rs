@@ -5,7 +5,7 @@
 //!             │ best bid seen last              │ sum, and when the last was       │ everything is judged here
 //! ```
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - *O (owner P)*: the beneficial owner that O's `order_new` names or, when that names none, the one that its cancel
 //!   names. Venue, instrument and side are those of its `order_new`. An order without one of these has no effect and
@@ -154,7 +154,7 @@ struct OwnerlessOrders {
 /// The executions of an owner in an instrument at a venue, while it has a known order there.
 struct OwnerExecutions {
     key: AccountKey,
-    /// How many suspects name it, and one more while it is kept for orders that do not say whose they are.
+    /// The number of suspects that name it, and one more while it is kept for orders that do not say whose they are.
     orders: u32,
     is_held: bool,
     /// By side: buy, sell.

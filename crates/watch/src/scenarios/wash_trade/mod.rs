@@ -1,6 +1,6 @@
 //! Wash trade: a beneficial group trades with itself.
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - *Legs are consumed once*: an execution is evidence of at most one alert, of either arm. A leg that a
 //!   round trip has used no longer makes a self match, and the other way round.

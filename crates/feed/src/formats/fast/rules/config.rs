@@ -30,7 +30,7 @@ pub struct FastMessagesConfig {
     pub strict: bool,
 }
 
-/// How messages are separated, as in `decode fast`. In a capture each datagram is a packet, without the length before
+/// The framing of messages, as in `decode fast`. In a capture each datagram is a packet, without the length before
 /// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

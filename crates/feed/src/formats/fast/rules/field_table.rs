@@ -98,7 +98,7 @@ struct TemplatePathNode {
     kept: bool,
     /// The sequence whose element it is in, if it is in one.
     sequence: Option<u32>,
-    /// How many elements it is in.
+    /// The number of elements around it.
     level: u32,
     /// For a sequence: the groups whose entries its elements are, and the groups in whose entries its elements are
     /// nested.

@@ -91,7 +91,7 @@ const TRUNCATED_PACKET: FramingFault =
 const ENDLESS_LENGTH: FramingFault =
     FramingFault { code: "D2", what: "a length of a block that does not end" };
 
-/// How many bytes the length has, and the length.
+/// The number of bytes of the length, and the length.
 fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
     if framing != FastMessageFraming::LengthPrefix {
         return left.first_chunk().map(|head| Ok((4, u32::from_le_bytes(*head) as usize)));

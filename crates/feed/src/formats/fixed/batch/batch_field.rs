@@ -19,7 +19,7 @@ pub(super) struct BatchField {
     /// Ready to be stored, by lane.
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
-    /// How the values of a whole batch are stored, where there is a shorter way than making them ready first.
+    /// The function that stores the values of a whole batch, if one is shorter than preparing them first.
     straight: StoreShortcut,
 }
 

@@ -24,8 +24,8 @@ pub(super) struct NameColumn {
     known: Box<[[CachedName; 2]]>,
     /// Places that hold ids which are good for the block in hand only.
     provisional: Vec<u32>,
-    /// How many names the dictionary had when it was last looked at, and the last of them: it is the same one as long as
-    /// it has that name in its place.
+    /// The number of names that the dictionary had when it was last looked at, and the last of them: it is the same
+    /// one as long as it has that name in its place.
     names: (u32, Vec<u8>),
 }
 

@@ -48,7 +48,7 @@ pub(super) enum RecordVariant {
 /// No rule, or one that cannot be expressed.
 pub(super) const NO_VARIANT: u8 = u8::MAX;
 
-/// How an event is made.
+/// The program that makes an event.
 #[derive(Debug)]
 pub(super) struct EventProgram {
     /// The fixed part with its constants and header, whole lines.
