@@ -198,7 +198,7 @@ impl RepeatTimes {
         self.wall_ns.is_empty()
     }
 
-    /// Their number.
+    /// The number of repeats.
     pub fn len(&self) -> usize {
         self.wall_ns.len()
     }

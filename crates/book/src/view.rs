@@ -94,8 +94,8 @@ impl<'a> ListingView<'a> {
         self.inner().crossings
     }
 
-    /// The number of the venue's published best prices that were compared with the book of its orders (in continuous
-    /// trading, while it was not stale), and how many of these differed.
+    /// The venue's published best prices that were compared with the book of its orders: their number, and how many
+    /// of them differed. The comparison is made in continuous trading, while the book is not stale.
     pub fn published_checks(self) -> (u64, u64) {
         (self.inner().checked, self.inner().differs)
     }

@@ -16,8 +16,8 @@
 //! used again. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
 //! ([`call::Handle`]).
 //!
-//! It does not make a handle safe to share between threads at once, or check that a pointer that is not null is a
-//! live handle. The header says so.
+//! It does not make a handle safe to share between threads at once. It does not check that a pointer that is not null
+//! is a live handle. The header says so.
 
 mod call;
 mod callbacks;

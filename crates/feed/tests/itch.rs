@@ -1,5 +1,5 @@
 //! ITCH onto the tape. Risks beyond FIX: the meaning of a message depends on all before it. A block that is decoded
-//! twice, or not at all, or out of turn, or a run that resumes in the middle of a day, spoils all that follows.
+//! twice, not at all or out of turn spoils all later ones, and so does a run that resumes in the middle of a day.
 
 mod common;
 

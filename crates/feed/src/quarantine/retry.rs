@@ -1,8 +1,7 @@
 //! A retry: messages in quarantine are decoded once more, by a mended mapping or with mended reference data.
 //!
-//! Events from a retry are appended, flagged late. Where the mapping is not that of the message's source, the events
-//! carry a further definition of the source that names it, so that nobody looks for their meaning in the wrong
-//! mapping.
+//! Events from a retry are appended, flagged late. If the mapping is not that of the message's source, the events
+//! carry a further definition of the source that names it. So nobody looks for their meaning in the wrong mapping.
 
 use super::{QuarantineEntry, compare, list, raw_of};
 use crate::account::bookkeeping::{define_frame, retried_frame};

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A notation is an ISIN, a FIGI, a symbol on a venue (MIC), or the name on the tape itself; it holds for days of
-//! UTC, the first and the last included. The meaning of a name depends only on its message and on the master, so the
+//! UTC, the first and the last included. The meaning of a name depends only on its message and on the master. So the
 //! tape is the same at any number of workers and after any restart. The master is read once, before the first block;
 //! its own events are not put on the tape.
 //!

@@ -100,7 +100,7 @@ struct PathPrefix<'p> {
     path: &'p str,
     /// With a slash after each.
     place: &'p str,
-    /// Their number.
+    /// The number of these names.
     depth: usize,
 }
 

@@ -66,7 +66,7 @@ impl UdpSockets {
         self
     }
 
-    /// Their number.
+    /// The number of sockets.
     #[must_use]
     pub fn count(&self) -> usize {
         self.all.len()

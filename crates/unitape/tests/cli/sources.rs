@@ -1,8 +1,7 @@
 //! Files that are not what they were when the tape read them: grown, shrunk, replaced, removed, under another name.
 //!
-//! A file of a directory that grew between two runs was never read further, and one of `consolidate` was read again
-//! from its start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a
-//! word.
+//! A file of a directory that grew between two runs was never read further. One of `consolidate` was read again from
+//! its start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a word.
 #![cfg(unix)]
 
 use crate::common::{

@@ -12,9 +12,9 @@
 //!
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
 //! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which is
-//! written after the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9 bytes
-//! without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record that was
-//! cut short is cut off and counted.
+//! written after the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9, bytes
+//! without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost. A record that was cut
+//! short is cut off and counted.
 
 mod number;
 mod packets;

@@ -1,9 +1,9 @@
 //! Receivers: sockets and pipes, written down in journals as they come.
 //!
 //! Each feed has one thread. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats.
-//! When it is further ahead of the decoders than it may be, it stops reading a stream (its sender then waits, by
-//! TCP's or the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop
-//! is counted and is in the journal, so it comes onto the tape.
+//! When it is too far ahead of the decoders, it stops reading a stream; its sender then waits, by TCP's or the pipe's
+//! own back-pressure. Datagrams are dropped, by us or by the kernel as configured. Each drop is counted and is in the
+//! journal, so it comes onto the tape.
 
 mod retry;
 mod stream;

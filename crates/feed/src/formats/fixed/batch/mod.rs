@@ -8,10 +8,9 @@
 //!  arena   │frame│frame │…   store                   by field, into the frames
 //! ```
 //!
-//! It is used for records whose rule it can express ([`program`] says which those are), and within a batch for those
-//! that are good in all it looks at; every other record uses the general path, in its turn, and that one says what is
-//! wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests hold them
-//! equal.
+//! The decoder uses it for records whose rule it can express (see [`program`]), and within a batch for those that
+//! pass all its checks; every other record uses the general path, in its turn, and that one says what is wrong with
+//! it. So both ways give the same bytes, and the general one is the twin of this one: tests hold them equal.
 
 mod batch_field;
 mod bulk;
