@@ -1,4 +1,4 @@
-//! Where the workspace is and what cargo says of it.
+//! The place of the workspace, and cargo's facts about it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ pub(crate) fn cargo_of(toolchain: &str) -> Command {
     command
 }
 
-/// `RUSTFLAGS` of the caller with ours behind them.
+/// `RUSTFLAGS` of the caller with ours after them.
 pub(crate) fn rustflags(ours: &str) -> String {
     match std::env::var("RUSTFLAGS") {
         Ok(theirs) if !theirs.is_empty() => format!("{theirs} {ours}"),
@@ -47,7 +47,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// What `cargo metadata --no-deps` says of the workspace.
+/// The output of `cargo metadata --no-deps` for the workspace.
 pub(crate) struct Metadata(Value);
 
 /// One dependency as a manifest names it.
@@ -94,7 +94,7 @@ impl Metadata {
         Ok(Self(value))
     }
 
-    /// Where cargo puts what it builds; heeds `CARGO_TARGET_DIR` and configuration.
+    /// The directory of cargo's builds; heeds `CARGO_TARGET_DIR` and configuration.
     pub(crate) fn target_dir(&self) -> Result<PathBuf, String> {
         self.0["target_directory"]
             .as_str()

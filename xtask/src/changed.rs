@@ -1,4 +1,4 @@
-//! Which packages a change concerns: those whose files changed since a commit, and all that depend on them.
+//! The packages that a change concerns: those whose files changed since a commit, and all that depend on them.
 //!
 //! ```text
 //! git diff BASE, untracked files ─▶ crates/watch/src/x.rs ─▶ unitape-watch ─▶ + unitape

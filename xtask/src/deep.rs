@@ -23,7 +23,7 @@ use crate::steps::{StepContext, StepOutcome};
 use crate::timings::Timings;
 use crate::{XtaskFailure, changed, demo, fuzz, rounds, seeds, steps, tools, twins};
 
-/// What the records of these runs are called.
+/// The kind of these runs' records.
 const KIND: &str = "deep";
 /// Minutes of a run if none are asked for, builds included.
 const MINUTES: u64 = 60;
@@ -43,7 +43,7 @@ pub(crate) const FUZZ_INPUTS: u64 = 2_000;
 struct DeepPart {
     name: &'static str,
     about: &'static str,
-    /// What the counted things are.
+    /// The unit of the counts.
     counts: &'static str,
     /// The part fails if it counts fewer.
     minimum: u64,
@@ -52,16 +52,16 @@ struct DeepPart {
     run: fn(&DeepRun, &mut TestCount) -> Result<PartCounts, String>,
 }
 
-/// What a part counted: one sum, or a count for each of several things that must each reach the minimum.
+/// The count of a part: one sum, or a count for each of several things that must each reach the minimum.
 enum PartCounts {
     Sum(u64),
     Each(BTreeMap<String, u64>),
 }
 
-/// What all parts share.
+/// The state that all parts share.
 struct DeepRun {
     context: StepContext,
-    /// Where the minutes end.
+    /// The end of the minutes.
     end: Instant,
     seed: u64,
 }
@@ -257,7 +257,7 @@ impl DeepPart {
     }
 }
 
-/// What the arguments ask for.
+/// The request in the arguments.
 struct DeepRequest {
     minutes: u64,
     only: Vec<String>,
@@ -384,7 +384,7 @@ fn run_fuzz(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String>
     fuzz::run_all(&deep.context, &binary, effort, count).map(PartCounts::Each)
 }
 
-/// What the deep run raises above the ordinary one, for the manifest of checks.
+/// The numbers that the deep run raises above the ordinary one, for the manifest of checks.
 pub(crate) fn numbers() -> Vec<DeepNumber> {
     let rounds =
         rounds::shares(ROUNDS).map(|(name, number)| DeepNumber { kind: CheckKind::Rounds, name, number });

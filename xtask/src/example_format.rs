@@ -1,5 +1,6 @@
-//! The step `format`: `examples/formats/ltsv.patch` adds a format to feeds. It is applied to a copy of the tree, and the tests
-//! that it brings run there. What it touches shows what a format costs: its folder, its `mod` line, a line of the registry.
+//! The step `format`: `examples/formats/ltsv.patch` adds a format to feeds. It is applied to a copy of the tree, and
+//! the tests that it brings run there. The files it touches show the cost of a format: its folder, its `mod` line, a
+//! line of the registry.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,8 @@ fn touched_otherwise(patch: &str) -> Vec<String> {
     wrong
 }
 
-/// Copies the files that git knows, as they stand, and gives the copy's root. A file of an earlier copy that is the same stays
-/// untouched, so that cargo need not compile it again.
+/// Copies the files that git knows, with their changes, and gives the copy's root. A file of an earlier copy that is
+/// the same stays untouched, so that cargo need not compile it again.
 fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
     let git = Command::new("git").args(["ls-files", "-z"]).current_dir(from).output();
     let listed = git.map_err(|e| format!("git ls-files: {e}"))?;
@@ -57,7 +58,7 @@ fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
         return Err("git ls-files failed".to_owned());
     }
     let listed = String::from_utf8_lossy(&listed.stdout);
-    // One that was removed and not yet committed is listed and not there.
+    // A file that was removed and not yet committed is listed and does not exist.
     let names: BTreeSet<PathBuf> =
         listed.split_terminator('\0').map(PathBuf::from).filter(|name| from.join(name).exists()).collect();
     let fail = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());

@@ -21,10 +21,10 @@ const VARIABLE: &str = "UNITAPE_FUZZ_TARGET";
 /// Targets that run at the same time: each is one thread and up to 2 GB.
 pub(crate) const AT_ONCE: usize = 2;
 
-/// How long each target searches, from the inputs that earlier runs found.
+/// The effort of each target's search, from the inputs that earlier runs found.
 pub(crate) struct FuzzEffort {
     pub(crate) seconds: u64,
-    /// Where the search begins.
+    /// The start of the search.
     pub(crate) seed: u64,
     /// A slow target continues to this number of inputs.
     pub(crate) least: u64,
@@ -98,11 +98,11 @@ pub(crate) fn build_targets(context: &StepContext, count: &mut TestCount) -> Res
     Ok(folder.join(host).join("release").join(BINARY))
 }
 
-/// What a run of each target does.
+/// The search that a run does for each target.
 struct FuzzSearch {
     /// The fuzzer writes what it finds below this folder and only reads the tracked seeds.
     found: PathBuf,
-    /// Where the search of a target ends.
+    /// The end of a target's search.
     ends: Vec<String>,
     /// A target that has run fewer inputs then continues.
     least: u64,
@@ -137,7 +137,7 @@ impl FuzzSearch {
         Ok(inputs + more.saturating_sub(again))
     }
 
-    /// How many inputs a target begins with: those that are tracked, and those that it found.
+    /// The number of inputs that a target begins with: those that are tracked, and those that it found.
     fn corpus(&self, target: &str) -> u64 {
         let folders = [root().join("fuzz/corpus").join(target), self.found.join(target)];
         folders
@@ -185,7 +185,7 @@ impl FuzzSearch {
     }
 }
 
-/// How many inputs were run, as the fuzzer's statistics say.
+/// The number of inputs that were run, by the fuzzer's statistics.
 fn executed(said: &str) -> u64 {
     let line = said.lines().rev().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)

@@ -40,7 +40,7 @@ impl Drop for BusyLoops {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A loop cannot panic; if one did, the tests' results stand all the same.
+            // A loop cannot panic; if one did, the tests' results are valid all the same.
             _ = thread.join();
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cargo::root;
 
-/// What a run ran.
+/// The commit and the day of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedCommit {
     /// All forty digits.
@@ -37,7 +37,7 @@ impl RecordedCommit {
     }
 }
 
-/// What git prints, without the last line's end.
+/// The output of git, without the last line's end.
 pub(crate) fn git(args: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.args(args).current_dir(root()).stdin(Stdio::null());
@@ -94,7 +94,7 @@ pub(crate) fn write(kind: &str, date: &str, lines: &[Value]) -> Result<PathBuf, 
     write_in(&folder(), kind, date, lines)
 }
 
-/// The same in another folder, which is made if it is not there.
+/// Writes a record into another folder, which is made if it is missing.
 pub(crate) fn write_in(folder: &Path, kind: &str, date: &str, lines: &[Value]) -> Result<PathBuf, String> {
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let names = (1u32..).map(|n| match n {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// How many tests ran, and what those that failed said.
+/// The number of tests that ran, and the output of those that failed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct TestCount {
     pub(crate) passed: u64,
@@ -14,7 +14,7 @@ pub(crate) struct TestCount {
     pub(crate) failures: Vec<String>,
 }
 
-/// More than this of a failed test's output is left out of the summary; the whole stands where it ran.
+/// More than this of a failed test's output is left out of the summary; the whole is printed where it ran.
 const FAILURE_LINES: usize = 40;
 
 impl std::ops::AddAssign for TestCount {

@@ -84,7 +84,7 @@ const TESTS: [RoundTests; 3] = [
     ("unitape", &[], &["run"], &["live_faults"]),
 ];
 
-/// How many rounds each test of a kind makes, by its variable and the file that reads it. Two tests kill the writer
+/// The number of rounds of each test of a kind, by its variable and the file that reads it. Two tests kill the writer
 /// and one the recorder (a quarter), two stall, three make calls fail. These make the rounds that were asked for; six
 /// that copy a tape, nine that damage one, two that restart a run and one of live faults come on top, fewer where a
 /// round is longer.

@@ -36,7 +36,7 @@ pub(crate) fn make(target_dir: &Path, seeds: u64, from: u64) -> Result<(), Strin
     }
 }
 
-/// How many seeds, and the first.
+/// The number of seeds, and the first.
 fn choose(args: &[String]) -> Result<(u64, u64), String> {
     let [seeds, from] = numbers(args, [("--seeds", SEEDS), ("--from", 0)])?;
     Ok((seeds, from))

@@ -10,7 +10,7 @@ use crate::{demo, example_format, suite, tidy, tools};
 
 /// One step.
 pub(crate) struct TestStep {
-    /// What `--only` takes.
+    /// The word for `--only`.
     pub(crate) name: &'static str,
     /// One line for people.
     pub(crate) about: &'static str,
@@ -30,7 +30,7 @@ impl TestStep {
     }
 }
 
-/// Which runs a step belongs to. A run does the steps of its own tier and of those before it.
+/// The runs that a step belongs to. A run does the steps of its own tier and of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
     /// `cargo xtask test --quick`.
@@ -39,7 +39,7 @@ pub(crate) enum Tier {
     Ordinary,
 }
 
-/// What all steps share.
+/// The context that all steps share.
 pub(crate) struct StepContext {
     /// Where cargo builds. Builds with other flags go into folders of their own below it, so that they
     /// do not push each other out.
@@ -63,7 +63,7 @@ impl StepContext {
     }
 }
 
-/// How a step ended.
+/// The outcome of a step.
 pub(crate) enum StepOutcome {
     Ok,
     Failed(String),
@@ -136,8 +136,8 @@ pub(crate) const STEPS: &[TestStep] = &[
 const LOCK_FREE: [&str; 2] = ["unitape-ring", "unitape-tape"];
 /// The profile of what loom and ThreadSanitizer run.
 const PROFILE: [&str; 2] = ["--profile", "explore"];
-/// What loom tests is built without link-time optimisation. ThreadSanitizer wants it: without it, code of the standard library
-/// that is not instrumented looks like races.
+/// Code for loom tests is built without link-time optimisation. ThreadSanitizer wants it: without it, code of the
+/// standard library that is not instrumented looks like races.
 const LTO: &str = "CARGO_PROFILE_EXPLORE_LTO";
 /// Exploring without a bound takes days; three preemptions find the known kinds of mistakes.
 pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
@@ -172,7 +172,8 @@ fn clippy(context: &StepContext, count: &mut TestCount) -> StepOutcome {
 }
 
 fn faults(context: &StepContext, count: &mut TestCount) -> StepOutcome {
-    // Of the whole workspace, so that the crates of others have the features with which they are built already.
+    // The tests of the whole workspace are built, so that the crates of others have the features with which they are
+    // built already.
     let args = ["test", "--workspace", "--features", "unitape-tape/faults", "--test", "faults"];
     let mut command = cargo();
     command.args(args).args(["--test", "faults_apart", context.locked]);

@@ -21,9 +21,9 @@ use crate::report::{self, TestCount};
 use crate::steps::{StepContext, StepOutcome, joined};
 use crate::tools;
 
-/// How many of the slowest tests are listed.
+/// The number of the slowest tests that are listed.
 const SLOWEST: usize = 20;
-/// What the seconds of compiling are recorded under.
+/// The name under which the seconds of compiling are recorded.
 const COMPILING: &str = "compiling";
 /// More than this of the end of a run's output is not repeated in the summary.
 const FAILURE_LINES: usize = 40;
@@ -105,7 +105,7 @@ fn by_nextest(command: &mut Command, context: &StepContext, count: &mut TestCoun
     if status.success() { Ok(()) } else { Err(format!("`{name}` ended with {status}")) }
 }
 
-/// What nextest prints of a run.
+/// The output of nextest for a run.
 #[derive(Default)]
 struct NextestResults {
     count: TestCount,

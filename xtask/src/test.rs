@@ -10,7 +10,7 @@ use crate::steps::{STEPS, StepContext, StepOutcome, TestStep, Tier};
 use crate::timings::{self, CpuSeconds, Timings};
 use crate::{XtaskFailure, changed, deep, tools};
 
-/// What the arguments ask for.
+/// The request in the arguments.
 struct TestRequest {
     steps: Vec<&'static TestStep>,
     /// The commit whose changes are tested, instead of everything.
@@ -24,7 +24,7 @@ struct TestRequest {
     is_whole: bool,
 }
 
-/// Where `--changed` counts from if no commit is named.
+/// The commit that `--changed` counts from if none is named.
 const BASE: &str = "main";
 
 /// Runs the chosen steps to the last, also when one fails, and lists what failed at the end.
@@ -158,7 +158,7 @@ fn report_timings(
     Ok(())
 }
 
-/// What the arguments ask for; none if they ask for the list of steps.
+/// The request in the arguments; none if they ask for the list of steps.
 fn parse(args: &[String]) -> Result<Option<TestRequest>, String> {
     let mut request = TestRequest {
         steps: Vec::new(),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::records::{self, RecordedCommit};
 
-/// What the records of these runs are called.
+/// The kind of these runs' records.
 pub(crate) const KIND: &str = "test";
 /// A part whose seconds differ by less is not listed: runs differ by as much.
 const SECONDS_LISTED: f64 = 1.0;
@@ -74,14 +74,14 @@ impl Timings {
 /// CPU seconds of the whole machine since it started.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuSeconds {
-    /// What all processes used.
+    /// Seconds that all processes used.
     pub(crate) used: f64,
-    /// What a virtual machine wanted and its host gave to others: seconds of a run beside them say little.
+    /// Seconds that a virtual machine wanted and its host gave to others: seconds of a run beside them say little.
     pub(crate) stolen: f64,
 }
 
 impl CpuSeconds {
-    /// What the kernel has counted; none where it does not say.
+    /// The kernel's counts; none if it does not say.
     pub(crate) fn now() -> Option<Self> {
         Self::of(&std::fs::read_to_string("/proc/stat").ok()?)
     }

@@ -1,4 +1,4 @@
-//! What the commands need from the machine, and how it is brought there.
+//! The tools that the commands need from the machine, and their installation.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -122,8 +122,8 @@ pub(crate) fn fetch() -> &'static str {
     "--frozen"
 }
 
-/// Downloads what the steps need, so that the seconds of the steps are those of building and testing alone. What
-/// cannot be had is reported by the step that needs it. The answer is that of [`fetch`].
+/// Downloads the tools of the steps, so that the seconds of the steps are those of building and testing alone. The
+/// step that needs a missing tool reports it. The answer is that of [`fetch`].
 pub(crate) fn download(steps: &[&TestStep], target_dir: &Path) -> &'static str {
     let locked = fetch();
     for step in steps {

@@ -1,6 +1,6 @@
-//! What is in the binary: a build without `bench` holds no slow twin, one with it does.
+//! The contents of the binary: a build without `bench` holds no slow twin, one with it does.
 //!
-//! Twins stand under the feature `naive` of the crate that they mirror, in modules whose names begin so. Each build is
+//! Twins are under the feature `naive` of the crate that they mirror, in modules whose names begin so. Each build is
 //! unstripped and not optimised, so that no symbol is left out because it was inlined.
 
 use std::path::{Path, PathBuf};

@@ -85,7 +85,7 @@ fn sum(books: &mut Books, events: &[Event<'_>]) -> (u64, u64) {
     (changed, which)
 }
 
-/// The events of a seeded day as they stand on a tape; with `--quick` those of a frozen flow, so that instructions can be
+/// The events of a seeded day as a tape has them; with `--quick` those of a frozen flow, so that instructions can be
 /// compared with earlier commits.
 fn flow(context: &BenchContext) -> Result<Vec<u8>, Error> {
     static FROZEN: &[u8] = include_bytes!("../../../vectors/bench/flow.fix.zst");

@@ -1,21 +1,21 @@
-//! What the measurements share.
+//! The context that the measurements share.
 
 use crate::error::Error;
 use crate::tape::TapeTuning;
 use std::path::{Path, PathBuf};
 
-/// What is measured, and how.
+/// The cases to measure, and the options.
 #[derive(Clone, Debug)]
 pub struct BenchOptions {
-    /// Which to run; all when empty.
+    /// The cases to run; all when empty.
     pub wanted: Vec<CaseSelection>,
     /// Small counts and few repeats: the figures mean nothing.
     pub quick: bool,
-    /// Where files go.
+    /// The directory of the files.
     pub dir: PathBuf,
     /// For how long `sustained` writes.
     pub seconds: u64,
-    /// How the tapes of `tape` are opened.
+    /// The settings with which the tapes of `tape` are opened.
     pub tune: TapeTuning,
     /// Receives what is left out.
     pub note: fn(&str),
@@ -30,7 +30,7 @@ pub struct CaseSelection {
     pub case: Option<String>,
 }
 
-/// What the measurements share.
+/// The context that the measurements share.
 #[derive(Debug)]
 pub struct BenchContext {
     pub options: BenchOptions,
@@ -92,7 +92,7 @@ impl BenchContext {
         Err(Error::Failed(format!("{}: full of directories of earlier runs", self.options.dir.display())))
     }
 
-    /// Where live segments of a backing lie.
+    /// The directory of a backing's live segments.
     pub fn place_of(&self, backing: &str) -> String {
         if backing == "hot" { "tmpfs".to_owned() } else { self.place.clone() }
     }

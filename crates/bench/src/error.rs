@@ -1,4 +1,4 @@
-//! What can go wrong while something is measured.
+//! The errors of a measurement.
 
 use unitape_model::ErrorCause;
 

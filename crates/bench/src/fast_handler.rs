@@ -32,7 +32,7 @@ pub fn run(
     Ok(())
 }
 
-/// What an exchange has published, and what its books are at the end.
+/// The published packets of an exchange, and its books at the end.
 struct PublishedDay {
     packets: Vec<DeliveredPacket>,
     exchange: Exchange,
@@ -89,7 +89,7 @@ impl PublishedDay {
         bytes
     }
 
-    /// What the handler has that is not as the exchange has it, of the instruments that are `wanted`.
+    /// The first difference between the handler and the exchange, among the instruments that are `wanted`.
     fn differs(&self, handler: &Handler, wanted: impl Fn(&ExchangeInstrument) -> bool) -> Option<String> {
         let exact = |rung: &StoredLevel| ExactLevel {
             px: rung.px,

@@ -18,7 +18,7 @@ pub const SETS: [&str; 3] = ["cme", "complex30000", "moex2521"];
 pub struct FastMessageSet {
     /// The case.
     pub name: &'static str,
-    /// What a reader of the figure has to know of it.
+    /// Notes for a reader of the figure.
     pub what: &'static str,
     /// They, read.
     pub templates: Arc<Templates>,
@@ -39,7 +39,7 @@ impl FastMessageSet {
     /// A set by its name.
     ///
     /// # Errors
-    /// What is missing, and what to do.
+    /// The missing file, and the remedy.
     pub fn load(name: &str) -> Result<Self, String> {
         let (name, what, xml, input) = match name {
             "cme" => {
@@ -106,14 +106,14 @@ fn ranges(templates: &Arc<Templates>, input: &[u8], moex: bool) -> Result<Vec<Ra
     Ok(ranges)
 }
 
-/// Messages one behind the other, as they come from a feed.
+/// Messages one after the other, as they come from a feed.
 pub struct FastMessageStream {
     bytes: Vec<u8>,
     messages: Vec<Range<usize>>,
 }
 
 impl FastMessageSet {
-    /// Puts the messages into another order, by a seed, and one behind the other in it.
+    /// Puts the messages into another order, by a seed, and one after the other in it.
     pub fn permuted(&self, seed: &mut u64) -> FastMessageStream {
         let mut messages = self.messages.clone();
         for i in (1..messages.len()).rev() {
@@ -139,7 +139,7 @@ impl FastMessageStream {
     }
 }
 
-/// What a pass came to; the same in any order.
+/// The result of a pass; the same in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastPassResult {
     /// Good messages.
@@ -166,9 +166,9 @@ pub fn pass(decoder: &mut Decoder, stream: &FastMessageStream) -> FastPassResult
     pass
 }
 
-/// The same, with the messages' values as bytes for a hash: `M` and the template's id; then values as `I` and eight bytes,
-/// `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[` and four of the
-/// number of elements, `(` and `)` around each, `]`; groups in braces.
+/// Decodes all messages and gives their values as bytes for a hash: `M` and the template's id; then values as `I` and
+/// eight bytes, `D`, eight of the mantissa and one of the exponent, `S` or `B`, four of the length and the text; `[`
+/// and four of the number of elements, `(` and `)` around each, `]`; groups in braces.
 ///
 /// # Errors
 /// A message that is bad.
@@ -210,7 +210,7 @@ pub fn values(
     Ok(count)
 }
 
-/// The same by the slow twin.
+/// The bytes of [`values`], from the slow twin.
 ///
 /// # Errors
 /// A message that is bad.
@@ -332,7 +332,7 @@ pub fn half_values(
     Ok(count)
 }
 
-/// The same from all that the slow twin finds.
+/// The bytes of [`half_values`], from all that the slow twin finds.
 ///
 /// # Errors
 /// A message that is bad.

@@ -157,7 +157,8 @@ fn options(file: &Path, workers: usize) -> Result<ConsolidateOptions<'static>, E
     Ok(ConsolidateOptions { feeds: vec![feed], workers, ..ConsolidateOptions::default() })
 }
 
-/// What one worker's repeats say of many, with one repeat more in which all threads are looked at.
+/// The prediction for many workers from one worker's repeats, with one repeat more in which all threads are looked
+/// at.
 fn model(
     way: &FixWorkerRun,
     file: &Path,

@@ -76,7 +76,7 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     Ok(BenchRecord { input_sha256: Some(sha256(&input)), output_sha256: Some(output_sha256), ..record })
 }
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FixedPassResult {
     records: u64,
@@ -92,7 +92,7 @@ fn pass(decoder: &mut FixedWidthDecoder, input: &[u8]) -> FixedPassResult {
             NextRecord::Record { span, end, .. } => {
                 pass.records += 1;
                 let of = decoder.values().iter().fold(0u64, |sum, v| sum.wrapping_add(number(*v)));
-                // Where text stands is counted from its record; which record it is goes in by its first byte.
+                // Places of text count from its record; the first byte tells the records apart.
                 pass.sum = pass.sum.wrapping_add(of ^ u64::from(input[span.start]));
                 at = end;
             }
@@ -143,8 +143,8 @@ fn equal_to_the_twin(decoder: &mut FixedWidthDecoder) -> Result<String, Error> {
     Ok(hash.hex())
 }
 
-/// Records in memory to finished frames in the arena of their block, by one worker; then the same with a mapping
-/// that keeps nothing beside prices and sizes, and by the general way.
+/// Records in memory to finished frames in the arena of their block, by one worker; then the same with a mapping that
+/// keeps nothing beside prices and sizes, and by the general path.
 fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>, Error> {
     let input = input(repeats);
     let count = (input.len() / RECORD) as u64;

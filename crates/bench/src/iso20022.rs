@@ -107,7 +107,7 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
     })
 }
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Iso20022PassResult {
     tally: MessageTally,
@@ -115,7 +115,7 @@ struct Iso20022PassResult {
     sum: u64,
 }
 
-/// The events of the input, a line each, the slow way: another parser, paths as text, arithmetic of its own.
+/// The events of the input, a line each, by the slow path: another parser, paths as text, arithmetic of its own.
 fn slow_lines(input: &[u8]) -> Result<String, String> {
     const TX: &str = "Document/FIToFICstmrCdtTrf/CdtTrfTxInf";
     let text = std::str::from_utf8(input).map_err(|e| e.to_string())?;

@@ -31,7 +31,7 @@ pub fn run(
     Ok(())
 }
 
-/// The fast way, and the one field by field that it is held against.
+/// The fast path, and the one field by field that it is compared with.
 fn case(
     context: &BenchContext,
     (case, mapping, condition): (&str, &str, &str),

@@ -1,7 +1,7 @@
-//! What unitape measures of itself: the figures of the docs.
+//! The measurements of unitape itself: the figures of the docs.
 //!
-//! Every measurement checks itself: what came out must equal what the slow way gives, or the run ends with an
-//! error. `docs/bench.md` describes the method. Nothing is printed here; the caller of [`run`] gets each record.
+//! Every measurement checks itself: the output must equal that of the slow path, or the run ends with an error.
+//! `docs/bench.md` describes the method. Nothing is printed here; the caller of [`run`] gets each record.
 
 mod book;
 mod context;
@@ -33,7 +33,7 @@ pub use tape::{TapeTuning, peer};
 use context::BenchContext;
 use record::BenchRecord;
 
-/// What can be measured, and the cases of each.
+/// The benches, and the cases of each.
 const BENCHES: [(&str, &[&str], BenchFunction); 13] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),

@@ -8,14 +8,14 @@ use unitape_codec::fix::{
     FieldSelection, FieldSlots, FilledSlots, FixFrame, FixFramer, GroupSelection, MessageTokens, naive, value,
 };
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixPassResult {
     /// Good messages.
     pub messages: u64,
     /// Faulty messages and values.
     pub faults: u64,
-    /// Of all records, see [`TypedMessage::sum`].
+    /// The sum over all records, see [`TypedMessage::sum`].
     pub sum: u64,
 }
 
@@ -54,7 +54,7 @@ pub fn fast_pass(
     }
 }
 
-/// What the record takes, by slot.
+/// The fields of the record, by slot.
 pub fn wanted() -> Arc<FieldSelection> {
     let parties = GroupSelection::new(453, &[448, 447, 452], &[802, 523, 803]);
     let entries = GroupSelection::new(268, &[279, 55, 269, 270, 451, 273, 83], &[58, 271, 272, 278]);
@@ -156,7 +156,7 @@ fn fill(
     faults
 }
 
-/// The slow way: a byte at a time, values by the standard library.
+/// The slow path: a byte at a time, values by the standard library.
 pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassResult {
     let framer = FixFramer::default();
     let (mut pass, mut at) = (FixPassResult::default(), 0);
@@ -250,7 +250,7 @@ impl ValueReader for StdValueReader {
 mod tests {
     use super::*;
 
-    /// A twin that shares the fast path's mistakes would check nothing; both are held against plain arithmetic.
+    /// A twin that shares the fast path's mistakes would check nothing; both are compared with plain arithmetic.
     #[test]
     fn slow_values_are_right_where_calendars_go_wrong() {
         let day = 86_400 * 1_000_000_000;

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One measurement. Times are wall clock of one repeat divided by `count`, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BenchRecord {
-    /// What is measured: `tape`, `farm`, `fix`, `store`, `book`.
+    /// The bench: `tape`, `farm`, `fix`, `store`, `book`.
     pub bench: String,
-    /// Which case of it.
+    /// The case of the bench.
     pub case: String,
     /// `unitape`, or the peer with its version.
     pub subject: String,
@@ -45,7 +45,7 @@ pub struct BenchRecord {
     /// `near` or `far`: the pair of cores, as the raw control shows it around the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
-    /// Which of several ways of the case this is.
+    /// The variant, if the case has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Bytes of payload in a message.
@@ -63,13 +63,13 @@ pub struct BenchRecord {
     /// Median latency over the median of the control around it; median of the repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_raw: Option<f64>,
-    /// The same of the 99.99th percentiles, over all repeats together.
+    /// The ratio of the 99.99th percentiles to the control, over all repeats together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_p9999_to_raw: Option<f64>,
     /// Median (of latencies, otherwise of the time) over that of the same alone: without readers, unloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_alone: Option<f64>,
-    /// The same of the 99.99th percentiles.
+    /// The ratio of the 99.99th percentiles to the same alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_p9999_to_alone: Option<f64>,
     /// Megabytes (10^6) a second that the disk took in the same run, written and flushed in the plainest way.
@@ -78,7 +78,7 @@ pub struct BenchRecord {
     /// Ours over that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_disk: Option<f64>,
-    /// What `--tune` changed.
+    /// The settings that `--tune` changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<String>,
     /// Bytes that a row takes; only for sizes.
@@ -90,20 +90,20 @@ pub struct BenchRecord {
     /// Nanoseconds of an operation in the intake's turn, where one worker is at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intake_ns_per_op: Option<f64>,
-    /// The same in the sequencer's turn.
+    /// Nanoseconds of an operation in the sequencer's turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_ns_per_op: Option<f64>,
     /// The longer of the two turns: more workers than the time of an operation has of it do not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial_ns_per_op: Option<f64>,
-    /// What limits more workers, and what they should give; with the figures of one worker.
+    /// The limits for more workers, and their predicted times; with the figures of one worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ScalingModel>,
-    /// Of the input bytes; null where there are none.
+    /// Hash of the input bytes; null if there are none.
     pub input_sha256: Option<String>,
-    /// Of the output, checked against the slow way to it; null where there is none.
+    /// Hash of the output, checked against that of the slow path; null if there is none.
     pub output_sha256: Option<String>,
-    /// How it was measured.
+    /// The method of the measurement.
     pub method: String,
     /// Between which calls of [`mark`] the last repeat was; printed with `--marks` alone, by [`MarkedRecord`].
     #[serde(skip)]
@@ -142,7 +142,7 @@ pub struct LatencyPercentiles {
 }
 
 impl LatencyPercentiles {
-    /// Of what was noted.
+    /// The percentiles of the recorded times.
     pub fn of(times: &LatencyHistogram) -> Self {
         let at = |share| times.value_at_quantile(share);
         Self {
@@ -198,7 +198,7 @@ impl RepeatTimes {
         self.wall_ns.is_empty()
     }
 
-    /// How many there are.
+    /// The number of repeats.
     pub fn len(&self) -> usize {
         self.wall_ns.len()
     }

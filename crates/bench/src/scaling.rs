@@ -1,4 +1,4 @@
-//! What limits a farm: a model of few figures, all measured at one worker, that says what more workers give.
+//! The limits of a farm: a model of few figures, all measured at one worker, that predicts the times of more workers.
 //!
 //! ```text
 //!  ns a message at W workers on C cores = fixed + the longest of
@@ -30,7 +30,7 @@ pub struct ScalingModel {
     pub sequence_ns: f64,
     /// Processor time of the thread that makes memory ahead.
     pub keeper_ns: f64,
-    /// Of the thread that makes the tape durable, and of the one that makes its sums.
+    /// Processor time of the thread that makes the tape durable, and of the one that makes its sums.
     pub recorder_ns: f64,
     pub sums_ns: f64,
     /// Read or written in memory: the input for its hash and to be decoded, the tape zeroed, written and summed.
@@ -39,7 +39,7 @@ pub struct ScalingModel {
     pub cores: u32,
     /// Share of a message's time at one worker that does not get shorter, the longest of the single ones.
     pub serial_fraction: f64,
-    /// What 1, 2 and 4 workers should need here, and 16 and 64 with as many cores.
+    /// Predicted times of 1, 2 and 4 workers here, and of 16 and 64 with as many cores.
     pub predicted_ns: BTreeMap<u32, f64>,
     /// Gigabytes (10^9) a second that memory has to give then.
     pub predicted_gb_per_s: BTreeMap<u32, f64>,

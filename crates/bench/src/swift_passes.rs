@@ -5,7 +5,7 @@
 use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents, split_field};
 use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag, naive, naive_parts};
 
-/// What a pass over an input came to.
+/// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct SwiftPassResult {
@@ -13,7 +13,7 @@ pub struct SwiftPassResult {
     pub faults: u64,
     pub fields: u64,
     pub parts: u64,
-    /// Of all values, so that the timed loop cannot leave any of them out.
+    /// The sum over all values, so that the timed loop cannot leave any of them out.
     pub sum: u64,
 }
 
@@ -24,7 +24,7 @@ pub struct MeasuredComponent<'a> {
     pub tag: SwiftTag,
     pub kind: ComponentKind,
     pub text: &'a [u8],
-    /// What goes into the sum.
+    /// Its part of the sum.
     pub number: u64,
 }
 
@@ -49,7 +49,7 @@ fn words(text: &[u8]) -> u64 {
     text.len() as u64 ^ u64::from(text.first().copied().unwrap_or(0)) << 32
 }
 
-/// The same by the standard library.
+/// A component as a number, by the standard library.
 fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
     let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;
@@ -69,7 +69,7 @@ fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) 
         ComponentKind::Date | ComponentKind::ValueDate => {
             day(2000 + text_of.get(..2)?.parse::<i64>().ok()?, text_of.get(2..4)?, text_of.get(4..)?)
         }
-        // Of the same year as the value date before it, in these messages.
+        // The year is that of the value date before it, in these messages.
         ComponentKind::EntryDate => {
             let year = std::str::from_utf8(value.get(..2)?).ok()?;
             day(2000 + year.parse::<i64>().ok()?, text_of.get(..2)?, text_of.get(2..)?)
@@ -130,7 +130,7 @@ pub fn fast_pass(
     }
 }
 
-/// The slow way: a byte at a time, the notation of the standard read as it stands.
+/// The slow path: a byte at a time, the notation of the standard read literally.
 pub fn slow_pass(
     input: &[u8],
     wanted: impl Fn(SwiftTag) -> bool,

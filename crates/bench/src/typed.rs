@@ -1,5 +1,5 @@
-//! What the FIX cases make of a message: a record of plain typed values, the same for us, for the slow twin and
-//! for the peers, so that all can be held against each other byte by byte.
+//! The result of the FIX cases for a message: a record of plain typed values, the same for us, for the slow twin and
+//! for the peers. So all can be compared byte by byte.
 //!
 //! This file knows nothing of the rest of the bench: `bench/peers` compiles it too.
 
@@ -31,12 +31,12 @@ pub struct TypedMessage {
     pub account: [u8; 16],
     /// All fields of the message, header and trailer included.
     pub fields: u32,
-    /// What the count of the group says.
+    /// The stated count of the group.
     pub stated: u32,
     /// Entries of the group.
     pub entries: u32,
     pub parts: [TypedGroupEntry; PARTS],
-    /// Which tags were there, a bit each, so that the first of a repeated tag counts.
+    /// The tags that were seen, a bit each, so that the first of a repeated tag counts.
     seen: u16,
 }
 
@@ -59,7 +59,7 @@ pub struct TypedGroupEntry {
     pub action: u8,
 }
 
-/// How values are read; one for the product's functions, one for the slow twin.
+/// The functions that read values; one for the product's functions, one for the slow twin.
 pub trait ValueReader {
     /// Digits and at most one point: mantissa and exponent.
     fn decimal(text: &[u8]) -> Option<(i64, i8)>;

@@ -89,7 +89,7 @@ fn measure(
     Ok(BenchRecord { input_sha256: Some(input.hash.clone()), output_sha256: Some(slow), ..record })
 }
 
-/// What the twin gives of an alert: all but the detail, which is for people.
+/// Adds the fields of an alert that the twin gives: all but the detail, which is for people.
 fn add(hash: &mut HexSha256, alert: Alert) {
     let mut line = Vec::new();
     Alert { detail: serde_json::Value::Null, ..alert }.write_json(&mut line, None);

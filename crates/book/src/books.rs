@@ -15,7 +15,7 @@ use rustc_hash::FxBuildHasher;
 use unitape_model::records::OrderRecord;
 use unitape_model::{Event, EventKind, InstrumentId, UnixNanos, flags};
 
-/// What books are built with; bounds have counters.
+/// The options of books; bounds have counters.
 #[derive(Clone, Debug)]
 pub struct BookOptions {
     /// Live orders of all books together, 64 bytes each.
@@ -51,12 +51,12 @@ impl Default for BookOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListingId(pub(crate) u32);
 
-/// What an event changed, by listing.
+/// The changes of an event, by listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BookChange {
     /// Whose book.
     pub listing: ListingId,
-    /// Which of its books; none when only the phase changed.
+    /// The basis of its book; none when only the phase changed.
     pub basis: Option<Basis>,
     /// The best prices of that book are others.
     pub top: bool,
@@ -66,16 +66,16 @@ pub struct BookChange {
     pub consolidated: bool,
     /// The phase is another.
     pub phase: bool,
-    /// What the event said that cannot be.
+    /// The impossible statement of the event.
     pub fault: Option<BookFault>,
 }
 
-/// What was counted over all books; faults are counted by listing.
+/// The counters over all books; faults are counted by listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BookCounters {
     /// Events that concern books.
     pub events: u64,
-    /// Of them, those that name no instrument or no order; left out.
+    /// Events among these that name no instrument or no order; left out.
     pub unnamed: u64,
     /// Events of listings for which there was no room; left out.
     pub no_room: u64,
@@ -87,7 +87,7 @@ pub struct BookCounters {
     pub lost: u64,
 }
 
-/// What an event means to the basis it is about.
+/// The effect of an event on the basis that it concerns.
 #[derive(Clone, Copy)]
 struct BasisUpdate {
     /// The event publishes the whole book again.
@@ -102,10 +102,10 @@ pub struct Books {
     pub(crate) groups: Vec<InstrumentVenues>,
     pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
     group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
-    /// What was said of more than one listing, or of one that is not there yet, for those to come: by venue and
+    /// The status of several listings, or of one that does not exist yet, for later listings: by venue and
     /// instrument, 0 for all.
     pub(crate) wide: HashMap<ListingKey, ListingStatus, FxBuildHasher>,
-    /// How often that was said.
+    /// The number of such statements.
     pub(crate) wide_count: u64,
     pub(crate) losses: LossTable,
     /// The venue id that means all of them.
@@ -170,13 +170,13 @@ impl Books {
         &self.changes
     }
 
-    /// What the last event changed.
+    /// The changes of the last event.
     pub fn changes(&self) -> &[BookChange] {
         &self.changes
     }
 
-    /// Marks a book as not to be trusted, as after a gap in its feed. What clears it, or [`Books::mark_recovered`], ends
-    /// that.
+    /// Marks a book as not to be trusted, as after a gap in its feed. An event that clears it, or
+    /// [`Books::mark_recovered`], ends that.
     pub fn mark_stale(&mut self, listing: ListingId, basis: Basis) {
         self.set_stale(listing, basis, true);
     }

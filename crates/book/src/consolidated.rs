@@ -29,7 +29,7 @@ pub struct BestSide {
     pub level: PriceLevel,
     /// Id of the first venue that has it, in the order in which the venues were met.
     pub venue: u16,
-    /// How many venues have it.
+    /// The number of venues that have it.
     pub venues: u32,
 }
 

@@ -44,7 +44,7 @@ fn long_order_id(event: &Event<'_>) -> Option<OrderId> {
     Some(OrderId(key))
 }
 
-/// What an event of the order family says.
+/// Reads an event of the order family.
 #[inline]
 pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
     let exp = order.common.kind_b as i8;
@@ -122,7 +122,7 @@ fn hidden_by_extension(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// What a `level` event does; none when it does not say.
+/// The action of a `level` event; none if it has none.
 #[inline]
 pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
     let bytes = event.bytes();

@@ -1,8 +1,9 @@
-//! What can go wrong, and where.
+//! The errors, and where they are.
 
 use unitape_model::{ErrorCause, Position};
 
-/// Why a frame could not be applied. What an event says of a book is never an error: see [`crate::BookFault`].
+/// Why a frame could not be applied. An impossible statement about a book is never an error: see
+/// [`crate::BookFault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +12,7 @@ pub enum Error {
     Frame {
         /// Its position.
         position: Position,
-        /// What is wrong.
+        /// The problem, in words.
         message: String,
     },
 }

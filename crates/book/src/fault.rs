@@ -1,4 +1,4 @@
-//! What an event can say that cannot be: counted by book, never a panic and never an error.
+//! Impossible statements of events: counted by book, never a panic and never an error.
 
 /// Something that an event said of a book and that cannot be. Each variant says what the book does, and the book
 /// counts it. Each but [`BookFault::Late`] shows that the book is not what the venue has, and makes it stale.
@@ -35,7 +35,7 @@ pub enum BookFault {
 }
 
 impl BookFault {
-    /// How many there are.
+    /// The number of faults.
     pub const COUNT: usize = 13;
 
     /// All of them, by number.
@@ -83,12 +83,12 @@ impl BookFault {
     }
 }
 
-/// How often each fault was met.
+/// The count of each fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BookFaultCounts([u64; BookFault::COUNT]);
 
 impl BookFaultCounts {
-    /// How often this one was met.
+    /// The count of this fault.
     pub fn count_of(&self, fault: BookFault) -> u64 {
         self.0[fault as usize]
     }
@@ -98,7 +98,7 @@ impl BookFaultCounts {
         self.0.iter().sum()
     }
 
-    /// Those that were met, with how often.
+    /// The faults that occurred, with their counts.
     pub fn nonzero(&self) -> impl Iterator<Item = (BookFault, u64)> {
         BookFault::ALL.into_iter().map(|f| (f, self.count_of(f))).filter(|(_, n)| *n > 0)
     }

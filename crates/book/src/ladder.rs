@@ -40,7 +40,7 @@ impl<T: Copy> PriceLadder<T> {
         self.keys.last().copied()
     }
 
-    /// Where `key` is, or where it would be.
+    /// The place of `key`, or the place for it.
     #[inline]
     pub fn find(&self, key: i64) -> Result<usize, usize> {
         let mut at = self.keys.len();

@@ -51,8 +51,8 @@
 //!   the venue may cancel what is left; what follows a close begins with empty books. A session without venue or
 //!   instrument is about all of them.
 //!
-//! What cannot be is a [`BookFault`]: counted, never a panic, and the book is stale until it is cleared or marked as
-//! recovered. Everything is bounded, see [`BookOptions`]; nothing is allocated once the books have grown.
+//! An impossible statement is a [`BookFault`]: counted, never a panic. The book is then stale until it is cleared or
+//! marked as recovered. Everything is bounded, see [`BookOptions`]; nothing is allocated once the books have grown.
 //!
 //! # What it does not do
 //! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,

@@ -55,7 +55,7 @@ pub(crate) fn marks_of(top: &TopOfBook) -> QuoteMarks {
 
 pub(crate) const EMPTY: TopOfBook = [TopLevel::EMPTY; 2];
 
-/// Where an event is: the id of its source's definition, and its offset as the event has it, bytes.
+/// The place of an event: the id of its source's definition, and its offset as the event has it, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourcePlace {
     pub source: u32,
@@ -110,7 +110,7 @@ pub(crate) struct ListingBooks {
     pub crossings: u64,
     pub checked: u64,
     pub differs: u64,
-    /// Where the last event came from that was not late.
+    /// The place of the last event that was not late.
     pub source: u32,
     pub offset: u32,
 }
@@ -157,7 +157,7 @@ impl ListingBooks {
         self.phase.is_continuous() && !self.halted
     }
 
-    /// What is to be said of it by its phase and status.
+    /// The marks of its phase and status.
     pub fn marks(&self) -> QuoteMarks {
         let marks = self.phase.marks();
         if self.halted { marks.union(QuoteMarks::HALTED) } else { marks }

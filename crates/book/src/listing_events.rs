@@ -1,4 +1,4 @@
-//! What events say of whole listings, or of many of them: phases, statuses, losses.
+//! Events that concern whole listings, or many of them: phases, statuses, losses.
 
 use crate::books::{BookChange, Books, ListingId};
 use crate::consolidated::choose;
@@ -9,7 +9,7 @@ use crate::mbo::ListingContext;
 use crate::value::{Basis, SessionPhase};
 use unitape_model::{Event, EventField, EventValue, InstrumentId};
 
-/// What was last said of listings, each with the number of when; 0 for never.
+/// The last status of listings, each value with the number of its event; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ListingStatus {
     pub phase: (u64, SessionPhase),
@@ -20,7 +20,7 @@ pub(crate) struct ListingStatus {
 /// The place of a loss that is the place of no event.
 pub(crate) const ELSEWHERE: SourcePlace = SourcePlace { source: u32::MAX, offset: u32::MAX };
 
-/// What a status says to books; all other states say nothing to them.
+/// The effect of a status on books; all other states have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StatusEffect {
     /// Something of the feed is missing.
@@ -208,8 +208,8 @@ impl Books {
         self.renew(at, false);
     }
 
-    /// A listing enters a phase. What follows a close begins with empty books: what was left then has expired, where
-    /// the venue did not cancel it by itself.
+    /// A listing enters a phase. The phase after a close begins with empty books: the orders left then have expired,
+    /// if the venue did not cancel them by itself.
     fn enter(&mut self, at: u32, phase: SessionPhase) {
         let listing = &mut self.listings[at as usize];
         let was = std::mem::replace(&mut listing.phase, phase);
@@ -222,7 +222,7 @@ impl Books {
             listing.cleared = self.losses.count;
             self.losses.cleared += 1;
         } else {
-            // What was being matched is matched.
+            // The matching of an order ends here.
             self.finish_matching(at);
         }
         self.renew(at, changed);
@@ -277,7 +277,7 @@ impl Books {
         }
     }
 
-    /// What was said of a listing before it was there.
+    /// The status of a listing from events before it existed.
     pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> ListingStatus {
         let mut last = ListingStatus::default();
         for (venue, instrument) in

@@ -1,4 +1,4 @@
-//! What feeds have lost, for the books that are made of them.
+//! The losses of feeds, for the books that are made of them.
 //!
 //! ```text
 //!  source 3 ─┐                ┌ lost: the last loss that may concern any of its books
@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::InstrumentId;
 
-/// What a definition says of a source's events.
+/// The policy for a source's events, from its definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceBookPolicy {
     /// Books are made of them.
@@ -37,7 +37,7 @@ impl SourceBookPolicy {
     }
 }
 
-/// What was lost of which feed.
+/// The losses of each feed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossTable {
     /// The feed of a source, and what its events are.
@@ -90,7 +90,7 @@ impl LossTable {
         self.sources[&source].0
     }
 
-    /// What the events of a source are.
+    /// The policy for the events of a source.
     pub fn kind(&self, source: u32) -> SourceBookPolicy {
         self.sources.get(&source).map_or(SourceBookPolicy::Plain, |s| s.1)
     }
@@ -131,7 +131,7 @@ impl LossTable {
         all.max(named[0]).max(named[1])
     }
 
-    /// What a feed has lost of any of its books is behind it.
+    /// Ends all losses of a feed's books.
     pub fn recover(&mut self, source: u32) {
         self.cleared += 1;
         let feed = self.feed(source);

@@ -1,6 +1,6 @@
 //! A book made of its orders: price, then time.
 //!
-//! What becomes of an order that an event announces:
+//! The fate of an order that an event announces:
 //!
 //! ```text
 //!   order_new ──┬─ never rests (immediate, stop, no price) ──▶ aside ─── exec, cancel ──▶ gone
@@ -35,7 +35,7 @@ pub(crate) struct OrderBook {
     orders: u32,
 }
 
-/// What an event says of an order.
+/// The fields of an order in an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrderTerms {
     pub side: Option<Side>,
@@ -44,16 +44,16 @@ pub(crate) struct OrderTerms {
     pub qty: Option<OrderQuantity>,
     /// Whether the order can never enter a queue; none where the event does not say.
     pub hidden: Option<bool>,
-    /// What few events say.
+    /// Fields that few events have.
     pub more: Option<RareOrderFields>,
 }
 
-/// What few events say of an order.
+/// Order fields that few events have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RareOrderFields {
     /// The quantity left of it, whatever the book has.
     pub left: Option<OrderQuantity>,
-    /// How much of it is shown at most.
+    /// The largest part of it that is shown.
     pub display: Option<OrderQuantity>,
     /// It may end an order that the book does not have: one that was never accepted, or is over already.
     pub moot: bool,
@@ -171,7 +171,7 @@ impl OrderBook {
         let before = if found == Some(self.matching) { Ok(()) } else { self.finish_matching(s, around) };
         // An order that had no room has just gone.
         let Some(slot) = found.filter(|_| before.is_ok() || s.find(around.listing, &oid).is_some()) else {
-            // What says how much is left says all of the order.
+            // An event with the remaining quantity says all of the order.
             return match terms.more.and_then(|more| more.left) {
                 Some(left) if left.mantissa > 0 => self.take_new(s, around, oid, terms).and(before),
                 Some(left) if left.mantissa == 0 => before,
@@ -215,7 +215,7 @@ impl OrderBook {
         }
         order = order.with_hidden(terms.hidden.unwrap_or(order.hidden()));
         let display = terms.more.and_then(|more| more.display);
-        // What is shown may not grow either.
+        // The shown quantity may not grow either.
         let not_more = |was: i64, now: i64| {
             align(was.into(), was_exp, order.exp()).is_some_and(|was| i128::from(now) <= was)
         };

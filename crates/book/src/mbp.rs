@@ -4,8 +4,8 @@
 //! with a `depth` is by depth: 1 is the best; the levels from that depth on move back (`A`) or up (`D`). One without
 //! is by price. A quantity of zero deletes.
 //!
-//! Who has instruments as numbers of his own, and no events, uses [`LevelBook`] by itself: a change costs some tens of
-//! nanoseconds, and says where it was.
+//! A caller with instruments as numbers of its own, and no events, uses [`LevelBook`] by itself: a change costs some
+//! tens of nanoseconds, and says where it was.
 
 use crate::fault::BookFault;
 use crate::value::{PriceLevel, price_key};
@@ -36,14 +36,14 @@ pub struct LevelBook {
     sides: [BookSide; 2],
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelOutcome {
     /// The place from the best, from 1: where the level is, or was; 0 where no level was touched.
     pub depth: u32,
     /// The level as it is now, or as it was before it was removed.
     pub level: StoredLevel,
-    /// What it says that cannot be.
+    /// The impossible statement of the change.
     pub fault: Option<BookFault>,
 }
 
@@ -112,7 +112,7 @@ impl StoredLevel {
         self.px != Price::NONE.0 && self.qty.0 > 0 && (-30..=30).contains(&self.qty.1)
     }
 
-    /// The same as views have it.
+    /// The level as views have it.
     pub fn level(&self) -> PriceLevel {
         PriceLevel {
             px: Price(self.px),
@@ -122,7 +122,7 @@ impl StoredLevel {
     }
 }
 
-/// What becomes of a level.
+/// The action on a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelAction {
     /// It is put in.
@@ -138,21 +138,21 @@ pub enum LevelAction {
 /// A change of a level, as a `level` event describes it.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelChange {
-    /// What becomes of it.
+    /// The action on the level.
     pub action: LevelAction,
-    /// Which side; none for both.
+    /// The side; none for both.
     pub side: Option<Side>,
     /// [`Price::NONE`] for none.
     pub px: i64,
     /// All quantity at it: mantissa and exponent of ten.
     pub qty: Option<(i64, i8)>,
-    /// How many orders; [`u32::MAX`] if not published.
+    /// The number of orders; [`u32::MAX`] if not published.
     pub orders: u32,
     /// Its place from the best, from 1; none where it is known by its price.
     pub depth: Option<u64>,
 }
 
-/// How many levels a side has at most, and what one more means.
+/// The largest number of levels of a side, and the meaning of one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelLimit {
     /// The venue publishes no more: by depth, a new level on a full side makes the last one fall out, without a word.
@@ -185,8 +185,8 @@ impl LevelBook {
         self.plain(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
     }
 
-    /// What nearly all changes are: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::take`]. None for all
-    /// others, of which it changes nothing.
+    /// Applies the usual kinds of change: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::take`]. It
+    /// returns none for all others and changes nothing.
     #[inline]
     fn plain(&mut self, change: &LevelChange, levels_max: LevelLimit) -> Option<LevelOutcome> {
         let (side, depth) = (change.side?, u32::try_from(change.depth?).ok()?);
@@ -248,7 +248,7 @@ impl LevelBook {
         Some(half.is_sorted_at(side, at))
     }
 
-    /// The same for whatever a change may be.
+    /// Applies a change of any kind.
     #[inline(never)]
     pub(crate) fn apply_any(&mut self, change: &LevelChange, levels_max: LevelLimit) -> LevelOutcome {
         if change.action == LevelAction::Clear {
@@ -278,7 +278,7 @@ impl LevelBook {
         self.sides.iter_mut().for_each(BookSide::clear);
     }
 
-    /// How many levels a side has.
+    /// The number of levels of a side.
     #[inline]
     pub fn levels(&self, side: Side) -> usize {
         self.sides[side as usize].rungs.len()

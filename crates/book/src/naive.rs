@@ -25,7 +25,7 @@ pub struct Naive {
     now: i64,
 }
 
-/// What an event said of listings.
+/// The statement of an event about listings.
 #[derive(Clone, Copy, PartialEq)]
 enum Said {
     Phase(SessionPhase),
@@ -42,7 +42,7 @@ struct Listing {
     phase: SessionPhase,
     /// By side, by how bad the price is, then by arrival.
     queues: BTreeMap<(Side, i128, u64), Order>,
-    /// Where in the queues an order is.
+    /// The places of orders in the queues.
     places: BTreeMap<String, (Side, i128, u64)>,
     aside: BTreeMap<String, Order>,
     matching: Option<String>,
@@ -56,7 +56,7 @@ struct Listing {
     /// The event of this place said that a basis is stale.
     lost: [Option<(u32, u32)>; 3],
     halted: bool,
-    /// Of the events without an instrument, those that are behind it.
+    /// The number of events without an instrument before its last clear.
     cleared: usize,
     faults: BookFaultCounts,
     source: (u32, u32),
@@ -268,7 +268,7 @@ fn amount(qty: i128) -> String {
 }
 
 impl Order {
-    /// What is seen of it.
+    /// The visible quantity.
     fn shown(&self) -> i128 {
         self.display.map_or(self.left, |display| display.min(self.left))
     }
@@ -479,7 +479,7 @@ impl Listing {
         let levels = &mut self.levels[side as usize];
         let Some(depth) = f.uint(EventField::Depth) else {
             let px = px.ok_or(BookFault::BadLevel)?;
-            // The first that is no better; behind it comes what is worse.
+            // The first level that is no better; worse levels follow it.
             let at = levels.iter().position(|l| badness(side, l.px) >= badness(side, px));
             let found = at.filter(|at| levels[*at].px == px);
             match found {

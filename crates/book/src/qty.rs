@@ -1,7 +1,7 @@
 //! Quantities inside books: whole numbers of a power of ten, so that sums are exact and need no division.
 //!
-//! An order keeps i64 in a power of its own, a book adds in i128 in the least power that it has met. What does
-//! not fit exactly is refused; nothing is rounded.
+//! An order keeps i64 in a power of its own, a book adds in i128 in the least power that it has met. A quantity that
+//! does not fit exactly is refused; nothing is rounded.
 
 use unitape_model::num::EXPONENT_MAX;
 use unitape_model::{Amount, Decimal};
@@ -84,7 +84,7 @@ pub(crate) fn same(a: ScaledQuantity, b: ScaledQuantity) -> bool {
     if a.exponent == b.exponent { a.mantissa == b.mantissa } else { same_unequal(a, b) }
 }
 
-/// Of two exponents; not inlined, so that the comparison above stays small enough to be.
+/// Compares quantities of two exponents; not inlined, so that the comparison above stays small enough to be.
 #[inline(never)]
 fn same_unequal(a: ScaledQuantity, b: ScaledQuantity) -> bool {
     amount(a.mantissa, a.exponent) == amount(b.mantissa, b.exponent)

@@ -1,4 +1,4 @@
-//! Where the orders and price levels of all books lie: two slabs, and an index by order id.
+//! The memory of the orders and price levels of all books: two slabs, and an index by order id.
 //!
 //! ```text
 //!   index  (listing, oid) ─▶ slot          orders  ┌ oid ─────── px ─ left ─ done ─ links ─ level ┐ 64 bytes
@@ -25,9 +25,9 @@ pub(crate) struct StoredOrder {
     pub oid: OrderId,
     /// [`Price::NONE`] for none.
     pub px: i64,
-    /// What is left, in 10^[`StoredOrder::exp`].
+    /// The remaining quantity, in 10^[`StoredOrder::exp`].
     pub left: i64,
-    /// What was executed, in the same.
+    /// The executed quantity, in the same power.
     pub done: i64,
     /// Its neighbours in the queue, or in the list of orders without one.
     pub prev: u32,
@@ -118,7 +118,7 @@ pub(crate) struct OrderStore {
     /// Seeded per process: ids come from outside, and nothing that is seen depends on the hash.
     hasher: DefaultHashBuilder,
     orders_max: u32,
-    /// Of orders of which only a part is shown: how much at most, by slot; mantissa and exponent.
+    /// The largest visible quantity of partly hidden orders, by slot; mantissa and exponent.
     displays: HashMap<u32, OrderQuantity, FxBuildHasher>,
 }
 
@@ -176,7 +176,7 @@ impl OrderStore {
         slot
     }
 
-    /// What is seen of the order in a slot, in its power.
+    /// The visible quantity of the order in a slot, in its power.
     #[inline]
     pub fn shown_quantity(&self, slot: u32) -> i64 {
         let order = &self.orders[slot as usize];

@@ -52,7 +52,7 @@ impl TapeBooks {
     /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
     ///
     /// # Errors
-    /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
+    /// The error of [`NameTable::admit_frame`]: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[BookChange], Error> {
         let event = self.names.admit_frame(frame);

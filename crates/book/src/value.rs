@@ -1,4 +1,4 @@
-//! What books are asked for: sides, levels, best prices, and what may be said of them.
+//! The values of books: sides, levels, best prices, and their marks.
 
 use std::fmt;
 use unitape_model::{Amount, Decimal, InlineId, Price, Side, UnixNanos, id};
@@ -13,7 +13,7 @@ pub(crate) const fn price_key(side: Side, px: i64) -> i64 {
     }
 }
 
-/// What a book is built from. A listing may have several at once.
+/// The basis of a book. A listing may have several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Basis {
@@ -46,7 +46,7 @@ pub struct PriceLevel {
     pub px: Price,
     /// All quantity at it; zero where the feed does not publish it.
     pub qty: Amount,
-    /// How many orders are there, where the feed publishes it.
+    /// The number of orders, if the feed publishes it.
     pub orders: Option<u32>,
 }
 
@@ -57,9 +57,9 @@ pub struct Bbo {
     pub bid: Option<PriceLevel>,
     /// Best offer.
     pub ask: Option<PriceLevel>,
-    /// What is to be said of it.
+    /// Its marks.
     pub marks: QuoteMarks,
-    /// Event time of the event that last touched what it was taken from.
+    /// Event time of the event that last touched its book.
     pub ts: UnixNanos,
 }
 
@@ -72,7 +72,7 @@ pub struct BookDepth {
     pub asks: Vec<PriceLevel>,
 }
 
-/// What is to be said of a book or of a best price.
+/// The marks of a book or of a best price.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct QuoteMarks(u8);
 
@@ -210,11 +210,11 @@ pub struct OrderView {
     pub side: Side,
     /// Its limit; none for a market order.
     pub px: Option<Price>,
-    /// What is left of it.
+    /// The remaining quantity.
     pub left: Decimal,
-    /// What is seen of that.
+    /// The visible part of that.
     pub shown: Decimal,
-    /// What was executed.
+    /// The executed quantity.
     pub done: Decimal,
     /// Whether it is in the queue of its price. Orders that are to be executed at once, stop orders, orders
     /// without a price and one that is being matched do not.

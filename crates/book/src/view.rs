@@ -84,18 +84,18 @@ impl<'a> ListingView<'a> {
         BookView { books: self.books, at: self.at, basis }
     }
 
-    /// What its events said that cannot be.
+    /// The impossible statements of its events.
     pub fn faults(self) -> &'a BookFaultCounts {
         &self.inner().faults
     }
 
-    /// How often its best prices came to cross or to lock each other in continuous trading.
+    /// The number of times that its best prices came to cross or to lock each other in continuous trading.
     pub fn crossings(self) -> u64 {
         self.inner().crossings
     }
 
-    /// How many of the best prices that the venue published were held against the book of its orders (in continuous
-    /// trading, while it was not stale), and how many of these differed.
+    /// The venue's published best prices that were compared with the book of its orders: their number, and how many
+    /// of them differed. The comparison is made in continuous trading, while the book is not stale.
     pub fn published_checks(self) -> (u64, u64) {
         (self.inner().checked, self.inner().differs)
     }
@@ -123,7 +123,7 @@ impl<'a> BookView<'a> {
         Bbo { bid, ask, marks: self.marks(), ts: self.ts() }
     }
 
-    /// What is to be said of it.
+    /// Its marks.
     pub fn marks(self) -> QuoteMarks {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
@@ -136,7 +136,7 @@ impl<'a> BookView<'a> {
         UnixNanos(self.inner().ts[self.basis as usize])
     }
 
-    /// How many levels a side has.
+    /// The number of levels of a side.
     pub fn level_count(self, side: Side) -> usize {
         let listing = self.inner();
         match self.basis {

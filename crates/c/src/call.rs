@@ -24,7 +24,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "of another kind".to_owned())
 }
 
-/// What C holds a pointer to.
+/// The object that a C pointer refers to.
 #[derive(Debug)]
 pub struct Handle<T> {
     state: AtomicU8,
@@ -41,7 +41,7 @@ impl<T> Handle<T> {
         Box::into_raw(Box::new(Self { state: AtomicU8::new(READY), inner: UnsafeCell::new(inner) }))
     }
 
-    /// Does something with what is behind `handle`.
+    /// Calls a function with the object of `handle`.
     ///
     /// # Safety
     /// - `handle` is null or came from [`Handle::give`] and was not taken since.
@@ -62,7 +62,7 @@ impl<T> Handle<T> {
         result
     }
 
-    /// Takes back what is behind `handle`, whole or broken; none for null.
+    /// Takes the object of `handle` back, whole or broken; none for null.
     ///
     /// # Safety
     /// As [`Handle::with`]; the handle is gone unless this is an error.
@@ -81,8 +81,8 @@ impl<T> Handle<T> {
 
     #[inline]
     fn enter(&self) -> Result<(), Error> {
-        // Relaxed: one thread at a time uses a handle. What is met here is the same thread, in a callback, or a
-        // panic of before; that two threads are met as well is luck.
+        // Relaxed: one thread at a time uses a handle. Other states come from the same thread, in a callback, or from
+        // an earlier panic. Meeting two threads here is luck.
         match self.state.load(Ordering::Relaxed) {
             READY => {
                 self.state.store(BUSY, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl<T> Handle<T> {
     }
 }
 
-/// What a handle becomes when the call is over, however that ends.
+/// Sets the state of a handle when the call is over, however that ends.
 struct HandleStateGuard<'a> {
     state: &'a AtomicU8,
     becomes: u8,

@@ -1,4 +1,4 @@
-//! Who subscribed from C is called with what concerns him.
+//! Calls the subscribers in C with the events that concern them.
 
 use std::ffi::c_void;
 
@@ -9,7 +9,7 @@ use unitape_marketdata::{
 
 use crate::market::{Book, LevelChange, MARKET_RECOVERED, MARKET_STALE, MarketRecord};
 
-/// Who is called with what.
+/// The callbacks and their subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct CallbackTable {
     pub subscribed: Vec<SubscribedCallback>,
@@ -81,7 +81,7 @@ impl CallbackTable {
         self.of_products[at] = Some(of.collect());
     }
 
-    /// What is subscribed is another now.
+    /// Forgets the routes, because the subscriptions have changed.
     pub fn forget_routes(&mut self) {
         self.routes.clear();
         self.of_products.clear();

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 
 use unitape_tape::Error as Tape;
 
-/// What a function of the header can meet.
+/// The errors of the header's functions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A pointer that must point somewhere does not.
@@ -172,7 +172,7 @@ pub mod code {
         BEYOND_END = -27,
         /// Retention could not remove what its limits say.
         NOT_REMOVED = -28,
-        /// The clock is behind what the tape knows.
+        /// The clock is earlier than the times on the tape.
         CLOCK = -29,
         /// A reader of a ring tape was overrun.
         OVERRUN = -30,

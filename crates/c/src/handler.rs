@@ -81,7 +81,7 @@ const SUBSCRIBE_INSTRUMENT: u32 = 3;
 
 type HandlerHandle = Handle<OpenHandler>;
 
-/// What C subscribes to.
+/// The subscription that C asks for.
 ///
 /// # Safety
 /// `name` is null or a string.

@@ -12,12 +12,12 @@
 //! The header is the contract and documents each function; it is written by hand, and `tests/header.rs` compiles it
 //! against this crate. From Rust, use `unitape-tape` itself.
 //!
-//! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is
-//! not used again. Invariant: at most one `&mut` to what is behind a handle, because a handle that is in use is
-//! refused ([`call::Handle`]).
+//! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is not
+//! used again. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
+//! ([`call::Handle`]).
 //!
-//! What it does not do: make a handle safe to share between threads at once, or check that a pointer that is not
-//! null is a live handle. The header says so.
+//! It does not make a handle safe to share between threads at once. It does not check that a pointer that is not null
+//! is a live handle. The header says so.
 
 mod call;
 mod callbacks;

@@ -132,7 +132,7 @@ impl Book {
         Self(unsafe { std::mem::transmute::<BookView<'_>, BookView<'static>>(view) })
     }
 
-    /// The same to look at.
+    /// The view, for reading.
     pub(crate) fn view(&self) -> BookView<'_> {
         self.0
     }

@@ -1,4 +1,4 @@
-//! How a publication opens a tape, as C says it.
+//! The options of C for opening a publication's tape.
 
 use std::ffi::c_char;
 use std::mem::{offset_of, size_of};
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize
     })
 }
 
-/// What the options say; null: all defaults.
+/// Reads the options; null: all defaults.
 ///
 /// # Safety
 /// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a

@@ -82,7 +82,7 @@ const WAIT_PARK: u32 = 2;
 
 type SubscriptionHandle = Handle<OpenSubscription>;
 
-/// Where C wants to begin.
+/// The start that C asks for.
 pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
     match start {
         START_OLDEST => Ok(StartPosition::Oldest),
@@ -92,7 +92,7 @@ pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error
     }
 }
 
-/// How C wants to wait.
+/// The way of waiting that C asks for.
 pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
     match strategy {
         WAIT_BALANCED => Ok(WaitStrategy::Balanced),
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn unitape_subscription_poll(
 ) -> i64 {
     run(|| {
         let callback = callback.ok_or(Error::Null("the callback"))?;
-        // What fits the answer.
+        // The limit that fits the answer.
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
         unsafe {

@@ -1,4 +1,4 @@
-//! What C hands over by pointer.
+//! Texts that C passes by pointer.
 
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -63,7 +63,7 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     }
 }
 
-/// The same where C must want it.
+/// Checks that C has given a place.
 ///
 /// # Safety
 /// As [`put`].

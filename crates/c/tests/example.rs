@@ -69,7 +69,7 @@ fn programs() -> Option<&'static Programs> {
     PROGRAMS.get_or_init(find).as_ref()
 }
 
-/// Those that no other test runs compile, too.
+/// Examples that no other test runs compile, too.
 #[test]
 fn all_programs_compile() {
     let Some(programs) = programs() else { return };
@@ -106,7 +106,7 @@ fn line(count: u64, first: u64) -> String {
     format!("{count} prices, from number {first}")
 }
 
-/// What C writes in place and in batches must be what Rust reads, while it is being written.
+/// Messages that C writes in place and in batches must equal those that Rust reads, while they are being written.
 #[test]
 fn c_publishes_and_rust_reads() {
     let Some(programs) = programs() else { return };
@@ -125,7 +125,7 @@ fn c_publishes_and_rust_reads() {
     assert!(verify(&tape).unwrap().is_intact());
 }
 
-/// And the other way round; frames of others stand between the messages.
+/// Rust writes and C reads; frames of others are between the messages.
 #[test]
 fn rust_publishes_and_c_reads() {
     let Some(programs) = programs() else { return };

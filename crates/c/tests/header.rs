@@ -1,4 +1,4 @@
-//! The header is written by hand; here it is held against the code: every function with its types, every struct with
+//! The header is written by hand; here it is compared with the code: every function with its types, every struct with
 //! its layout, every number.
 
 mod common;

@@ -1,4 +1,4 @@
-//! What can go wrong on the way from bytes to the tape; each says what was being done and where.
+//! The errors between bytes and the tape; each says what was being done and where.
 
 use std::path::PathBuf;
 use unitape_model::{ErrorCause, Position};
@@ -12,7 +12,7 @@ pub enum Error {
     Mapping {
         /// File name, or `built in`.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// The account of what retention removed cannot be read or written.
@@ -20,7 +20,7 @@ pub enum Error {
     Gone {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A layout cannot be used.
@@ -31,7 +31,7 @@ pub enum Error {
     Config {
         /// File name or option.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// Reference data cannot be used.
@@ -39,9 +39,9 @@ pub enum Error {
     Reference {
         /// The file.
         path: PathBuf,
-        /// Where the message begins that cannot be, in bytes from its start.
+        /// Offset of the invalid message, in bytes from the file's start.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem, in words.
         what: String,
     },
     /// Reading an input failed.
@@ -49,19 +49,19 @@ pub enum Error {
     Read {
         /// The input.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
         /// The system's word.
         source: std::io::Error,
     },
-    /// The content is of no sort we know.
+    /// The content has no known format.
     #[error(
         "{}: not recognised by its content ({seen}); name it with --feed name=format:mapping:path", path.display()
     )]
     Unrecognised {
         /// The input.
         path: PathBuf,
-        /// What is at its start.
+        /// The start of the content.
         seen: String,
     },
     /// A pipe or device: a look at its content would be missing from its feed.
@@ -79,23 +79,23 @@ pub enum Error {
         feed: String,
         /// The input's name.
         file: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
-    /// A file that was being read, or is to be read on, is another one now.
+    /// A file that was being read, or is to be read further, is another one now.
     #[error("{file}: {what}; what was read before is on the tape, what is there now is not read")]
     SourceReplaced {
         /// The file.
         file: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
     /// A socket.
     #[error("{address}: cannot {what}: {source}")]
     Socket {
-        /// Where it was to be.
+        /// The address of the socket.
         address: String,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         /// The system's word.
         source: std::io::Error,
@@ -117,12 +117,12 @@ pub enum Error {
         /// The position that was asked for.
         position: Position,
     },
-    /// What is on a tape does not fit together.
+    /// The contents of a tape contradict each other.
     #[error("tape, position {position}: {what}")]
     Inconsistent {
-        /// Where.
+        /// The position on the tape.
         position: Position,
-        /// What.
+        /// The contradiction, in words.
         what: String,
     },
     /// The tape refused.
@@ -131,7 +131,7 @@ pub enum Error {
     /// A worker could not be started.
     #[error("cannot start worker {worker}: {source}")]
     Spawn {
-        /// Which.
+        /// Number of the worker.
         worker: usize,
         /// The system's word.
         source: std::io::Error,

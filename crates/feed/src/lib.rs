@@ -26,8 +26,8 @@
 //! # Ok::<(), unitape_feed::Error>(())
 //! ```
 //!
-//! What it does not do: keep books (`unitape-book`), raise alerts (`unitape-watch`), or store days of ticks
-//! (`unitape-store`); they read the tape.
+//! It does not keep books (`unitape-book`), raise alerts (`unitape-watch`), or store days of ticks (`unitape-store`);
+//! those crates read the tape.
 
 pub mod account;
 pub mod block;
@@ -71,7 +71,7 @@ pub use sources::source::{FileFeed, SourceRules};
 pub use sources::stats::{FeedFigures, FeedStats, RunStats};
 pub use unitape_ring::farm::FarmEnding;
 
-/// What becomes of these bytes as a whole source: the account, and whether frames came out whole. For fuzzing.
+/// The account of these bytes as a whole source; panics if a frame is not whole. For fuzzing.
 #[doc(hidden)]
 pub fn try_bytes(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     try_block(format, block::Block { bytes: bytes.to_vec(), eof: true, ..block::Block::default() })
@@ -98,7 +98,7 @@ pub fn try_mapping(text: &str, messages: &[u8]) -> bool {
     }
 }
 
-/// The same of a capture.
+/// The account of a capture; panics if a frame is not whole.
 #[doc(hidden)]
 pub fn try_capture(format: &Format, bytes: &[u8]) -> Result<block::MessageTally, Error> {
     let walker = Some(unitape_base::capture::CaptureWalker::default());

@@ -40,7 +40,7 @@ pub struct RawLog {
 /// One entry of the quarantine.
 #[derive(Clone, Debug, Serialize)]
 pub struct QuarantineEntry {
-    /// Where its event is on the tape.
+    /// Position of its event on the tape.
     #[serde(serialize_with = "number")]
     pub position: Position,
     /// Feed and file name.
@@ -58,7 +58,7 @@ pub struct QuarantineEntry {
     /// Whether its file has grown and the message was read again: the file had ended in it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
-    /// What is wrong with its bytes, if they were compared and are not what they were.
+    /// The problem with its bytes, if they were compared and differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
     #[serde(skip)]
@@ -110,8 +110,8 @@ impl QuarantineListing {
 }
 
 impl RawLog {
-    /// The raw log of the tape in `dir`, of which the tape refers to the first `len` bytes; what a killed
-    /// writer left behind them is cut off.
+    /// The raw log of the tape in `dir`, of which the tape refers to the first `len` bytes; bytes of a killed writer
+    /// after them are cut off.
     ///
     /// # Errors
     /// When it is shorter than that, or cannot be opened.
@@ -195,7 +195,7 @@ pub fn list(dir: &Path) -> Result<Vec<QuarantineEntry>, Error> {
     Ok(list_with(dir, ReadOptions::default())?.entries)
 }
 
-/// The same, with or without checks.
+/// The quarantine of the tape in `dir`, read with or without checks.
 ///
 /// # Errors
 /// As [`list`].
@@ -342,7 +342,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
     }
     let path = dir.join(RAW_LOG);
     let read = || {
-        // What the tape refers to is a part of it: without this file, data are missing.
+        // The tape refers to this file, so it is a part of the tape: without it, data are missing.
         let file = File::open(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
                 IoError::new(ErrorKind::UnexpectedEof, "is missing, but the tape refers to it")

@@ -21,7 +21,7 @@ pub struct Books {
     /// By product: its instruments.
     products: Vec<Vec<InstrumentId>>,
     selection: SubscriptionSet,
-    /// Of the message in hand.
+    /// Changed levels of the current message.
     changes: Vec<ChangedLevel>,
     touched: Vec<InstrumentId>,
     /// Broken since [`Books::take_broken`] was asked.
@@ -30,7 +30,7 @@ pub struct Books {
     faults: BookFaultCounts,
 }
 
-/// How much was done.
+/// Counters of the work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandlerCounters {
     /// Levels that were applied to books.
@@ -104,7 +104,7 @@ impl Books {
         Some(one.view())
     }
 
-    /// How much was done.
+    /// Counters of the work done.
     #[must_use]
     pub fn counters(&self) -> HandlerCounters {
         HandlerCounters { faults: self.faults.total(), ..self.counters }
@@ -250,7 +250,7 @@ impl Books {
     }
 
     fn notify_all<L: Listener>(&mut self, at: &EventContext<'_>, listener: &mut L) {
-        // Those of one instrument are beside each other mostly, but need not be.
+        // Changes of one instrument are next to each other mostly, but need not be.
         if !self.changes.is_sorted_by_key(|change| change.instrument) {
             self.changes.sort_unstable_by_key(|change| (change.instrument, change.number));
         }

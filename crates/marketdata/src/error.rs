@@ -12,15 +12,15 @@ pub enum Error {
     Mapping {
         /// File name, or `built in`, with the line.
         origin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// A socket cannot be opened.
     #[error("{address}: cannot {what}: {source}")]
     Socket {
-        /// Where it was to be.
+        /// The address of the socket.
         address: String,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         /// The system's word.
         source: std::io::Error,
@@ -30,7 +30,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
         /// The system's word.
         source: std::io::Error,
@@ -40,9 +40,9 @@ pub enum Error {
     Container {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes from its start.
+        /// The offset, in bytes from its start.
         offset: u64,
-        /// What is wrong.
+        /// The problem, in words.
         what: &'static str,
     },
     /// A channel is given for a capture, whose packets have addresses of their own.
@@ -54,7 +54,7 @@ pub enum Error {
     /// Waiting for packets failed.
     #[error("{what}: {source}")]
     Receive {
-        /// Which socket, or what was done with all.
+        /// The socket, or the operation on all sockets.
         what: String,
         /// The system's word.
         source: std::io::Error,

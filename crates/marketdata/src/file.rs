@@ -17,7 +17,7 @@ pub struct PacketFile {
     path: PathBuf,
     file: File,
     bytes: Vec<u8>,
-    /// Where `bytes` begins in the file, and what comes next in it.
+    /// Offset of `bytes` in the file, and the next item in it.
     base: u64,
     at: usize,
     ended: bool,

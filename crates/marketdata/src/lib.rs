@@ -43,12 +43,12 @@
 //! applied. Nothing is allocated once books and buffers have grown. Calls are direct, because the listener is a type
 //! parameter.
 //!
-//! **What holds.** A book that is not stale is the venue's, as far as its messages say. A book is stale before the
+//! **Guarantees.** A book that is not stale is the venue's, as far as its messages say. A book is stale before the
 //! first snapshot, after a gap, after an impossible level ([`Books::faults`]), and where levels arrived while nobody
 //! had subscribed. It stays stale until its next snapshot, or until the venue empties it.
 //!
-//! What it does not do: it has no thread, keeps no orders, and writes no tape; a feed of the same mapping does that, with
-//! the same engine. It knows no other format, no tape and no compression.
+//! **Limits.** It has no thread, keeps no orders, and writes no tape; a feed of the same mapping does that, with the
+//! same engine. It knows no other format, no tape and no compression.
 
 mod books;
 pub mod engine;

@@ -1,4 +1,4 @@
-//! What is subscribed: everything, products, groups of products, instruments.
+//! Subscriptions: everything, products, groups of products, instruments.
 
 use crate::engine::{ChannelRole, ReferenceTables};
 use std::collections::BTreeSet;

@@ -29,7 +29,7 @@ impl<'b> BookView<'b> {
         self.book.level_at(side, depth)
     }
 
-    /// How many levels a side has.
+    /// The number of levels of a side.
     #[must_use]
     pub fn depth(self, side: Side) -> usize {
         self.book.levels(side)

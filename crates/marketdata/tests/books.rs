@@ -293,7 +293,7 @@ fn a_snapshot_that_cannot_be_mends_nothing() {
     };
     give(&mut books, &mut notes, &tables, &snapshot(3));
     assert_eq!(notes.lines, ["book 0 cleared stale Add01 | 5@100 |"]);
-    // What follows from the first says nothing new.
+    // Consequences of the first fault are not reported again.
     let counters = books.counters();
     assert_eq!((counters.stale, counters.recovered, counters.faults), (1, 3, 1));
     assert_eq!(books.take_broken().collect::<Vec<_>>(), [F1]);
@@ -394,7 +394,7 @@ fn what_nothing_mends_stays_stale() {
     assert!(!books.book(F1).unwrap().is_stale());
 }
 
-/// What came while nobody asked is not known, and a book without it must not pass for the venue's.
+/// Levels that came while nobody was subscribed are unknown, and a book without them must not pass for the venue's.
 #[test]
 fn who_subscribes_late_is_told_so() {
     let tables = tables(true);

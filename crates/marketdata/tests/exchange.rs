@@ -33,7 +33,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Of each seed another day: how many products, what goes wrong and how often.
+/// The day of each seed: how many products, which faults and how often.
 fn config(seed: u64) -> ExchangeConfig {
     // Any mixing will do.
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d;
@@ -83,7 +83,7 @@ fn ours() -> Files {
     ["incremental.xml", "snapshot.xml", "reference.xml"].map(|name| folder.join(name))
 }
 
-/// Those of T7, which are not ours to ship.
+/// The templates of T7, which are not ours to ship.
 fn of_t7() -> Option<Files> {
     let Some(folder) = std::env::var_os("UNITAPE_SAMPLES") else {
         eprintln!("not run with T7's templates: UNITAPE_SAMPLES does not say where they are");
@@ -113,7 +113,7 @@ struct BookComparison<'t> {
     exchange: &'t Exchange,
     seed: u64,
     compared: u64,
-    /// Of them, those that a snapshot gave.
+    /// Books among these that a snapshot gave.
     snapshots: u64,
     recovered: u64,
     /// By instrument: the last report, whether it is stale.
@@ -180,7 +180,7 @@ impl Listener for BookComparison<'_> {
     }
 }
 
-/// Who asks for what, and after how many of a hundred messages.
+/// The subscriptions, and after how many of a hundred messages each comes.
 fn subscriptions(seed: u64, exchange: &Exchange) -> Vec<(u64, Subscription)> {
     let world = exchange.world();
     let instrument = |n: usize| Subscription::Instrument(world.instruments[n].id.to_string());

@@ -191,7 +191,7 @@ fn who_subscribes_late_gets_the_next_snapshot() {
     assert_eq!(handler.core().stats().products.snapshots_old, 1);
 }
 
-/// The same where a message said what cannot be.
+/// A message with an impossible level makes a book stale; the next snapshot mends it.
 #[test]
 fn a_fault_is_mended_by_the_next_snapshot() {
     let dir = tempfile::tempdir().unwrap();
@@ -306,7 +306,7 @@ fn a_gap_on_both_lines() {
     assert_eq!(notes.books["51"], "2@111 1@110 | | ");
 }
 
-/// What is no packet of ours goes by, and is counted.
+/// A foreign packet is skipped, and counted.
 #[test]
 fn bad_packets() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,8 +23,8 @@ pub struct PreparedValue {
 }
 
 impl PreparedValue {
-    /// What [`EventBuilder::set_text`] would put into this field of the kind for `text`, if it can be had so: codes,
-    /// flags and texts of at most eight bytes.
+    /// The value that [`EventBuilder::set_text`] would put into this field of the kind for `text`. Only codes, flags
+    /// and texts of at most eight bytes have one.
     pub fn new(kind: EventKind, spec: &EventFieldSpec, text: &[u8]) -> Option<Self> {
         let (at, word) = match spec.slot {
             FieldLayout::Code { at, shift, values, .. } => {
@@ -62,7 +62,7 @@ impl<'a> EventBuilder<'a> {
         let schema = EventSchema::for_kind(kind);
         let start = buf.len();
         let template = &TEMPLATES[kind as usize];
-        // Of known length each, so that they are copied without a call.
+        // Each slice has a known length, so that it is copied without a call.
         match schema.fixed_bytes {
             64 => buf.extend_from_slice(&template[..64]),
             128 => buf.extend_from_slice(&template[..128]),
@@ -243,7 +243,8 @@ impl<'a> EventBuilder<'a> {
         self.keep_unmapped_with(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
-    /// The same with a value that is written in its final place: `json` appends JSON text, and nothing else.
+    /// Keeps such a field with a value that is written in its final place: `json` appends JSON text, and nothing
+    /// else.
     #[inline]
     pub fn keep_unmapped_with(&mut self, name: &str, json: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
         let n = u16::try_from(name.len()).map_err(|_| Refusal::NameLength)?;
@@ -456,7 +457,7 @@ mod tests {
     use super::*;
     use crate::Dictionary;
 
-    /// A value made ready that is not what the plain way writes would show only on some tapes of some mappings.
+    /// A value made ready that differs from that of the plain path would show only on some tapes of some mappings.
     #[test]
     fn a_ready_value_is_what_its_text_is() {
         let mut ready_values = 0;

@@ -138,7 +138,7 @@ impl Dictionary {
         next
     }
 
-    /// How many names `dict` holds.
+    /// The number of names in `dict`.
     #[inline]
     pub fn len(&self, dict: NameKind) -> u32 {
         self.tables[dict as usize].ends.len() as u32
@@ -205,7 +205,7 @@ pub fn check_name(name: &[u8]) -> Result<(), crate::Refusal> {
     std::str::from_utf8(name).map(|_| ()).map_err(|_| crate::Refusal::NotUtf8)
 }
 
-/// What makes the hash this process's own: names come from outside, and nothing that is written depends on it.
+/// Makes the hash this process's own: names come from outside, and nothing that is written depends on it.
 #[derive(Clone, Debug)]
 struct HashSeeds {
     first: u64,

@@ -227,12 +227,14 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// Where the extension's entries end, bytes from the start of the frame; that of the fixed part where there is none.
+    /// End of the extension's entries, bytes from the start of the frame; the end of the fixed part if there is no
+    /// extension.
     pub fn extension_end(&self) -> usize {
         self.ext_entries().fold(self.fixed, |at, (_, payload)| at + ENTRY_HEAD + payload.len())
     }
 
-    /// The entries of the extension, tag and payload, in their order. Of a field the first entry of its number counts.
+    /// The entries of the extension, tag and payload, in their order. For a field, the first entry of its number
+    /// counts.
     #[inline]
     pub fn extension_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         self.ext_entries()

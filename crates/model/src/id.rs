@@ -7,7 +7,7 @@
 use crate::words;
 use std::fmt;
 
-/// What a name denotes; each has ids of its own.
+/// The kind of thing that a name denotes; each has ids of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum NameKind {
@@ -32,7 +32,7 @@ pub enum NameKind {
 }
 
 impl NameKind {
-    /// How many there are.
+    /// The number of kinds.
     pub const COUNT: usize = 9;
     /// All of them, by number.
     pub const ALL: [NameKind; Self::COUNT] = [
@@ -154,9 +154,9 @@ pub struct SequenceNumber(pub u64);
 
 /// An order, match, quote or message id, kept inside the event and never interned.
 ///
-/// In a slot of `n` bytes it is stored as
-/// text of up to `n` bytes, zero-padded; as `01` and a 56-bit number; or as `02`/`03` and the 16 bytes of a
-/// lower- or upper-case UUID. All zero is none. What does not fit the slot is in the extension.
+/// In a slot of `n` bytes it is stored as text of up to `n` bytes, zero-padded; as `01` and a 56-bit number; or as
+/// `02`/`03` and the 16 bytes of a lower- or upper-case UUID. All zero is none. An id that does not fit the slot is
+/// in the extension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InlineId<'a> {
     /// As text on the wire.
@@ -222,7 +222,7 @@ pub(crate) fn pack_plain(t: &[u8], slot: &mut [u8]) -> bool {
     let Some(words) = words::three_words(t).filter(|w| fits && words::is_plain(*w, t.len())) else {
         return false;
     };
-    // What begins below a space would pass for a mark; nothing at all for none.
+    // A first byte below a space would pass for a mark; zero bytes alone for none.
     if words[0] & 0xff < u64::from(b' ') {
         return false;
     }

@@ -11,7 +11,7 @@ pub enum EventKind {
     Define = 2,
     /// Definition: where bytes came from.
     Source = 3,
-    /// How far a source has been consumed, and the account of its messages.
+    /// The consumed part of a source, and the account of its messages.
     Progress = 8,
     Ref = 16,
     Session = 17,

@@ -28,8 +28,7 @@
 //! assert_eq!(event.field(EventField::Px, &mut [0; 36]), Some(EventValue::Price(Price(2_500_500_000_000))));
 //! ```
 //!
-//! What it does not do: read bytes of any feed (that is `unitape-codec`), or put events anywhere
-//! (`unitape-tape`).
+//! It does not read bytes of any feed (`unitape-codec` does), or put events anywhere (`unitape-tape`).
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("tapes are little-endian and so are the machines unitape runs on");

@@ -24,7 +24,7 @@ pub const MESSAGE_BYTES_MAX: usize = u16::MAX as usize * LINE - MESSAGE_HEAD;
 /// A message, in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicMessage<'a> {
-    /// What the publisher calls it by.
+    /// The publisher's number of the topic.
     pub topic: u32,
     /// Its bytes.
     pub bytes: &'a [u8],

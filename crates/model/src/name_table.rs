@@ -1,4 +1,4 @@
-//! What the ids on a tape mean: names and sources, learned from definitions, frame by frame.
+//! The meaning of the ids on a tape: names and sources, learned from definitions, frame by frame.
 //!
 //! ```text
 //!   tape    define venue 1 XLON │ source 1 lse/day.fix │ order_new venue=1 source=1 │ order_new venue=2
@@ -29,7 +29,7 @@ pub enum FrameFault {
     /// A name whose id is not the next one, or an id that has another name.
     #[error("the definition of {} {id}, {name:?}, does not follow those before it", dict.name())]
     Disorder {
-        /// Which dictionary.
+        /// The dictionary.
         dict: NameKind,
         /// The id.
         id: u32,
@@ -42,7 +42,7 @@ pub enum FrameFault {
     /// An id that no definition precedes.
     #[error("{} {id} is not defined", dict.name())]
     Undefined {
-        /// Which dictionary.
+        /// The dictionary.
         dict: NameKind,
         /// The id.
         id: u32,
@@ -65,7 +65,7 @@ pub struct SourceDefinition {
     pub feed: String,
     /// Name of the file, without its directory.
     pub file: String,
-    /// What is added to an event's offset, in bytes.
+    /// The bytes to add to an event's offset.
     pub base: u64,
     /// The definition as it is on the tape.
     pub frame: Box<[u8]>,
@@ -88,13 +88,13 @@ pub struct SourceDefinition {
 #[derive(Clone, Debug)]
 pub struct NameTable {
     names: Dictionary,
-    /// How many names each dictionary holds, or fewer: who finds an id beyond looks into the dictionary.
+    /// The number of names in each dictionary, or fewer: for an id beyond it the reader looks into the dictionary.
     counts: [u32; NameKind::COUNT],
     sources: BTreeMap<u32, SourceDefinition>,
     /// Sources that are defined, those of the last events; 0, which is none, where there is no other.
     recent: [u32; RECENT],
     lenient: bool,
-    /// What is asked for names whose definitions are lost.
+    /// The table to ask for names whose definitions are lost.
     log: Option<Box<NameTable>>,
     /// Ids of dictionaries have gaps.
     gaps: bool,
@@ -130,19 +130,19 @@ impl Default for NameTable {
 }
 
 impl NameTable {
-    /// Admits ids without a definition, and counts them: for who reads on after damage.
+    /// Admits ids without a definition, and counts them: for a reader that continues after damage.
     pub fn set_lenient(&mut self, lenient: bool) {
         self.lenient = lenient;
     }
 
-    /// The same, with a table to be asked for names whose definitions are lost: that of the log of definitions. An id
-    /// has one name on all of a tape, so what the log has is right wherever it is needed.
+    /// Sets a table to ask for names whose definitions are lost: that of the log of definitions. An id has one name
+    /// on all of a tape, so a name in the log is right wherever it is needed.
     pub fn set_log(&mut self, log: NameTable) {
         self.lenient = true;
         self.log = Some(Box::new(log));
     }
 
-    /// What was missed.
+    /// The lost names.
     pub fn lost_names(&self) -> LostNames {
         self.lost
     }
@@ -199,7 +199,7 @@ impl NameTable {
         self.names.name(dict, id)
     }
 
-    /// How many names `dict` holds.
+    /// The number of names in `dict`.
     pub fn len(&self, dict: NameKind) -> u32 {
         self.names.len(dict)
     }
@@ -233,7 +233,7 @@ impl NameTable {
         if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
     }
 
-    /// The same id by id, to say which it is or to count it.
+    /// Checks id by id, to name the unknown one or to count it.
     #[cold]
     fn check_slowly(&mut self, event: &Event<'_>) -> Result<(), FrameFault> {
         let source = event.source();
@@ -359,7 +359,7 @@ fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
     }
 }
 
-/// Where the ids of a kind are.
+/// The places of a kind's ids.
 #[derive(Clone, Copy)]
 struct KindIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.

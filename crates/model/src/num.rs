@@ -7,7 +7,7 @@
 //! | [`Decimal`] | i64 mantissa × 10^exponent, canonical | 18 full digits, exponent ±30 | kept outside the type |
 //! | [`Amount`] | i128 mantissa × 10^exponent, canonical | 38 full digits | kept outside the type |
 //!
-//! What does not fit exactly is refused with [`NumberFault`]; nothing is rounded.
+//! A number that does not fit exactly is refused with [`NumberFault`]; nothing is rounded.
 
 use crate::words;
 use std::fmt;
@@ -64,7 +64,7 @@ impl UnixNanos {
 impl Price {
     /// "No price": the one value that input may not have.
     pub const NONE: Self = Self(i64::MAX);
-    /// How many decimal places a price has.
+    /// The number of decimal places of a price.
     pub const PLACES: u32 = 9;
 
     /// Parses `-?digits(.digits)?`.
@@ -94,7 +94,7 @@ impl Price {
         }
     }
 
-    /// The same number as a canonical decimal. [`Price::NONE`] has none.
+    /// This number as a canonical decimal. [`Price::NONE`] has none.
     #[inline]
     pub fn decimal(self) -> Option<Decimal> {
         (self != Self::NONE)

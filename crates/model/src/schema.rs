@@ -1,5 +1,5 @@
-//! Where each field of each kind is: the one table behind the JSON codec, the mappings, the readers by
-//! name and the drawing in `docs/formats-events.md`.
+//! The place of each field of each kind: the one table behind the JSON codec, the mappings, the readers by name and
+//! the drawing in `docs/formats-events.md`.
 //!
 //! Every frame begins with the same 40 bytes:
 //!
@@ -18,8 +18,8 @@
 use crate::id::NameKind;
 use crate::kind::{EventField, EventKind};
 
-/// How and where a field is in the fixed part. `at` counts from the start of the frame; an `at` of
-/// [`EXT_ONLY`] means the field is always in the extension.
+/// The type and place of a field in the fixed part. `at` counts from the start of the frame; an `at` of [`EXT_ONLY`]
+/// means the field is always in the extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // `at`, `n`, `shift` are documented above
 pub enum FieldLayout {
@@ -43,7 +43,7 @@ pub enum FieldLayout {
     Id { at: u16, n: u16 },
     /// UTF-8 text up to `n` bytes, zero-padded; longer in the extension.
     Text { at: u16, n: u16 },
-    /// One of `values` (1-based, 0 none) in two or three bits.
+    /// A value out of `values` (1-based, 0 none) in two or three bits.
     Code { at: u16, shift: u8, bits: u8, values: &'static [&'static str] },
     /// false 1, true 2, none 0, in two bits.
     Bool { at: u16, shift: u8 },
@@ -63,9 +63,9 @@ pub const EXT_ONLY: u16 = 0;
 /// A field of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFieldSpec {
-    /// Which field.
+    /// The field.
     pub field: EventField,
-    /// Where it is.
+    /// The place of the field.
     pub slot: FieldLayout,
     /// An event without it is refused.
     pub required: bool,
@@ -74,7 +74,7 @@ pub struct EventFieldSpec {
 /// The layout of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct EventSchema {
-    /// Which kind.
+    /// The kind.
     pub kind: EventKind,
     /// Bytes of the fixed part: 64, 128 or 192.
     pub fixed_bytes: u16,

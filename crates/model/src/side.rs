@@ -1,6 +1,6 @@
 //! The side of an order, and of a book.
 
-/// Who buys, or who sells.
+/// The buying or the selling side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Side {

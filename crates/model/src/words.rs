@@ -27,7 +27,7 @@ pub fn word(text: &[u8]) -> u64 {
     }
 }
 
-/// The same of a text of at most sixteen bytes.
+/// A text of at most sixteen bytes as one little-endian number.
 #[inline]
 pub fn double_word(text: &[u8]) -> u128 {
     match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
@@ -52,7 +52,7 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
         left @ 1..8 => u64::MAX << (8 * left),
         _ => 0,
     };
-    // What is after the text counts as plain.
+    // Bytes after the text count as plain.
     let [a, b, c] = [(0, words[0]), (8, words[1]), (16, words[2])].map(|(at, w)| w | behind(at) & ONES);
     let not_ascii = (a | b | c) & HIGH;
     let zero = |w: u64| w.wrapping_sub(ONES) & HIGH;
@@ -60,7 +60,7 @@ pub fn is_plain(words: [u64; 3], n: usize) -> bool {
     not_ascii == 0 && (zero(a) | zero(b) | zero(c)) == 0
 }
 
-/// First byte that JSON text cannot have as it is: a quote, a backslash or a control character below 0x20.
+/// First byte that JSON text cannot have unescaped: a quote, a backslash or a control character below 0x20.
 #[inline]
 pub fn find_special(text: &[u8]) -> Option<usize> {
     first(
@@ -70,7 +70,7 @@ pub fn find_special(text: &[u8]) -> Option<usize> {
     )
 }
 
-/// The same, or a DEL.
+/// First byte that JSON text cannot have unescaped, or a DEL.
 #[inline]
 pub fn find_special_or_del(text: &[u8]) -> Option<usize> {
     first(
@@ -129,8 +129,8 @@ pub fn three_words(text: &[u8]) -> Option<[u64; 3]> {
     }
 }
 
-/// What is in a text of at most 16 bytes, all digits but for at most one point: the digits right-aligned, a
-/// byte each with its value, and how many of them are after the point. `None` for anything else.
+/// The digits of a text of at most 16 bytes that is all digits but for at most one point: right-aligned, a byte each
+/// with its value. Also returns how many of them are after the point. `None` for anything else.
 #[inline]
 pub fn digits(text: &[u8]) -> Option<(u128, u32)> {
     let n = text.len();
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same byte by byte.
+    /// The words of a text, made byte by byte.
     fn slow(text: &[u8], words: usize) -> Vec<u64> {
         let mut all = vec![0u8; 8 * words];
         let n = text.len().min(all.len());

@@ -4,7 +4,7 @@ use crate::Error;
 use std::fmt;
 use unitape_model::Position;
 
-/// Where an event is.
+/// The address of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventAddress {
     /// Its ordinal; of bookkeeping that of the next event.

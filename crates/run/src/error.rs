@@ -1,4 +1,4 @@
-//! What can go wrong with a configuration, a run or the address of a point; each says what was being done and where.
+//! The errors of a configuration, a run or the address of a point; each says what was being done and where.
 
 use crate::layered::ValueOrigin;
 use std::io;
@@ -28,27 +28,27 @@ pub enum Error {
     Origin {
         /// The place of what is wrong.
         origin: ValueOrigin,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// A value of a configuration cannot be.
     #[error("{origin}: {key}{}{what}", colon(key))]
     Value {
-        /// Where the value came from.
+        /// The origin of the value.
         origin: ValueOrigin,
         /// Its key; empty where it is the configuration as a whole.
         key: String,
-        /// What is wrong with it.
+        /// The problem, in words.
         what: String,
     },
     /// Reference data of a configuration cannot be used.
     #[error("{origin}: {key}: {source}")]
     Reference {
-        /// Where the value came from.
+        /// The origin of the value.
         origin: ValueOrigin,
         /// Its key.
         key: String,
-        /// What is wrong with them.
+        /// The error in them.
         source: Box<unitape_feed::Error>,
     },
     /// A configuration has no feed of this name.
@@ -58,7 +58,7 @@ pub enum Error {
         origin: ValueOrigin,
         /// The name that was asked for.
         feed: String,
-        /// Those that it has.
+        /// The feeds that it has.
         feeds: String,
     },
     /// A configuration of inputs names a format, a mapping or reference data that cannot be used.
@@ -66,7 +66,7 @@ pub enum Error {
     Configured {
         /// The configuration.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: Box<unitape_feed::Error>,
     },
     /// An option for inputs cannot be.

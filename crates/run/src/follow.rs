@@ -24,7 +24,7 @@ pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, NameTable), Err
     Ok((reader, names))
 }
 
-/// What a follower finds.
+/// A step of a follower.
 #[derive(Debug)]
 pub enum FollowStep<'a> {
     /// The next frame.
@@ -38,14 +38,14 @@ pub enum FollowStep<'a> {
     AtEnd,
     /// The tape was cut back. The caller forgets what it has learned, and calls [`TapeFollower::reopen`].
     Rewound {
-        /// How far it was read.
+        /// The position up to which it was read.
         from: Position,
-        /// Where it was cut: what follows replaces what was read from there on.
+        /// The position of the cut: the next frames replace those that were read after it.
         to: Position,
     },
 }
 
-/// What follows a tape.
+/// A follower of a tape.
 #[derive(Debug)]
 pub struct TapeFollower {
     dir: PathBuf,
@@ -107,7 +107,7 @@ impl TapeFollower {
         self.reader.refuse(position, what)
     }
 
-    /// How often the tape was cut back.
+    /// The number of times that the tape was cut back.
     pub fn rewinds(&self) -> u64 {
         self.rewinds
     }
@@ -125,5 +125,5 @@ fn rewound(error: Error, rewinds: &mut u64) -> Result<FollowStep<'static>, Error
     Ok(FollowStep::Rewound { from, to })
 }
 
-/// How long a follower waits before the caller may look whether it is to stop.
+/// The time that a follower waits before the caller may look whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);

@@ -22,7 +22,7 @@ pub struct NamedInputs<'a> {
     pub reference: &'a [String],
     /// Whether an instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,
-    /// What is meant by changed sources; a configuration may say more for a feed.
+    /// The rules for changed sources; a configuration may say more for a feed.
     pub rules: SourceRules,
 }
 
@@ -31,7 +31,7 @@ pub struct NamedInputs<'a> {
 pub struct LoadedInputs {
     /// The feeds, each with the reference data.
     pub feeds: Vec<FileFeed>,
-    /// What a configuration says of changed sources, by feed.
+    /// The rules of a configuration for changed sources, by feed.
     pub rules: BTreeMap<String, SourceRules>,
 }
 
@@ -174,7 +174,7 @@ fn read_config(
     config.feed.into_iter().map(&mut feed).collect()
 }
 
-/// What cannot be in a feed or in reference data that an option names is a matter of the call.
+/// Invalid feeds or reference data in an option are usage errors.
 fn option_error(source: unitape_feed::Error) -> Error {
     match source {
         unitape_feed::Error::Config { .. } => Error::Option(Box::new(source)),

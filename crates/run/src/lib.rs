@@ -1,5 +1,5 @@
-//! What the command line, and what else runs feeds and follows tapes, calls: configuration, supervision, live
-//! following, and the addresses of points of a tape.
+//! Configuration, supervision, live following, and the addresses of points of a tape. The command line uses it, as
+//! does any other program that runs feeds and follows tapes.
 //!
 //! ```text
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
@@ -47,12 +47,12 @@ pub use supervise::{
 
 use unitape_tape::RemovalOptions;
 
-/// What our tapes need before anything of them goes: their account is carried on.
+/// The requirement of our tapes before anything of them is removed: their account is carried on.
 pub fn removal() -> RemovalOptions {
     RemovalOptions { before: Some(unitape_feed::update_checkpoint()), ..RemovalOptions::default() }
 }
 
-/// How many workers this machine is good for.
+/// The number of workers for this machine.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

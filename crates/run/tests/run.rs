@@ -34,7 +34,7 @@ const TRADES: &str = "\
 {\"seq\":2,\"ts\":2,\"kind\":\"trade\",\"venue\":\"XLON\",\"instr\":\"I\",\"px\":\"2.6\",\"qty\":\"10\"}
 ";
 
-/// What a server shows of a run must not come from lines that the command line prints.
+/// A server's view of a run must not come from lines that the command line prints.
 #[test]
 fn a_run_reports_by_values() {
     let dir = tempfile::tempdir().unwrap();

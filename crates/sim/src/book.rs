@@ -22,11 +22,11 @@ pub struct Fill {
     pub px: i64,
     /// Quantity of this fill.
     pub qty: i64,
-    /// What the resting order has left; at zero it has gone and its handle is free.
+    /// The remaining quantity of the resting order; at zero it has gone and its handle is free.
     pub leaves: i64,
 }
 
-/// What became of an order that was submitted or amended.
+/// The outcome of an order that was submitted or amended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacementResult {
     /// Quantity neither filled nor refused by the book.

@@ -1,4 +1,4 @@
-//! What can be wrong with a request for a market.
+//! The errors in a request for a market.
 
 use unitape_model::ErrorCause;
 
@@ -17,9 +17,9 @@ pub enum Error {
     /// A value of a configuration that cannot be.
     #[error("configuration: {name} is {value}, not {least} to {most}")]
     OutOfRange {
-        /// Which value.
+        /// Name of the value.
         name: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
         /// The least there may be.
         least: u64,
@@ -31,9 +31,9 @@ pub enum Error {
         "configuration: no instrument is free for another {what} after {placed}; give more instruments or a longer span"
     )]
     NoRoom {
-        /// What was to be placed.
+        /// The scene or halt to place.
         what: &'static str,
-        /// How many found a place.
+        /// The number of those that found a place.
         placed: u32,
     },
     /// A file of templates that is wrong.

@@ -33,7 +33,7 @@ use crate::day::names::lettered;
 use crate::error::Error;
 use crate::rng::Rng;
 
-/// What stream to make.
+/// The configuration of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FxConfig {
     /// The seed.
@@ -247,7 +247,8 @@ impl QuotingBanks {
         self.now
     }
 
-    /// What a bank last said for a pair, tier (from 1) and side, if it did not withdraw it; perhaps no longer good.
+    /// The latest quote of a bank for a pair, tier (from 1) and side, if the bank did not withdraw it; perhaps no
+    /// longer good.
     pub fn live(&self, bank: u32, pair: InstrumentId, tier: u8, side: Side) -> Option<&FxQuote> {
         self.live[self.at(bank as usize, pair.index(), usize::from(tier) - 1, side)].as_ref()
     }

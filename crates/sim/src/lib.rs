@@ -1,7 +1,7 @@
 //! Seeded markets whose truth is known.
 //!
-//! This crate makes input for demonstrations, tests and benchmarks: a market is run from a seed, what happened in it
-//! is written as real bytes of a real format, and beside them stands the *truth*, known because we did it ourselves.
+//! This crate makes input for demonstrations, tests and benchmarks: a market is run from a seed, its events are
+//! written as real bytes of a real format. Beside them is the *truth*, known because we did it ourselves.
 //!
 //! ```text
 //!            seed

@@ -15,16 +15,16 @@ pub(crate) struct FixMessageWriter {
     seqs: Vec<u64>,
     second: u64,
     second_text: [u8; 18],
-    /// Where the message under way has its fields after `52`.
+    /// The place of the current message's fields after `52`.
     body_at: usize,
 }
 
-/// How a frame is made to be wrong.
+/// The deliberate flaw of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FixFrameFlaw {
     None,
     Checksum,
-    /// `9` is this much off, never zero; the checksum is that of the bytes as they are.
+    /// `9` is this much off, never zero; the checksum is that of the unchanged bytes.
     BodyLength(i64),
 }
 
@@ -48,7 +48,7 @@ impl FixMessageWriter {
         self.begin_type(session, &[kind], now_ns);
     }
 
-    /// The same with a type of more letters.
+    /// Starts a message with a type of more letters.
     pub fn begin_type(&mut self, session: usize, kind: &[u8], now_ns: u64) {
         self.seqs[session] += 1;
         self.scratch.clear();

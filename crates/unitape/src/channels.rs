@@ -1,5 +1,5 @@
-//! What a market-data handler has seen, in lines to read: they report the state of each line of a channel while there
-//! is time to repair it.
+//! The statistics of a market-data handler as text: they report the state of each line of a channel while there is
+//! time to repair it.
 
 use crate::output::grouped;
 use unitape_marketdata::engine::{ChannelStats, EngineStats, LineStats};

@@ -1,8 +1,8 @@
-//! What all commands share: how they end, where their data goes, how they show progress.
+//! Shared parts of all commands: exit codes, destinations of data, and progress.
 //!
-//! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal would
-//! obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a command is
-//! asked for are written as they are.
+//! Text for people goes through [`say!`], [`say_to!`], [`say_lines`] and [`note!`], which escape what a terminal
+//! would obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a
+//! command is asked for are written unchanged.
 
 mod empty_result;
 mod escape;
@@ -85,7 +85,7 @@ pub fn print_rewound(from: Position, to: Position) {
     );
 }
 
-/// How a command ends that went well otherwise, where the tape was cut back so often while it followed it.
+/// The outcome of a command that went well otherwise, if the tape was cut back this often while it followed it.
 pub fn outcome_after_rewinds(count: u64) -> CommandOutcome {
     if count == 0 {
         return CommandOutcome::Clean;
@@ -167,7 +167,7 @@ pub fn print_hot_notice(dir: &Path) {
     }
 }
 
-/// The same of a notice that something else has found.
+/// Prints a notice that something else has found.
 pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
     note!("unitape: {}: {notice}", dir.display());
     if notice.may_miss_part() {
@@ -176,7 +176,7 @@ pub fn print_notice(dir: &Path, notice: &unitape_tape::HotNotice) {
     }
 }
 
-/// How a command ends that went as `done` says: not clean where a tape may have lacked its newest part.
+/// The outcome of a command that went as `done` says: not clean where a tape may have lacked its newest part.
 pub fn final_outcome(done: CommandOutcome) -> CommandOutcome {
     match done {
         CommandOutcome::Clean if PART_MISSING.load(Ordering::Relaxed) => CommandOutcome::Flawed,

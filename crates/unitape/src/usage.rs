@@ -1,7 +1,7 @@
 //! The command line as it was given, and what is printed where it is wrong.
 //!
-//! Clap quotes arguments as they are. One with control characters (a name that a shell's `*` has found) is quoted
-//! escaped, like all that unitape prints.
+//! Clap quotes arguments unchanged. An argument with control characters (a name that a shell's `*` has found) is
+//! quoted escaped, like all that unitape prints.
 
 use crate::output::{self, CommandFailure, CommandOutcome, plain};
 use clap::Parser;

@@ -1,4 +1,4 @@
-//! What a scenario says.
+//! The alert of a scenario.
 
 use std::io::Write as _;
 use unitape_model::UnixNanos;
@@ -6,7 +6,7 @@ use unitape_model::UnixNanos;
 /// An alert: these events, taken together, are worth a look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: &'static str,
     /// Event time of the event that completed it.
     pub ts: UnixNanos,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use unitape_model::EventKind;
 
-/// Sort of conduct a scenario looks for.
+/// The kind of conduct that a scenario looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the words of the definitions
 pub enum ConductClass {
@@ -31,7 +31,7 @@ impl ConductClass {
     }
 }
 
-/// What is kept for all scenarios when one that runs needs it.
+/// State that is kept for all scenarios when one that runs needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedStateNeed {
     /// The life of orders, and what cancels and executions inherit from them.
@@ -40,7 +40,7 @@ pub enum SharedStateNeed {
     Market,
 }
 
-/// What a parameter may be.
+/// The type and range of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum ParamType {
     /// A whole number from 0 to this.
@@ -74,9 +74,9 @@ pub struct ParamDef {
     pub default: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// What it may be.
+    /// Its type and range.
     pub sort: ParamType,
-    /// What it does.
+    /// Its effect.
     pub about: &'static str,
 }
 
@@ -87,11 +87,11 @@ pub struct ScenarioDef {
     pub id: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// What sort of conduct it looks for.
+    /// The kind of conduct that it looks for.
     pub class: ConductClass,
     /// The events it looks at.
     pub inputs: &'static [EventKind],
-    /// What must be kept for it.
+    /// The shared state that it needs.
     pub needs: &'static [SharedStateNeed],
     /// Names of the parts of an alert's key.
     pub key: &'static [&'static str],
@@ -99,7 +99,7 @@ pub struct ScenarioDef {
     pub params: &'static [ParamDef],
     /// When it fires: the words that the code and its twin are held to.
     pub trigger: &'static str,
-    /// What the words leave open, made clear; empty when nothing is.
+    /// Clarifications of open points in the definition; empty if there are none.
     pub clarified: &'static str,
     /// The rules behind it.
     pub regulation: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What can go wrong, and where.
+//! The errors, and where they are.
 
 use unitape_codec::events::LineFault;
 use unitape_model::{ErrorCause, Position};
@@ -10,9 +10,9 @@ pub enum Error {
     /// No scenario of this name.
     #[error("no scenario is called `{name}`; there are: {known}")]
     UnknownScenario {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Those there are.
+        /// The names of all scenarios.
         known: String,
     },
     /// No parameter of this name.
@@ -20,19 +20,19 @@ pub enum Error {
     UnknownParam {
         /// The scenario.
         scenario: &'static str,
-        /// What was given.
+        /// The given name.
         name: String,
-        /// Those it has.
+        /// The parameters that it has.
         known: String,
     },
-    /// A parameter of the wrong sort.
+    /// A parameter of the wrong type.
     #[error("parameter {scenario}.{name}: {wanted} is needed, not {got}")]
     BadParam {
         /// The scenario.
         scenario: &'static str,
         /// The parameter.
         name: &'static str,
-        /// What it may be.
+        /// The allowed values.
         wanted: &'static str,
         /// The value that was given, as JSON.
         got: String,
@@ -40,7 +40,7 @@ pub enum Error {
     /// Parameters that cannot be read at all.
     #[error("parameters: {message}")]
     BadParams {
-        /// What the reader says.
+        /// The reader's message.
         message: String,
     },
     /// A line that is not an event.
@@ -80,7 +80,7 @@ pub enum Error {
     Read {
         /// Name of the input.
         label: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// An alert could not be handed on.
@@ -91,7 +91,7 @@ pub enum Error {
     Frame {
         /// Its position.
         position: Position,
-        /// What is wrong.
+        /// The problem, in words.
         message: String,
     },
 }

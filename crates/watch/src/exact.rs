@@ -29,7 +29,7 @@ pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
     let shift = a.exponent - b.exponent;
     let (a, b) = (a.mantissa, b.mantissa);
     let scale = 10u128.checked_pow(shift.unsigned_abs());
-    // What passes 128 bits on one side is greater than anything on the other.
+    // A value beyond 128 bits on one side is greater than anything on the other.
     if shift >= 0 {
         a == 0 || scale.and_then(|s| a.checked_mul(s)).is_some_and(|a| a <= b)
     } else {
@@ -75,7 +75,7 @@ impl QuantitySum {
         }
     }
 
-    /// What came on top of `earlier`, an older state of the same sum.
+    /// The part added since `earlier`, an older state of the same sum.
     #[inline]
     pub fn minus_earlier(&self, earlier: &Self) -> Self {
         let mut rest = *self;

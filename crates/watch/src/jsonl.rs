@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read as _};
 use unitape_codec::events::{BOOKKEEPING, EventLine, LINE_BYTES_MAX, LineOptions, parse_line};
 use unitape_model::{Dictionary, Event};
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
     /// Events accepted.
@@ -50,7 +50,7 @@ pub fn replay_jsonl(
     replay::<Watch>(input, label, selection, sink)
 }
 
-/// What a replay runs: the watch, or the slow twins.
+/// The engine of a replay: the watch, or the slow twins.
 pub(crate) trait ReplayEngine: Sized {
     /// With nothing happened, and the parameters that the input brings.
     fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error>;

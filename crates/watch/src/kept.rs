@@ -1,5 +1,6 @@
-//! Ordinals and positions that may be missing, as they are kept where many are: in one word each. An [`Option`] of either
-//! takes two, and a busy day is a walk through a million orders. What "none" is in a word stays in this file.
+//! Ordinals and positions that may be missing, as they are kept where many are: in one word each. An [`Option`] of
+//! either takes two, and a busy day is a walk through a million orders. The encoding of "none" in a word stays in
+//! this file.
 
 use unitape_model::Position;
 

@@ -29,8 +29,8 @@
 //! );
 //! ```
 //!
-//! What it does not do: read tapes (the caller feeds [`TapeWatch`] frame by frame), keep cases, or judge
-//! people; an alert is a reason to look.
+//! It does not read tapes (the caller feeds [`TapeWatch`] frame by frame), keep cases, or judge people; an alert is a
+//! reason to look.
 
 mod alert;
 mod cooldown;

@@ -61,7 +61,7 @@ impl MarketState {
         self.bests.get(&(venue, instr))
     }
 
-    /// What is known of an instrument.
+    /// The state of an instrument.
     #[inline]
     pub fn reference(&self, instr: InstrumentId) -> Option<&InstrumentTerms> {
         self.references.get(&instr)

@@ -12,7 +12,7 @@ use unitape_model::records::OrderRecord;
 use unitape_model::schema::EXP_NONE;
 use unitape_model::{Decimal, Event, EventField, EventKind, InstrumentId, Position, Price, UnixNanos};
 
-/// Orders kept at most: a busy day of one firm. Those that are not live are forgotten first, then the oldest.
+/// Orders kept at most: a busy day of one firm. Orders that are not live are forgotten first, then the oldest.
 pub(crate) const ORDERS_MAX: usize = 1 << 20;
 /// Orders kept at most that are not live any more, for executions and cancels that come late.
 pub(crate) const SPENT_MAX: usize = 1 << 14;
@@ -20,7 +20,7 @@ pub(crate) const SPENT_MAX: usize = 1 << 14;
 /// An order according to the events up to now.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderState {
-    /// When it was entered, event time.
+    /// The event time of its entry.
     pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`, if there was one.
     entry_seq: KeptSeq,
@@ -31,7 +31,7 @@ pub struct OrderState {
     /// The price of now, or [`Price::NONE`].
     pub px: Price,
     qty: Decimal,
-    /// What was executed.
+    /// The executed quantity.
     pub executed: QuantitySum,
     /// Instrument; 0 none.
     pub instr: InstrumentId,
@@ -89,7 +89,7 @@ impl OrderState {
     }
 }
 
-/// What an event did to an order.
+/// The effect of an event on an order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderUpdate<'a> {
     /// Number of the order's place; another order may have it later, but never while this one is known.

@@ -75,7 +75,7 @@ impl ParamOverlay {
     }
 }
 
-/// Which scenarios run and with what.
+/// The scenarios to run, and their parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioSelection {
     /// Only this one; all, when `None`.

@@ -1,4 +1,4 @@
-//! Who belongs together.
+//! Groups of owners that belong together.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -22,7 +22,7 @@ impl OwnerGroups {
         self.groups.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// How often a group changed; code that files things under groups must file them again.
+    /// The number of changes of groups; code that files things under groups must file them again.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes

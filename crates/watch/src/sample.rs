@@ -14,7 +14,7 @@ pub const TRADERS: u32 = 2_000;
 /// Instruments.
 pub const INSTRUMENTS: u32 = 10_000;
 
-/// Events as frames, one behind the other, and the names of their ids.
+/// Events as frames, one after the other, and the names of their ids.
 pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     let mut names = Dictionary::default();
     for (dict, count, letter) in [
@@ -32,7 +32,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
     while stream.count < events {
         stream.act();
     }
-    // What was planted last may have run over.
+    // The last planted scene may have run over.
     let end = unitape_model::frames(&stream.arena).nth(events).map_or(stream.arena.len(), |(at, ..)| at);
     stream.arena.truncate(end);
     (stream.arena, names)

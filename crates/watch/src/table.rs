@@ -3,7 +3,7 @@
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash};
 
-/// How much an entry is worth keeping. Spent entries are forgotten before others.
+/// The worth of keeping an entry. Spent entries are forgotten before others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryRank {
     Spent = 0,

@@ -24,7 +24,7 @@ impl TapeWatch {
     /// matter otherwise.
     ///
     /// # Errors
-    /// What [`NameTable::admit_frame`] refuses: a foreign or damaged tape.
+    /// The error of [`NameTable::admit_frame`]: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(
         &mut self,

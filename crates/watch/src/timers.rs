@@ -13,9 +13,9 @@ const TIMERS_MAX: usize = 1 << 20;
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTimer {
-    /// When it was due.
+    /// Its due time.
     pub at: UnixNanos,
-    /// What its scenario gave it to know it by.
+    /// The scenario's token for the timer.
     pub token: u64,
 }
 
@@ -100,7 +100,7 @@ mod tests {
                 key: vec![("token", due.token.to_string())],
                 detail: self.seen.into(),
             });
-            // One that is due at once comes with the same event.
+            // A timer that is due at once fires with the same event.
             if due.token < 100 {
                 out.wake_at(due.at, due.token + 100);
             }
@@ -135,7 +135,7 @@ mod tests {
             [one(10, 3, 1, 1), one(10, 3, 101, 1)]
         );
         watch.reset();
-        // What was pending has died: the order of time 10 says nothing.
+        // The pending timer is gone: the order of time 10 has no effect.
         assert_eq!(run_steps(&mut watch, &[(clock, 100)]), []);
         watch.reset();
         // Two due at one event, and those that they set: by key, as the alerts of an event are. Time that goes back

@@ -14,7 +14,7 @@ use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::OrderRecord;
 use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
-/// What is known when an event comes, kept once for all scenarios.
+/// The shared state when an event comes, kept once for all scenarios.
 pub struct ScenarioContext<'a> {
     /// Ordinal of the event.
     pub seq: u64,
@@ -22,7 +22,7 @@ pub struct ScenarioContext<'a> {
     pub position: Option<Position>,
     /// Names of ids.
     pub names: &'a Dictionary,
-    /// Who belongs together.
+    /// Groups of owners that belong together.
     pub parties: &'a OwnerGroups,
     /// Orders; empty unless a scenario that runs needs them.
     pub orders: &'a OrderTable,
@@ -49,7 +49,7 @@ pub struct ScenarioInput<'a, 'e> {
     pub event: &'a Event<'e>,
     /// The event as a record, when it is of the order family or an execution.
     pub record: Option<&'a OrderRecord>,
-    /// What it did to its order, when that is known.
+    /// Its effect on its order, if known.
     pub order: Option<OrderUpdate<'a>>,
     /// Beneficial owner; of a cancel or an execution without one, that of its order. 0 none.
     pub owner: u32,
@@ -70,7 +70,7 @@ impl ScenarioInput<'_, '_> {
     }
 }
 
-/// Where a scenario puts what it has to say.
+/// The destination of a scenario's alerts and timers.
 pub struct ScenarioOutput<'a> {
     alerts: &'a mut Vec<Alert>,
     timers: &'a mut TimerQueue,
@@ -100,7 +100,7 @@ pub struct ScenarioMetrics {
     pub held_back: u64,
     /// Events of which nothing can be said because something is missing.
     pub missing: u64,
-    /// Events so late that something they should be held against was forgotten.
+    /// Late events for whose comparison some state was already forgotten.
     pub late: u64,
     /// Things forgotten because their time was over.
     pub expired: u64,

@@ -1,4 +1,4 @@
-//! How many things of each class each key did within a sliding window of event time.
+//! Counts the things of each class that each key did within a sliding window of event time.
 //!
 //! ```text
 //!   key ──▶ ring in order of time:  ts    10  12  12  15  19      window of 5 at t = 19: (14, 19]
@@ -49,7 +49,7 @@ pub(crate) struct SlidingWindows<K, const C: usize> {
     pub bound_hit: u64,
 }
 
-/// What was counted in a window.
+/// The counts of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowCounts<const C: usize> {
     /// By class.
@@ -64,7 +64,7 @@ struct WindowRing<K, const C: usize> {
     entries: VecDeque<WindowEntry<C>>,
     /// Counts so far of what was before the first entry.
     base: [u32; C],
-    /// How many entries are not in the window that ends with the last one, and counts so far of these.
+    /// The number of entries that are not in the window that ends with the last one, and counts so far of these.
     over: usize,
     before: [u32; C],
     // Copied from the entries, so that an event in order looks at none of them: they are far apart.

@@ -1,4 +1,4 @@
-//! How much a test does: cases of properties and rounds, as numbers in the source.
+//! The amount of work of a test: cases of properties and rounds, as numbers in the source.
 //!
 //! ```text
 //! #![proptest_config(ProptestConfig::with_cases(20_000))]   ──▶ 20 000 cases
@@ -6,7 +6,7 @@
 //! number("UNITAPE_KILL_ROUNDS", 200)                        ──▶    200 rounds
 //! ```
 //!
-//! What is covered, and nothing else; another form is an error, so that no number is guessed:
+//! The forms that are covered, and nothing else; another form is an error, so that no number is guessed:
 //!
 //! - a number is a literal, a constant of the same file, or `….cases.max(LITERAL)`;
 //! - a config is `with_cases(NUMBER)`, `ProptestConfig { cases: NUMBER, .. }`, a default, or a call without arguments of
@@ -31,7 +31,7 @@ pub(crate) struct CaseHelper {
     cases: CaseAmount,
 }
 
-/// Where the number of cases comes from.
+/// The source of the number of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseAmount {
     Number(u64),
@@ -179,7 +179,7 @@ fn is_variable(text: &str) -> bool {
         && ["ROUNDS", "SEEDS", "TRIES"].iter().any(|end| text.ends_with(end))
 }
 
-/// Where the default of a variable stands, whose name is at this place.
+/// The place of a variable's default; its name is at this place.
 fn otherwise(source: &RustSource<'_>, at: usize) -> Option<Range<usize>> {
     if source.begins(at + 1, &[","]) {
         return parts(source, at + 2..source.partners[at - 1]).into_iter().next();
@@ -200,7 +200,7 @@ fn otherwise(source: &RustSource<'_>, at: usize) -> Option<Range<usize>> {
     None
 }
 
-/// What commas part, those in brackets and generics left out; it ends with the bracket that holds it.
+/// The parts between commas, those in brackets and generics left out; the list ends with the bracket that holds it.
 fn parts(source: &RustSource<'_>, range: Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let (mut begin, mut at, mut depth) = (range.start, range.start, 0usize);

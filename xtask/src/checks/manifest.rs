@@ -11,7 +11,7 @@ use super::{CheckKind, CheckName};
 /// The manifest's place in the tree.
 pub(crate) const MANIFEST: &str = "xtask/checks.tsv";
 
-/// The manifest's lines by their sort.
+/// The manifest's lines by their kind.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct CheckManifest {
     pub(crate) entries: Vec<CheckEntry>,
@@ -89,7 +89,7 @@ impl CheckManifest {
         Ok(())
     }
 
-    /// What the manifest asks for of a check.
+    /// The number that the manifest asks for of a check.
     pub(crate) fn number(&self, check: &CheckName) -> u64 {
         self.entries.iter().find(|entry| entry.check == *check).map_or(0, |entry| entry.number)
     }

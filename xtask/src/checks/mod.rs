@@ -1,4 +1,4 @@
-//! No check is lost: what the tree and the deep run check is held against a manifest of what they checked before.
+//! No check is lost: the checks of the tree and the deep run are compared with a manifest of earlier checks.
 //!
 //! ```text
 //! sources of the tree ──scan──▶ numbers ─┐
@@ -23,7 +23,7 @@ use crate::{XtaskFailure, deep};
 use manifest::{CheckManifest, MANIFEST};
 use scan::SourceScan;
 
-/// What a number counts. In the order of their words.
+/// The kind of a counted check, in the order of the kinds' words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CheckKind {
     /// Cases of the properties of a test.
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
     Ok(0)
 }
 
-/// What the manifest names and no run does any more.
+/// The checks that the manifest names and no run does any more.
 pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
     Ok(compare(&read(root)?, &scan::scan(root)?, &deep::numbers()))
 }
@@ -153,7 +153,7 @@ fn problem(line: usize, message: String) -> TidyProblem {
     TidyProblem { place: format!("{MANIFEST}:{line}"), message }
 }
 
-/// What the runs do, beside what the manifest says of it.
+/// The checks that the runs do, next to those in the manifest.
 struct DoneChecks<'c> {
     manifest: &'c CheckManifest,
     scan: &'c SourceScan,
@@ -161,7 +161,7 @@ struct DoneChecks<'c> {
 }
 
 impl DoneChecks<'_> {
-    /// How much is done of a check under its name and all later ones.
+    /// The amount done of a check under its name and all later ones.
     fn number(&self, kind: CheckKind, name: &str) -> u64 {
         self.manifest.names(name).into_iter().map(|name| self.number_of_name(kind, name)).sum()
     }

@@ -1,4 +1,4 @@
-//! What a tree checks: its tests, their cases and rounds, its fuzz targets and the bounds of its runs.
+//! The checks of a tree: its tests, their cases and rounds, its fuzz targets and the bounds of its runs.
 //!
 //! ```text
 //! crates/**.rs, xtask/**.rs, fuzz/tests/*.rs ──▶ tests, cases, rounds ─┐
@@ -18,7 +18,7 @@ use super::source::RustSource;
 use super::{CheckKind, CheckName};
 use crate::tidy::files::{self, TreeFile};
 
-/// How much of each check there is.
+/// The amount of each check.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct SourceScan {
     pub(crate) numbers: BTreeMap<CheckName, u64>,

@@ -1,4 +1,4 @@
-//! The functions of a Rust source: which are tests, and in which block of properties they stand.
+//! The functions of a Rust source: which are tests, and in which block of properties they are.
 //!
 //! ```text
 //! #[test] fn a() {…}                           ──▶ a  a test
@@ -42,7 +42,7 @@ pub(crate) struct PropertyBlock {
     pub(crate) config: Option<Range<usize>>,
 }
 
-/// What the attributes before an item say.
+/// The attributes before an item.
 #[derive(Default)]
 struct ItemAttributes {
     is_test: bool,
@@ -113,7 +113,7 @@ impl<'s> RustSource<'s> {
         ["{", "(", "["].iter().any(|open| self.begins(at, &[open]))
     }
 
-    /// `pub(in some::place) unsafe extern "C" fn`: what may stand between.
+    /// `pub(in some::place) unsafe extern "C" fn`: the words that may come between.
     fn is_between_attribute_and_function(&self, at: usize) -> bool {
         let between =
             ["pub", "crate", "super", "self", "in", "async", "const", "unsafe", "extern", "(", ")", ":"];
@@ -146,7 +146,7 @@ impl<'s> RustSource<'s> {
         Ok(RustFunction { name: "", is_test, is_ignored, parameters: self.inside(open), body, block })
     }
 
-    /// The place behind `<…>`, where there is one. The arrow of a function type closes nothing.
+    /// The place after `<…>`, if there is one. The arrow of a function type closes nothing.
     fn behind_generics(&self, mut at: usize) -> Option<usize> {
         let mut depth = 0;
         loop {
@@ -214,8 +214,8 @@ mod tests {
             .collect()
     }
 
-    /// What stands between the attribute and the function must not hide the test, and an attribute must not reach
-    /// beyond its own item.
+    /// Lines between the attribute and the function must not hide the test, and an attribute must not reach beyond
+    /// its own item.
     #[test]
     fn attributes_belong_to_the_function_behind_them() {
         assert_eq!(

@@ -82,7 +82,8 @@ fn each_kind_of_loss_is_told_once() {
     assert!(said.iter().zip(begins).all(|(said, begin)| said.starts_with(begin)), "{said:?}");
 }
 
-/// What the deep run does more of may be less in the ordinary run, but it does nothing without a test in the tree.
+/// A number that the deep run raises may be smaller in the ordinary run, but the deep run does nothing without a test
+/// in the tree.
 #[test]
 fn the_deep_run_meets_what_the_tree_holds() {
     let manifest =

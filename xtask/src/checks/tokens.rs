@@ -13,7 +13,7 @@ pub(crate) struct SourceToken<'s> {
     pub(crate) kind: TokenKind<'s>,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind<'s> {
     /// A name, a keyword or a number.
@@ -156,7 +156,7 @@ fn comment_end(left: &str) -> Option<usize> {
     None
 }
 
-/// Bytes of a string from its first quote to behind its last.
+/// Bytes of a string from its first quote to after its last.
 fn quote_end(left: &str) -> Option<usize> {
     let bytes = left.as_bytes();
     let mut at = 1;
@@ -175,7 +175,7 @@ fn character_end(left: &str) -> Option<usize> {
     let mut chars = left.char_indices().skip(1);
     let (_, first) = chars.next()?;
     if first == '\\' {
-        // The sign behind the backslash may itself be a quote.
+        // The sign after the backslash may itself be a quote.
         let (at, escaped) = chars.next()?;
         let behind = at + escaped.len_utf8();
         return left[behind..].find('\'').map(|length| behind + length + 1);
@@ -199,7 +199,7 @@ mod tests {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// A brace that is only text would end a block too early, and the tests behind it would belong elsewhere.
+    /// A brace that is only text would end a block too early, and the tests after it would belong elsewhere.
     #[test]
     fn what_stands_in_strings_and_comments_is_not_code() {
         assert_eq!(tokens_text(r#"a("}\"{", b"{", c"}") // } b"#), r#"a ( <}\"{> , <{> , <}> )"#);

@@ -25,9 +25,9 @@ pub(crate) struct MeasuredBuild {
     pub(crate) probe: Option<PathBuf>,
     /// Whether `unitape bench` knows `--marks`.
     pub(crate) marks: bool,
-    /// Of all bytes of `unitape`.
+    /// Hash of all bytes of `unitape`.
     pub(crate) hash: u64,
-    /// Of all bytes of the example; 0 where there is none.
+    /// Hash of all bytes of the example; 0 where there is none.
     pub(crate) probe_hash: u64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn short(commit: &str) -> &str {
 const UNITAPE: &[&str] = &["--package", "unitape", "--bin", "unitape"];
 const EXAMPLE: &[&str] = &["--package", "unitape-tape", "--example", "instructions"];
 
-/// What was built before, if it is there and the cases of the tape are still the same.
+/// The earlier build, if it is there and the cases of the tape are still the same.
 fn noted(note: &Path, commit: &str, target: &Path, source: u64) -> Option<MeasuredBuild> {
     let said: Value = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
     if said["source"].as_u64()? != source {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(hashes.len(), texts.len());
     }
 
-    /// What was built for other cases of the tape would be counted as if it were built for these.
+    /// A build for other cases of the tape would be counted as if it were built for these.
     #[test]
     fn what_was_built_is_found_again_only_with_the_same_cases() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What was counted before: by the bytes of the binaries, so that it is right whatever made them.
+//! Earlier counts, by the bytes of the binaries, so that a count is right whatever made them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ const METHOD: u32 = 1;
 #[derive(Debug)]
 pub(crate) struct FigureCache {
     path: PathBuf,
-    /// What else a figure depends on: how it is counted, and the example's bytes for cases of the tape or the inputs for
-    /// the others.
+    /// The other inputs of a figure: the way of counting, and the example's bytes for cases of the tape or the inputs
+    /// for the others.
     with: [String; 2],
     known: Map<String, Value>,
 }
 
 impl FigureCache {
-    /// Of a build, counted on these inputs by this valgrind.
+    /// The cache of a build, counted on these inputs by this valgrind.
     pub(crate) fn open(
         dir: &Path,
         build: &MeasuredBuild,
@@ -42,7 +42,7 @@ impl FigureCache {
         let folder = dir.join("results");
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let path = folder.join(format!("{build:016x}.json"));
-        // One that cannot be read has nothing: the cases are counted again.
+        // An unreadable cache has nothing: the cases are counted again.
         let known =
             fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         Ok(Self { path, with, known })

@@ -28,7 +28,7 @@ pub(crate) struct CallgrindJob<'a> {
     pub(crate) current_dir: &'a Path,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct RunCounts {
     pub(crate) counts: InstructionCounts,
@@ -50,9 +50,9 @@ pub(crate) struct InstructionCounts(BTreeMap<(u64, u64), u64>);
 /// Instructions of a stretch or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InstructionTotals {
-    /// Of the first thread.
+    /// Instructions of the first thread.
     pub(crate) main: u64,
-    /// Of all threads; those that wait are in it.
+    /// Instructions of all threads, including those that wait.
     pub(crate) all: u64,
 }
 
@@ -124,7 +124,7 @@ fn run(mut command: Command, job: &CallgrindJob<'_>) -> Result<RunEnd, Callgrind
     Ok((read(&out)?, read(&err)?, status.code()))
 }
 
-/// What programs may see of our environment: where samples are, and where programs are.
+/// The parts of our environment that programs may see: the places of samples and of programs.
 fn kept() -> impl Iterator<Item = (String, String)> {
     ["PATH", "UNITAPE_SAMPLES"]
         .into_iter()
@@ -182,17 +182,17 @@ impl InstructionCounts {
         Self(counts.into_iter().map(|(part, thread, count)| ((part, thread), count)).collect())
     }
 
-    /// Of the whole run.
+    /// The totals of the whole run.
     pub(crate) fn total(&self) -> InstructionTotals {
         self.sum(|_| true)
     }
 
-    /// Of the stretch after the mark with this number, from 0.
+    /// The totals of the stretch after the mark with this number, from 0.
     pub(crate) fn stretch(&self, from: u64) -> InstructionTotals {
         self.sum(|part| part == from + 2)
     }
 
-    /// How often the mark was passed.
+    /// The number of times that the mark was passed.
     pub(crate) fn marks(&self) -> u64 {
         // The last part ends with the run.
         self.0.keys().map(|(part, _)| part - 1).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What `cargo xtask instructions` counts, and what of the benches it cannot.
+//! The cases that `cargo xtask instructions` counts, and the benches that it cannot count.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) struct LastRepeats {
     pub(crate) repeats: u64,
 }
 
-/// How many operations a command has done.
+/// The number of operations that a command has done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OperationCount {
     /// As many as it prints lines.
@@ -196,7 +196,7 @@ pub(crate) fn select_cases(names: &[String]) -> Result<Vec<InstructionCase>, Str
     Ok(CASES.iter().filter(asked).copied().collect())
 }
 
-/// How much of its input a command gets.
+/// The part of its input that a command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputAmount {
     /// A file once, or the first half of one.

@@ -9,11 +9,11 @@ use super::builds::{MeasuredBuild, hash};
 use super::cases::InputAmount;
 use crate::cargo::root;
 
-/// Where they are, and what is in them.
+/// Their place and their contents.
 #[derive(Debug)]
 pub(crate) struct FrozenInputs {
     pub(crate) dir: PathBuf,
-    /// Of all of them.
+    /// Hash of all of them.
     pub(crate) hash: u64,
     /// Messages in the first half and in all of a file that is cut.
     messages: BTreeMap<&'static str, [u64; 2]>,
@@ -92,7 +92,7 @@ fn rows(file: &[u8], times: usize) -> Result<Vec<u8>, String> {
     Ok([*header, &rows, format!("END|20161024|{count}\n").as_bytes()].concat())
 }
 
-/// Where each message of a FIX file begins.
+/// The start of each message of a FIX file.
 fn starts_fix(file: &[u8]) -> Vec<usize> {
     const BEGIN: &[u8] = b"8=FIX";
     let begins = |at: &usize| file[*at..].starts_with(BEGIN) && (*at == 0 || file[*at - 1] == 1);

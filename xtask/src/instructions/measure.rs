@@ -19,15 +19,15 @@ use crate::cargo::root;
 pub(crate) struct CaseFigure {
     /// The case, and which of several ways of it.
     pub(crate) name: String,
-    /// Of the thread that does the work.
+    /// Instructions of the thread that does the work.
     pub(crate) instructions: f64,
-    /// Of all threads.
+    /// Instructions of all threads.
     pub(crate) all_threads: f64,
-    /// How many operations were divided by.
+    /// The number of operations that the totals are divided by.
     pub(crate) operations: u64,
 }
 
-/// What all runs share.
+/// The state that all runs share.
 #[derive(Debug)]
 pub(crate) struct CaseContext<'a> {
     pub(crate) valgrind: &'a Path,
@@ -222,7 +222,8 @@ fn command(
     difference(name, one, two).map(|figure| vec![figure]).map_err(CallgrindFailure::Failed)
 }
 
-/// What the second run had more than the first: starting, ending and everything that is done once is not in it.
+/// The instructions that the second run has more than the first, without the start, the end and everything that is
+/// done once.
 fn difference(
     name: &str,
     one: (InstructionTotals, u64),

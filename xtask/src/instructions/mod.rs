@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Instructions are counted and not timed, so that what else the machine does is nothing to them. Valgrind has no
-//! AVX-512: codecs that choose at run time use AVX2 under it. What is counted, and what cannot be, is in `cases`.
+//! AVX-512: codecs that choose at run time use AVX2 under it. `cases` lists the counted cases, and those that cannot
+//! be counted.
 
 mod builds;
 mod cache;
@@ -34,7 +35,7 @@ use inputs::FrozenInputs;
 use measure::CaseContext;
 use verdict::{CaseOutcome, FigureVerdict, MissingCase, compare, sum_ratio, table};
 
-/// What was asked for.
+/// The request in the arguments.
 #[derive(Debug, Clone, PartialEq)]
 struct InstructionsRequest {
     against: Option<String>,
@@ -47,10 +48,10 @@ struct InstructionsRequest {
     list: bool,
 }
 
-/// What a case may cost more, in per cent, unless `--most` says otherwise.
+/// The allowed growth of a case, in per cent, unless `--most` says otherwise.
 const MOST_PERCENT: f64 = 3.0;
 
-/// What all cases together may cost more, in per cent.
+/// The allowed growth of all cases together, in per cent.
 const SUM_MOST_PERCENT: f64 = 1.0;
 
 /// Two runs of one binary differ by no more than this, in per cent.
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {
             "It has no AVX-512, so codecs use AVX2 there. The bench cases that are not counted: --list."
         );
     }
-    // Of a few chosen cases, the sum says nothing of the whole.
+    // The sum over a few chosen cases says nothing of the whole.
     let sum = if request.cases.is_empty() { sum_ratio(&lines) } else { None };
     let is_sum_bad =
         sum.is_some_and(|ratio| FigureVerdict::of(ratio, SUM_MOST_PERCENT) == FigureVerdict::More);
@@ -215,11 +216,11 @@ fn noise(
     Ok(u8::from(bad))
 }
 
-/// What the runs of all builds share.
+/// The state that the runs of all builds share.
 struct InstructionsRun {
     valgrind: PathBuf,
     dir: PathBuf,
-    /// Where runs have their files: in memory, where there is such.
+    /// The directory of the runs' files: in memory, if possible.
     place: RunDirectory,
     inputs: FrozenInputs,
     jobs: usize,
@@ -245,7 +246,7 @@ impl InstructionsRun {
         }
     }
 
-    /// What all cases cost in a build, in their order: from the cache where it has them, if it is to be used.
+    /// The costs of all cases in a build, in their order: from the cache where it has them, if it is to be used.
     fn outcomes(
         &self,
         build: &MeasuredBuild,
@@ -328,7 +329,7 @@ fn remove_abandoned(above: &Path) {
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
-        // What was counted is right whether or not this can be removed.
+        // The counts are right whether or not this can be removed.
         _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -366,7 +367,7 @@ mod tests {
         parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// What a killed run leaves in memory is memory that nobody has; what a run beside this one has is that one's.
+    /// Files of a killed run in memory are memory that nobody has; files of a run beside this one belong to that run.
     #[test]
     fn what_killed_runs_left_is_removed_and_nothing_else() {
         let above = tempfile::tempdir().unwrap();

@@ -35,7 +35,7 @@ pub(crate) enum FigureVerdict {
     Failed,
 }
 
-/// What came of a case in a build: figures, or why there are none and whether it is unknown there.
+/// The outcome of a case in a build: figures, or why there are none and whether it is unknown there.
 pub(crate) type CaseOutcome = Result<Vec<CaseFigure>, MissingCase>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

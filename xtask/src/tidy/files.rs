@@ -25,7 +25,7 @@ impl TreeFile {
     }
 }
 
-/// What git tracks or would add; a tree without git (an unpacked archive) is walked instead.
+/// The files that git tracks or would add; a tree without git (an unpacked archive) is walked instead.
 pub(crate) fn list(root: &Path) -> Result<Vec<TreeFile>, String> {
     let paths = match tracked(root) {
         Some(paths) => paths,

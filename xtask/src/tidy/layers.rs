@@ -1,9 +1,9 @@
-//! Imports go strictly down, and each heavy dependency lives in one crate, or in the two that the layers ask for. What a
-//! strategy links is light.
+//! Imports go strictly down, and each heavy dependency lives in one crate, or in the two that the layers ask for. A
+//! strategy links only light crates.
 //!
 //! - A normal or build dependency on a crate of ours lies in a strictly lower layer.
-//! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a
-//!   crate that can only be tested with what stands above it is cut wrongly.
+//! - A dev-dependency may lie in the same layer, never in a higher one: tests may use a neighbour, but a crate that
+//!   can only be tested with crates above it is cut wrongly.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ const HEAVY: &[&str] = &[
 const TWO_HOMES: &[(&str, [&str; 2])] =
     &[("quick-xml", ["unitape-codec", "unitape-fast"]), ("socket2", ["unitape-feed", "unitape-marketdata"])];
 
-/// What a strategy links, and what must not come with it.
+/// The crate that a strategy links, and the dependencies that must not come with it.
 const STRATEGY: (&str, &[&str]) = (
     "unitape-marketdata",
     &["unitape-codec", "unitape-feed", "unitape-tape", "unitape-ring", "zstd", "flate2", "blake3"],
@@ -79,7 +79,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<TidyProblem> {
     problems
 }
 
-/// What comes with a strategy and must not, by way of crates of ours.
+/// The forbidden dependencies that a strategy gets by way of crates of ours.
 fn of_strategy(packages: &[Package]) -> Vec<TidyProblem> {
     let (top, without) = STRATEGY;
     let mut linked = vec![top];

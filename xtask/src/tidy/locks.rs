@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{TidyProblem, files};
 use crate::cargo::Package;
 
-/// Where lock files of workspaces of their own end.
+/// The end of the paths of lock files of separate workspaces.
 const END: &str = "/Cargo.lock";
 
 pub(crate) fn check(files: &[files::TreeFile], packages: &[Package]) -> Vec<TidyProblem> {

@@ -120,7 +120,7 @@ mod tests {
         assert!(messages("a.md", &long).is_empty());
     }
 
-    /// What is left for later is left for ever.
+    /// A task left for later is left for ever.
     #[test]
     fn words_left_behind_are_noticed_in_what_we_write() {
         for word in

@@ -36,7 +36,7 @@ impl BenchProcess {
         if said == "ready" { Ok(this) } else { Err(Error::Failed(format!("{arguments:?} said {said:?}"))) }
     }
 
-    /// What it says next.
+    /// The next line of its output.
     pub fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;

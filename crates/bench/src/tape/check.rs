@@ -1,4 +1,4 @@
-//! What is on a tape after a measurement: all its messages, in order, each as it was written.
+//! The check of a tape after a measurement: all its messages, in order, each as it was written.
 
 use crate::error::Error;
 use crate::record::HexSha256;

@@ -13,7 +13,7 @@ use crate::record::{
 use std::path::{Path, PathBuf};
 use unitape_tape::measure::raw_round_trips;
 
-/// How far apart the two cores are, by the control's median.
+/// The distance of the two cores, by the control's median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoreDistance {
     /// Up to [`NEAR_NS`].
@@ -46,7 +46,7 @@ pub struct ControlMeasurement<'a> {
     all: RepeatsByDistance,
 }
 
-/// Where the control's words are.
+/// The places of the control's words.
 pub fn shared_dir(context: &BenchContext) -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared } else { &context.options.dir }.into()
@@ -150,7 +150,7 @@ pub struct DistanceRepeats {
     ratios: Vec<f64>,
 }
 
-/// What a record says besides its figures.
+/// The description in a record besides its figures.
 pub struct RecordDescription {
     pub case: &'static str,
     /// Bytes that an operation moves.

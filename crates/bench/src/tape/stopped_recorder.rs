@@ -1,4 +1,4 @@
-//! `recorder-behind`: what the writer notices of a recorder that is stopped for a while.
+//! `recorder-behind`: the writer's delays while its recorder is stopped for a while.
 
 use super::bench_process::BenchProcess;
 use super::check::read_back;
@@ -76,7 +76,7 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// Appends at the rate, from due time; stops the recorder meanwhile, and makes sure that it was behind.
+/// Appends at the rate, from due time; stops the recorder meanwhile, and makes sure that it lagged.
 fn appends(
     writer: &mut Writer,
     count: u64,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use unitape_tape::measure::{StreamMeasurement, disk, one_way, payload_of, sustained};
 use unitape_tape::{Backing, HelperPlacement, RetentionLimits, SyncPolicy, WriterOptions};
 
-/// What of the tape's end `sustained` keeps, so that the disk does not fill.
+/// The bytes at the tape's end that `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
 
 /// Room for a burst in one segment.

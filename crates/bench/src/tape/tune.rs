@@ -3,7 +3,7 @@
 use crate::error::Error;
 use unitape_tape::{Backing, HelperPlacement, WriterOptions};
 
-/// What was asked for.
+/// The requested settings.
 #[derive(Clone, Debug)]
 pub struct TapeTuning {
     words: Vec<String>,

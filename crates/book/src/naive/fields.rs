@@ -1,4 +1,4 @@
-//! What the twin reads of an event.
+//! The fields of an event that the twin reads.
 
 use super::PLACES;
 use unitape_model::{Event, EventField, EventValue, Price, Side};

@@ -1,4 +1,4 @@
-//! What the twin does with what is said of whole listings.
+//! The twin's handling of events about whole listings.
 
 use super::fields::Fields;
 use super::{Listing, NOWHERE, Naive, Said};

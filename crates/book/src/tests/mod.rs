@@ -206,7 +206,7 @@ fn auctions_cross_and_a_new_session_begins_empty() {
     );
 }
 
-/// What a venue says that cannot be must not end the run, and must not go unseen either.
+/// An impossible statement of a venue must not end the run, and must not go unseen either.
 #[test]
 fn what_cannot_be_is_counted_and_makes_the_book_stale() {
     let cases = [
@@ -332,7 +332,7 @@ fn the_best_price_over_venues() {
     assert_eq!(show(&t), ("9:0@3+1".into(), "13:0@3+1".into(), vec!["stale"]), "XLON is too old");
 }
 
-/// What the venue publishes as its best price is the best price, and is held against the book of its orders.
+/// The venue's published best price is the best price, and is compared with the book of its orders.
 #[test]
 fn the_published_best_price_is_preferred_and_checked() {
     let mut t = BookFixture::new(BookOptions::default());
@@ -358,7 +358,7 @@ fn a_feed_that_says_stale_is_heard() {
         (t.show(Basis::Levels), t.marks(Basis::Levels))
     };
     assert_eq!(say(1, "level side=B action=A px=10 qty=5 depth=1").1, [""; 0]);
-    // What goes with it empties the book, and does not mend it.
+    // The `clear` of a loss empties the book, and does not mend it.
     assert_eq!(say(2, "status state=stale").1, ["stale"]);
     assert_eq!(say(2, "level action=R"), (" | ".to_owned(), vec!["stale"]));
     assert_eq!(say(3, "status state=3 reason=instrument").1, ["stale"], "a state of the venue's own");
@@ -467,7 +467,7 @@ fn what_is_not_published_falls_out() {
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
     // There is no third place.
     assert_eq!(book.apply(&add(9, 3), LevelLimit::Published(2)).fault, Some(BookFault::LevelsFull));
-    // The same where the venue may have more: the last one goes too, but it is reported.
+    // If the venue may have more levels, the last one goes too, but it is reported.
     let done = book.apply(&add(12, 1), LevelLimit::Kept(2));
     assert_eq!((done.fault, done.depth), (Some(BookFault::LevelsFull), 1));
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));

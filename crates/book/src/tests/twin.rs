@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// What holds of any book after any events: prices in order, quantities that add up, every order found.
+/// Properties of any book after any events: prices in order, quantities that add up, every order found.
 fn check_whole(books: &Books) {
     let mut orders = 0;
     for id in books.listings() {
@@ -214,8 +214,8 @@ proptest! {
 }
 
 proptest! {
-    /// A change that looks plain and is not, on a side that is full or with a level of nothing: the quick way gives what the
-    /// other one does, and leaves the same book.
+    /// A change that looks plain and is not, on a side that is full or with a level of nothing: the fast path gives
+    /// what the other one does, and leaves the same book.
     #[test]
     fn the_quick_way_agrees(
         max in (any::<bool>(), 1u32..7),

@@ -36,7 +36,7 @@ pub fn library(name: &str) -> PathBuf {
         .clone()
 }
 
-/// What the static library needs of the system.
+/// The system libraries that the static library needs.
 pub const LIBS: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lrt"];
 
 pub const C99: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"];

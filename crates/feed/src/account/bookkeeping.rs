@@ -19,7 +19,7 @@ pub fn define_frame(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
     e.finish(0).expect("a definition is short");
 }
 
-/// What the definition of a source says besides its feed and file.
+/// The fields of a source definition besides its feed and file.
 #[derive(Clone, Copy, Debug)]
 pub struct DefinitionParts<'d> {
     /// Its own id.
@@ -89,11 +89,11 @@ pub fn growth_frame(
     e.finish(flags::LAST).expect("a definition is short");
 }
 
-/// EventField of a further definition: the file has grown, and is read on at this offset.
+/// Field of a further definition: the file has grown, and reading continues at this offset.
 pub const GROWN: &str = "grown";
 
-/// EventField of a further definition: events that a retry has made of messages in quarantine, by another mapping than the
-/// source's, carry its id. What is read of the source stays with the source's own mapping.
+/// Field of a further definition. A retry can make events of quarantined messages by another mapping than the source's;
+/// these events carry the definition's id. The source itself stays with its own mapping.
 pub const RETRIED: &str = "retried";
 
 /// The definition of the events that a retry makes by another mapping than that of their source.
@@ -115,7 +115,8 @@ pub fn retried_frame(out: &mut Vec<u8>, id: u32, source: &SourceAccount, sort: &
     e.finish(0).expect("a definition is short");
 }
 
-/// The same, and the message that begins there, in quarantine because the file ended in it, leaves the account.
+/// Field of a further definition: as [`GROWN`], and the message that begins there leaves the account. It is in
+/// quarantine because the file ended in it.
 pub const SUPERSEDED: &str = "superseded";
 
 /// A mark of progress.
@@ -129,7 +130,7 @@ pub struct ProgressMark {
     pub end: bool,
     /// Greatest event time of the feed so far.
     pub running_max: i64,
-    /// Of the bytes before `through`, where the source's definition has none of all.
+    /// Hash of the bytes before `through`, if the source's definition has no hash of the whole source.
     pub hash: Option<blake3::Hash>,
 }
 

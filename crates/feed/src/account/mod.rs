@@ -1,4 +1,4 @@
-//! What is on a tape: names, sources, and the account of every message, read from the tape alone.
+//! Names, sources, and the account of every message, read from the tape alone.
 
 pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
@@ -35,7 +35,7 @@ pub struct TapeAccount {
     pub next_source: u32,
     /// Greatest time of a message that is not late, by event time and by receive time where there is one.
     pub placed_max: (i64, i64),
-    /// Messages that a merge appended behind their time order.
+    /// Messages that a merge appended after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,
@@ -52,13 +52,13 @@ pub struct TapeAccount {
 /// A mark of progress that does not agree with the events before it: unitape did not write one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountMismatch {
-    /// Of the mark, where it is known.
+    /// Position of the mark, if known.
     pub position: Option<Position>,
-    /// What the mark says, and what the tape has.
+    /// The value in the mark, and the value of the tape.
     pub what: String,
 }
 
-/// What the tape records about a source.
+/// The account of a source, from the tape.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAccount {
     /// Id of its definition.
@@ -75,15 +75,15 @@ pub struct SourceAccount {
     pub sort: FormatId,
     /// The account at its last mark of progress.
     pub tally: MessageTally,
-    /// Messages behind that mark that are on the tape; what became nothing is not among them.
+    /// Messages after that mark that are on the tape, without those that became nothing.
     pub since: MessageTally,
     /// Offset of that mark.
     pub through: u64,
     /// Whether it has been consumed to its end.
     pub end: bool,
-    /// Where the last message behind that mark starts that is on the tape.
+    /// Start of the last message after that mark that is on the tape.
     pub last_offset: Option<u64>,
-    /// Where messages behind that mark start whose time leads by more than it may, in order.
+    /// Starts of the messages after that mark whose time leads by more than it may, in order.
     pub ahead: Vec<u64>,
     /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
     pub further: BTreeMap<u32, u32>,
@@ -95,14 +95,14 @@ pub struct SourceAccount {
     pub sort_id: u32,
     /// Units of it, bookkeeping included.
     pub units: u64,
-    /// How many of its bytes its last mark with a hash has read, and their hash.
+    /// The number of bytes up to its last mark with a hash, and their hash.
     pub content: Option<(u64, String)>,
     /// Offset and length of its last message, if that is in quarantine.
     pub tail: Option<(u64, u64)>,
 }
 
 impl SourceAccount {
-    /// Its file has grown and is read on at `from`; a message `superseded` there leaves the account.
+    /// Its file has grown, and reading continues at `from`; a message `superseded` there leaves the account.
     fn grow(&mut self, superseded: bool, from: u64) {
         self.end = false;
         if !superseded {
@@ -126,7 +126,7 @@ impl SourceAccount {
     }
 }
 
-/// What a feed's order depends on.
+/// The state that a feed's order depends on.
 #[derive(Clone, Debug, Default)]
 pub struct FeedAccount {
     /// Greatest event time.
@@ -148,13 +148,13 @@ pub struct AccountSummary {
     /// source; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub unresolved: u64,
-    /// Of those in quarantine: messages that a retry has made events of; printed where there are any.
+    /// Quarantined messages that a retry has made events of; printed if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub recovered: u64,
     /// Messages whose sequence number had come before, kept and flagged; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeats: u64,
-    /// Of the repeats: those of which nobody knows, because a bound was met.
+    /// Repeats that nobody can confirm, because a bound was met.
     #[serde(skip_serializing_if = "is_zero")]
     pub unsure: u64,
     /// Messages whose time leads by more than it may; printed where there are any.
@@ -230,7 +230,7 @@ impl TapeAccount {
         Self::load_with(dir, ReadOptions::default())
     }
 
-    /// The same, with or without checks; damage that is passed over takes what it holds out of the account.
+    /// Reads the account with or without checks; contents of skipped damage are missing from the account.
     ///
     /// # Errors
     /// As [`TapeAccount::load`].
@@ -245,8 +245,8 @@ impl TapeAccount {
         }
     }
 
-    /// What the dictionary log alone says, at once: sources and their files. Of a log that is damaged, what comes before the
-    /// damage; the writer of the tape refuses it.
+    /// Reads sources and their files from the dictionary log alone. Of a damaged log it reads the part before the
+    /// damage; the writer of the tape refuses such a log.
     pub fn load_definitions(dir: &Path) -> Self {
         let mut account = Self::default();
         let Ok(mut log) = DefinitionReader::open(dir) else { return account };
@@ -273,7 +273,7 @@ impl TapeAccount {
         while let Some(run) = reader.next_run(1 << 20)? {
             lost.learn_before_bytes(run.position, run.bytes, |_, frame| account.add(frame))?;
             if options.skip_damage {
-                // What does not fit is a consequence of what is lost.
+                // A mark that does not fit follows from the loss.
                 frames(run.bytes).for_each(|(_, _, frame)| _ = account.add(frame));
             } else if let Err((position, what)) = account.add_run(run.position, run.bytes) {
                 return Err(reader.damage_at(position, &what).into());
@@ -285,7 +285,7 @@ impl TapeAccount {
     /// Takes a run of frames that is at `position` into account.
     ///
     /// # Errors
-    /// Where a frame does not fit those before it, and why.
+    /// The first frame that does not fit those before it, and the reason.
     pub(crate) fn add_run(&mut self, position: Position, run: &[u8]) -> Result<(), (Position, String)> {
         for (at, _, frame) in frames(run) {
             let position = position.plus(at as u64);
@@ -301,7 +301,7 @@ impl TapeAccount {
     /// Takes one frame into account.
     ///
     /// # Errors
-    /// What about it does not fit what came before.
+    /// The mismatch between this frame and the frames before it.
     pub fn add(&mut self, frame: &[u8]) -> Result<(), String> {
         // A user's message is of no source.
         let event = self.names.admit_frame(frame).map_err(|flaw| flaw.to_string())?;
@@ -597,7 +597,8 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What a further definition says of a file that has grown: whether a message is superseded, and where it is read on.
+/// Reads a further definition of a file that has grown: whether a message is superseded, and the offset at which
+/// reading continues.
 pub fn growth_of(event: &Event<'_>) -> Option<(bool, u64)> {
     event.unmapped_fields().find_map(|(name, value)| match name {
         GROWN => Some((false, value.parse().ok()?)),

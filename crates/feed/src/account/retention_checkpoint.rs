@@ -161,13 +161,13 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), 
     Ok((account, reader))
 }
 
-/// What is wrong with the account of what retention removed, for [`unitape_tape::repair`]; none where it is sound or not
-/// there.
+/// The damage to the account of what retention removed, for [`unitape_tape::repair`]; none if the account is sound or
+/// absent.
 ///
 /// # Errors
 /// The tape cannot be looked at.
 pub fn checkpoint_damage(dir: &Path) -> Result<Option<ForeignDamage>, Error> {
-    // Of a tape without an identity nothing can be said; the next repair knows it.
+    // A tape without an identity cannot be judged; the next repair knows its identity.
     let Ok(meta) = TapeManifest::load(dir) else { return Ok(None) };
     let what = match load(dir, &meta.id.to_string()) {
         Err(Error::Gone { source, .. }) if source.kind() == std::io::ErrorKind::InvalidData => {

@@ -1,4 +1,4 @@
-//! Which books a message in quarantine may concern: what it was about, as far as that is known.
+//! The books that a message in quarantine may concern, if known.
 //!
 //! ```text
 //!  bytes that cannot be read ───────────────────────────▶ Feed        any book of the feed
@@ -10,7 +10,7 @@
 
 use unitape_model::EventKind;
 
-/// What a message was about.
+/// The books that a message concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AffectedBooks {
     /// Not known: it may concern each book of the feed.
@@ -25,7 +25,7 @@ pub enum AffectedBooks {
 }
 
 impl AffectedBooks {
-    /// Of a message of an instrument, as far as these say; names that are none say nothing.
+    /// The book of a message with this instrument and venue; an invalid name counts as no name.
     pub fn from_names(instrument: Option<&[u8]>, venue: Option<&[u8]>) -> Self {
         let name = |bytes: &[u8]| {
             let fits = (1..=255).contains(&bytes.len());

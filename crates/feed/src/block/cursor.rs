@@ -1,10 +1,10 @@
-//! How far the sequencer has taken a block.
+//! The position of the sequencer in a block.
 
 use crate::block::numbers::{FeedSessions, RepeatCertainty, RepeatRange};
 use crate::block::{Block, BlockUnit, IdFixup, NO_TS, UnitKind};
 use unitape_model::{Event, NameKind};
 
-/// How far the first block of a feed's queue has been taken.
+/// The position in the first block of a feed's queue.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct BlockCursor {
@@ -16,7 +16,7 @@ pub struct BlockCursor {
     pub run: usize,
     pub mark: usize,
     pub noted: usize,
-    /// What was known of the numbers of the stretch in hand.
+    /// The known numbers of the current stretch.
     pub known: Vec<RepeatRange>,
     /// Ids of the block's sessions, as far as they were looked up; none for one that is not kept.
     pub sessions: Vec<Option<u32>>,

@@ -9,7 +9,7 @@ pub fn json_string(value: &[u8]) -> String {
     String::from_utf8(out).expect("JSON of UTF-8, or of hex digits")
 }
 
-/// The same at the end of `out`.
+/// Appends outside bytes to `out` as [`json_string`] has them.
 pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     // Without a way out, so that many bytes are looked at together.
     let (mut plain, mut ascii) = (true, true);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept is read again by programs of others: it is what the library would have written.
+        /// Programs of others read the kept values: the output is that of the library.
         #[test]
         fn json_is_that_of_the_library(value in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..40),

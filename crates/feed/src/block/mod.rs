@@ -38,15 +38,15 @@ pub struct Block {
     pub more: bool,
     /// The source's bytes.
     pub bytes: Vec<u8>,
-    /// How many of them were decoded; the rest belongs to the next block.
+    /// The number of decoded bytes; the rest belongs to the next block.
     pub decoded: usize,
     /// The events, unstamped frames one after the other.
     pub arena: Vec<u8>,
-    /// What came of which message, in source order; messages that became nothing have no unit.
+    /// The result of each message, in source order; messages that became nothing have no unit.
     pub units: Vec<BlockUnit>,
     /// Places in the arena that hold provisional ids, in arena order.
     pub fixups: Vec<IdFixup>,
-    /// The names behind the provisional ids.
+    /// The names of the provisional ids.
     pub names: Dictionary,
     /// Names whose ids are on their way.
     pub waiting: WaitingNames,
@@ -54,7 +54,7 @@ pub struct Block {
     pub raw: Vec<u8>,
     /// The hash of its source's bytes at each of its marks of progress, where the source has one.
     pub hashes: Vec<blake3::Hash>,
-    /// Where its marks of progress are.
+    /// The places of its marks of progress.
     pub marks: Vec<ProgressMarkIndex>,
     /// Sequence numbers seen, run by run.
     pub runs: Vec<SequenceRun>,
@@ -68,7 +68,7 @@ pub struct Block {
     pub unresolved: Vec<u32>,
     /// Its events say that packets or messages came on no line.
     pub has_gaps: bool,
-    /// The account as it stood at each progress unit.
+    /// The account at each progress unit.
     pub tallies: Vec<MessageTally>,
     /// Frames that the sequencer adds: definitions and progress.
     pub added: Vec<u8>,
@@ -76,7 +76,7 @@ pub struct Block {
     pub done: bool,
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
-    /// What headers and trailers in it say of the number of messages.
+    /// Message counts that its headers and trailers state.
     pub claims: Vec<CountClaim>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
@@ -94,22 +94,22 @@ pub struct Block {
     pub received_min: Option<UnixNanos>,
     /// Memory for a packet's payload, or for the rewritten arena.
     pub payload: Vec<u8>,
-    /// What came before of a message that was not over where the bytes begin; taken by the decoder.
+    /// The unfinished message that spans the start of the bytes; the decoder takes it.
     pub carried: Option<Box<CarriedMessage>>,
-    /// The same, of where the bytes that were decoded end.
+    /// The unfinished message that spans the end of the decoded bytes.
     pub leaves: Option<Box<CarriedMessage>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
-    /// Where that packet was sent to, and when it was received.
+    /// The address that packet was sent to, and its receive time.
     pub sent: Option<(SocketAddr, UnixNanos)>,
 }
 
-/// What a source's next block needs to know of this one's end: the message that is not over.
+/// The state that a source's next block needs from the end of this one: the unfinished message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CarriedMessage {
-    /// What was said before.
+    /// The context before it.
     pub context: Vec<u8>,
-    /// Where in the source the message, or what is around it, began.
+    /// Start of the message, or of the element around it, in the source.
     pub start: u64,
 }
 
@@ -122,10 +122,10 @@ pub struct CountClaim {
     pub here: u64,
 }
 
-/// What came of one source message, or a mark of progress.
+/// The result of one source message, or a mark of progress.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockUnit {
-    /// Where the message starts in the source.
+    /// Start of the message in the source.
     pub offset: u64,
     /// Event time of its first event, [`NO_TS`] when the time is unknown.
     pub ts: UnixNanos,
@@ -135,7 +135,7 @@ pub struct BlockUnit {
     pub fixups_end: u32,
     /// End of its bytes in the raw bytes.
     pub raw_end: u32,
-    /// How many events it became.
+    /// The number of its events.
     pub events: u32,
     /// Bytes of the message in the source; 0 for what is no message with events.
     pub length: u32,
@@ -143,7 +143,7 @@ pub struct BlockUnit {
     pub what: UnitKind,
 }
 
-/// Where a message came from.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageOrigin {
     /// Id of the source's definition.
@@ -157,7 +157,7 @@ pub struct MessageOrigin {
 pub struct MessageSpan {
     /// Offset of the first.
     pub offset: u64,
-    /// How many bytes.
+    /// Its length, bytes.
     pub length: usize,
 }
 
@@ -173,7 +173,7 @@ pub struct ArenaMark {
 /// A message that became one event.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleEventUnit {
-    /// Where it starts in the source.
+    /// Start in the source.
     pub offset: u64,
     /// Event time.
     pub ts: UnixNanos,
@@ -183,7 +183,7 @@ pub struct SingleEventUnit {
     pub length: u32,
 }
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
     /// A message with events.
@@ -202,7 +202,7 @@ pub enum UnitKind {
     /// follows one, and whether it is the `last`. Each has an event of its own in the block; on the tape they have one.
     #[allow(missing_docs)]
     QuarantinePart { first: bool, last: bool },
-    /// What follows in this source is decoded by another mapping.
+    /// Another mapping decodes the rest of this source.
     Switch,
     /// The source has been consumed through `offset`; the tally of this index is the account so far.
     #[allow(missing_docs)]
@@ -217,15 +217,15 @@ pub const NO_TS: UnixNanos = UnixNanos::MIN;
 pub struct IdFixup {
     /// Start of the frame it is in.
     pub frame: u32,
-    /// Where it is.
+    /// The place of the id.
     pub at: u32,
-    /// Which dictionary.
+    /// The dictionary.
     pub dict: NameKind,
     /// Its id in the block's own names.
     pub id: u32,
 }
 
-/// Where a mark of progress is in a block.
+/// The place of a mark of progress in a block.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressMarkIndex {
     /// Its unit.
@@ -234,8 +234,8 @@ pub struct ProgressMarkIndex {
     pub runs: u32,
 }
 
-/// A progress mark is behind every message that reaches over a multiple of this many bytes of its source,
-/// wherever blocks were cut.
+/// A progress mark follows every message that reaches over a multiple of this many bytes of its source, wherever
+/// blocks were cut.
 pub const PROGRESS_BYTES: u64 = 1 << 20;
 
 impl Block {
@@ -261,7 +261,7 @@ impl Block {
         self.leaves = None;
     }
 
-    /// Where the next message's frames will start.
+    /// Start of the next message's frames.
     pub fn mark(&self) -> ArenaMark {
         ArenaMark { arena: self.arena.len(), fixups: self.fixups.len() }
     }
@@ -308,7 +308,7 @@ impl Block {
         self.end_resolved(span, ts, events, what);
     }
 
-    /// The same for one of whose names none waits, because it was built without [`Block::builder`].
+    /// Ends a message without pending names, because it was built without [`Block::builder`].
     #[inline]
     pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: UnitKind) {
         self.tally.messages += 1;
@@ -426,8 +426,8 @@ impl Block {
         unit == 0 && self.units.first().is_some_and(|u| u.what == UnitKind::Switch)
     }
 
-    /// The message of this unit did not become events after all: the account of the block, and of the marks
-    /// behind it, says so.
+    /// The message of this unit did not become events after all: the account of the block, and of the marks after it,
+    /// says so.
     pub fn recount(&mut self, unit: usize, instead: Reclassify) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
@@ -448,7 +448,7 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a repeat: the account of the block, and of the marks behind it, says so.
+    /// The message of this unit is a repeat: the account of the block, and of the marks after it, says so.
     pub fn count_repeat(&mut self, unit: usize, unsure: bool) {
         for t in self.tallies_behind(unit) {
             t.repeats += 1;
@@ -456,8 +456,8 @@ impl Block {
         }
     }
 
-    /// The message of this unit is a part of the one before it: the account of the block, and of the marks behind it, says
-    /// so.
+    /// The message of this unit is a part of the one before it: the account of the block, and of the marks after it,
+    /// says so.
     pub fn count_as_part(&mut self, unit: usize) {
         for t in self.tallies_behind(unit) {
             t.messages -= 1;
@@ -561,7 +561,7 @@ impl Block {
     }
 }
 
-/// What a message turned out to be in its turn.
+/// The new kind of a message, decided in its turn.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Reclassify {

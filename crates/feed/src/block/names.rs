@@ -1,9 +1,9 @@
 //! Names of events to ids, looked for a message ahead of their use.
 //!
-//! A hundred thousand accounts do not stay near the processor; what is known of one comes from memory, and that takes
-//! as long as much of the rest of a message. So where there are many, a name is only *sought* while its event is built: the
-//! processor is asked for the line where its id is, and the place in the event gets a stand-in. When the message
-//! behind it is complete the id is there, and goes to its place.
+//! A hundred thousand accounts do not stay near the processor; the id of one comes from memory, which needs as much
+//! time as much of the rest of a message. So where there are many, a name is only *sought* while its event is built:
+//! the processor is asked for the line where its id is, and the place in the event gets a placeholder. When the next
+//! message is complete, the id is there and is put into its place.
 //!
 //! ```text
 //!  message 1   seek, seek, seek ─┐
@@ -32,11 +32,11 @@ pub struct BlockNames<'b> {
 /// Names whose ids are on their way.
 #[derive(Debug, Default)]
 pub struct WaitingNames {
-    /// Of the message before the one in hand.
+    /// Pending ids of the message before the current one.
     before: Vec<PendingId>,
     /// Index of its unit.
     unit: usize,
-    /// Of the message in hand.
+    /// Pending ids of the current message.
     now: Vec<PendingId>,
 }
 
@@ -57,7 +57,7 @@ enum PendingName {
     Local(NameKind, u32),
 }
 
-/// Names of a sort that stay near the processor: 64 KiB of them.
+/// Names of a kind that stay near the processor: 64 KiB of them.
 const NEAR: u32 = 2048;
 
 /// Stands where an id will: not 0, which is none.
@@ -121,7 +121,7 @@ impl WaitingNames {
         self.unit = unit;
     }
 
-    /// The message in hand is taken back.
+    /// Takes the current message back.
     pub fn forget(&mut self) {
         self.now.clear();
     }
@@ -148,7 +148,7 @@ impl WaitingNames {
     }
 }
 
-/// Where ids go.
+/// The destination of ids.
 #[derive(Debug)]
 pub struct IdDestination<'b> {
     pub known: &'b Dictionary,
@@ -174,7 +174,7 @@ impl IdDestination<'_> {
         };
         put(self.arena, pending.at as usize, dict, id | PROVISIONAL);
         self.fixups.push(IdFixup { frame: pending.frame, at: pending.at, dict, id });
-        // It is the unit's, and all that are behind it begin after it.
+        // It belongs to the unit, and all later ones begin after it.
         self.units[unit..].iter_mut().for_each(|u| u.fixups_end += 1);
     }
 }

@@ -6,17 +6,17 @@ use crate::block::{Block, MessageOrigin, NO_TS, UnitKind};
 use unitape_model::event::EventValue;
 use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
-/// What the event says of the bytes of its message.
+/// Length and hash of the message's bytes, as in the event.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDigest {
-    /// How many.
+    /// Their number.
     pub length: u64,
     /// Their hash; none of no bytes.
     pub hash: Option<blake3::Hash>,
 }
 
 impl RawDigest {
-    /// Of these bytes.
+    /// The digest of these bytes.
     pub fn from_bytes(raw: &[u8]) -> Self {
         let hash = Some(raw).filter(|raw| !raw.is_empty()).map(blake3::hash);
         Self { length: raw.len() as u64, hash }
@@ -30,9 +30,9 @@ pub struct QuarantineDetails<'a> {
     pub ts: UnixNanos,
     /// Id of the source's definition.
     pub source: u32,
-    /// Where the message starts in the source.
+    /// Start of the message in the source.
     pub offset: u64,
-    /// Where it is in the raw log.
+    /// Its place in the raw log.
     pub raw_at: u64,
     /// Its bytes in the raw log.
     pub raw: RawDigest,
@@ -42,7 +42,7 @@ pub struct QuarantineDetails<'a> {
     pub detail: &'a str,
     /// The first bytes of the source where the message cannot be read without them.
     pub head: &'a [u8],
-    /// What it was about.
+    /// The books that it concerned.
     pub concern: &'a AffectedBooks,
 }
 

@@ -1,4 +1,4 @@
-//! How many messages became what.
+//! Counts messages by outcome.
 
 /// The account of messages: `messages = with_events + quarantined + duplicates + ignored`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -10,13 +10,13 @@ pub struct MessageTally {
     pub quarantined: u64,
     pub duplicates: u64,
     pub ignored: u64,
-    /// Of those with events: messages that name an instrument that the reference data does not have.
+    /// Messages with events that name an instrument missing from the reference data.
     #[serde(default)]
     pub unresolved: u64,
-    /// Of those with events: messages whose sequence number had come before, kept and flagged.
+    /// Messages with events whose sequence number had come before, kept and flagged.
     #[serde(default)]
     pub repeats: u64,
-    /// Of the repeats: those of which nobody knows, because a bound was met.
+    /// Repeats that nobody can confirm, because a bound was met.
     #[serde(default)]
     pub unsure: u64,
 }

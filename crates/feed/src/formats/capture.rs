@@ -1,9 +1,9 @@
 //! Captures as sources: packets are selected, and each payload is decoded as a stretch of its own.
 //!
-//! Offsets are those of the capture file, so the bytes of a message can be shown as evidence. A message never
-//! reaches from one packet into the next: the end of a payload is the end of its last message. Packets of others
-//! count as ignored; packets that cannot be used (cut by the snap length, fragments, headers that contradict
-//! themselves) go into quarantine with their record, and so does all that is behind damage.
+//! Offsets are those of the capture file, so the bytes of a message can be shown as evidence. A message never reaches
+//! from one packet into the next: the end of a payload is the end of its last message. Packets of others count as
+//! ignored; packets that cannot be used (cut by the snap length, fragments, headers that contradict themselves) go
+//! into quarantine with their record, and so do all bytes after damage.
 
 use crate::block::Block;
 use crate::formats::format::{FormatDecoder, SourceContext};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
 use unitape_model::UnixNanos;
 
-/// Which UDP datagrams of a capture are the feed's; an empty list means all.
+/// The UDP datagrams of a capture that belong to the feed; an empty list means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatagramFilter {
     /// Ports they go to.

@@ -9,10 +9,10 @@ use crate::mapping::{MappingExplainer, RuleLocation};
 use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
-/// How a feed's blocks are decoded, its format apart.
+/// The options of decoding a feed's blocks, without its format.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
-    /// Which packets of a capture are the feed's.
+    /// The packets of a capture that belong to the feed.
     pub select: DatagramFilter,
     /// Receive times go into the events.
     pub receive_times: bool,
@@ -35,7 +35,7 @@ impl Format {
 }
 
 impl FeedDecoder {
-    /// One of a format.
+    /// A decoder of a format.
     pub(super) fn new(decoder: impl FormatDecoder) -> Self {
         Self(Box::new(decoder))
     }
@@ -75,12 +75,12 @@ impl FeedDecoder {
         place.insert(Box::new(MappingExplainer::new(mapping))).places().collect()
     }
 
-    /// What notes it.
+    /// The explainer in use.
     pub fn explainer(&mut self) -> Option<&mut MappingExplainer> {
         self.0.explainer()?.as_deref_mut()
     }
 
-    /// From now on without the fast way, where the format has one beside the general one.
+    /// From now on without the fast path, if the format has one.
     pub fn use_general_path(&mut self) {
         self.0.use_general_path();
     }
@@ -90,7 +90,7 @@ impl FeedDecoder {
         self.0.resume_from(&mut *before.0);
     }
 
-    /// What a market-data handler has seen of the source in hand.
+    /// The market-data handler's statistics of the current source.
     pub fn handler_stats(&self) -> Option<EngineStats> {
         self.0.handler_stats()
     }

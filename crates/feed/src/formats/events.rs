@@ -1,4 +1,4 @@
-//! Events as JSON Lines, onto the tape as they are.
+//! Puts events from JSON Lines onto the tape unchanged.
 
 use crate::block::affected_books::{AffectedBooks, changes_books};
 use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
@@ -21,7 +21,7 @@ impl Format {
         Self::new_unmapped(NAME, Arc::new(EventLinesFormat))
     }
 
-    /// Whether its messages are events as they are.
+    /// Whether its messages are events already.
     pub fn is_events(&self) -> bool {
         self.name() == NAME
     }
@@ -117,7 +117,7 @@ fn decode_line(
     }
 }
 
-/// Which books a refused line may concern.
+/// The books that a refused line may concern.
 #[cold]
 fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]
@@ -148,7 +148,7 @@ fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     if !I::BY_REFERENCE {
         return;
     }
-    /// What of an event its instrument depends on.
+    /// The fields of an event that its instrument depends on.
     #[derive(Default, Deserialize)]
     struct EventLineVenue<'l> {
         #[serde(borrow)]
@@ -159,7 +159,7 @@ fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
         mic: Option<&'l RawValue>,
     }
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    // What is no event is refused when it is read.
+    // A line that is no event is refused when it is read.
     let head: EventLineVenue<'_> = serde_json::from_slice(line).unwrap_or_default();
     let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
     let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();

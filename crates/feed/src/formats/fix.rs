@@ -124,7 +124,7 @@ impl FixDecoder {
         })
     }
 
-    /// What ends at the framer's limit is a part of something larger, and garbage may be what follows it.
+    /// Bytes that end at the framer's limit are a part of a larger message; garbage may follow it.
     fn part(&self, fault: &FixFault, span: Span) -> Option<UnitKind> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {
@@ -279,7 +279,7 @@ impl ParsedMessage for FixMessageView<'_> {
         let group = &self.tags.groups[group];
         let Some(count) = self.slots[usize::from(group.count)] else { return Ok(false) };
         let tokens = self.tokens;
-        // The token behind the count, whose index and one more this is.
+        // The token after the count, whose index and one more this is.
         let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
             let stated = tokens.token_at(usize::from(count.get()) - 1).slice(self.raw);

@@ -1,4 +1,4 @@
-//! What a feed's bytes are: a format with its mapping, behind one face for all formats.
+//! A feed's format with its mapping, behind one face for all formats.
 
 use crate::block::Block;
 use crate::error::Error;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use unitape_marketdata::engine::EngineStats;
 use unitape_model::Dictionary;
 
-/// How a codec's stream may be cut for the farm.
+/// The ways to cut a codec's stream for the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statefulness {
     /// Messages are independent: blocks decode in parallel.
     Stateless,
-    /// What a message means depends on those before it in its source: blocks decode in their turn, by one decoder,
-    /// and a source is always read from its start.
+    /// A message's meaning depends on those before it in its source. One decoder decodes the blocks in order and
+    /// always reads a source from its start.
     Stream,
 }
 
@@ -28,7 +28,7 @@ pub struct FormatEntry {
     pub name: &'static str,
     /// Reads the files that a mapping names; the error says what the mapping lacks.
     pub load: fn(&mut Mapping) -> Result<(), Error>,
-    /// How bytes are read by a mapping that was loaded.
+    /// The format of bytes by a mapping that was loaded.
     pub by: fn(&Mapping) -> Result<Arc<dyn ByteFormat>, Error>,
 }
 
@@ -43,20 +43,20 @@ pub trait ByteFormat: Debug + Send + Sync {
     /// Whether the mapping can be compiled.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the mapping.
     fn check(&self, mapping: &Mapping) -> Result<(), Error> {
         self.decoder(mapping).map(drop)
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     fn cut(&self, buf: &[u8]) -> usize;
 
-    /// How the farm may cut it.
+    /// The way in which the farm may cut it.
     fn statefulness(&self) -> Statefulness {
         Statefulness::Stateless
     }
 
-    /// What its events are to books, where that is not what others are; see `FormatId::books`.
+    /// The book policy of its events, if it is not the usual one; see `FormatId::books`.
     fn books(&self) -> Option<&'static str> {
         None
     }
@@ -66,12 +66,12 @@ pub trait ByteFormat: Debug + Send + Sync {
         0
     }
 
-    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
     fn head(&self, _path: &Path, _bytes: &[u8]) -> Arc<[u8]> {
         Arc::default()
     }
 
-    /// What the name of a source says that has to be known wherever it is decoded: the day of an ITCH file.
+    /// The part of a source's name that every decoder of it has to know: the day of an ITCH file.
     ///
     /// # Errors
     /// When it does not say it and nothing else does.
@@ -89,7 +89,7 @@ pub struct SourceContext<'k> {
 
 /// Decodes stretches of one source after the other.
 pub trait FormatDecoder: Any + Debug + Send {
-    /// Decodes a stretch of messages, behind what the block has already.
+    /// Decodes a stretch of messages, after those that the block has already.
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary);
 
     /// A source begins: nothing of the one before holds.
@@ -101,15 +101,15 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// Takes over what the previous decoder knew of a source under way, when a mapping was reloaded.
     fn resume_from(&mut self, _before: &mut dyn FormatDecoder) {}
 
-    /// Where to put what notes what the mapping does with each message; none where no rules are asked.
+    /// The place for an explainer of the mapping's actions on each message; none if no rules are asked.
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {
         None
     }
 
-    /// From now on without the fast way, where there is one beside the general one.
+    /// From now on without the fast path, if there is one.
     fn use_general_path(&mut self) {}
 
-    /// What a market-data handler has seen of the source in hand.
+    /// The market-data handler's statistics of the current source.
     fn handler_stats(&self) -> Option<EngineStats> {
         None
     }
@@ -154,7 +154,7 @@ impl Format {
         }
     }
 
-    /// The same with names of instruments looked up in `reference`.
+    /// This format, with names of instruments looked up in `reference`.
     #[must_use]
     pub fn with_reference(mut self, reference: &Arc<InstrumentMaster>) -> Self {
         Arc::make_mut(&mut self.mapping).reference = Some(reference.clone());
@@ -166,7 +166,7 @@ impl Format {
         self.is_mapped.then_some(&self.mapping)
     }
 
-    /// What decodes its stretches.
+    /// A decoder of its stretches.
     ///
     /// # Errors
     /// When the mapping cannot be compiled.
@@ -177,32 +177,32 @@ impl Format {
     /// Whether its mapping can be compiled.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the mapping.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.bytes.check(&self.mapping)
     }
 
-    /// How the farm may cut it.
+    /// The way in which the farm may cut it.
     pub fn statefulness(&self) -> Statefulness {
         self.bytes.statefulness()
     }
 
-    /// What its events are to books, where that is not what others are.
+    /// The book policy of its events, if it is not the usual one.
     pub fn books(&self) -> Option<&'static str> {
         self.bytes.books()
     }
 
-    /// Where to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
+    /// The place to cut `buf` so that, as far as can be guessed, only whole messages are before the cut.
     pub fn cut(&self, buf: &[u8]) -> usize {
         self.bytes.cut(buf)
     }
 
-    /// What is at the start of a source and has to be known wherever it is decoded: of `bytes`, its first.
+    /// The start of a source that every decoder of it has to know: from `bytes`, its first.
     pub fn head(&self, path: &Path, bytes: &[u8]) -> Arc<[u8]> {
         self.bytes.head(path, bytes)
     }
 
-    /// What the name of a source says that has to be known wherever it is decoded.
+    /// The part of a source's name that every decoder of it has to know.
     ///
     /// # Errors
     /// When it does not say it and nothing else does.
@@ -223,8 +223,8 @@ pub struct FormatId {
     pub format: String,
     /// Name and hash of the mapping.
     pub mapping: Option<String>,
-    /// What its events are to books, where they are not what events of other sources are: `none` makes no books, of
-    /// `marked` the events themselves say which books have lost something.
+    /// The book policy of its events, if it is not the usual one. `none` makes no books; with `marked` the events
+    /// themselves say which books have lost something.
     pub books: Option<String>,
 }
 

@@ -66,14 +66,14 @@ impl Mapping {
     /// Reads a mapping; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, with the line where TOML knows it.
+    /// The error in the text, with the line if TOML knows it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let mapping = Self::read(text, origin)?;
         Format::from_mapping(mapping.clone())?.check()?;
         Ok(mapping)
     }
 
-    /// The same without a look at what its rules mean.
+    /// Reads a mapping without checking its rules.
     fn read(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping = Self::from_text(text, origin)?;
         (entry_of(&mapping)?.load)(&mut mapping)?;

@@ -120,8 +120,8 @@ mod tests {
     use crate::formats::format::Format;
     use unitape_model::{Dictionary, Event};
 
-    /// A receive time hours behind the event once had no place; a name that was not yet known must still be found
-    /// in a frame that has moved.
+    /// A receive time hours after the event once had no place; a name that was not yet known must still be found in a
+    /// frame that has moved.
     #[test]
     fn near_and_far_times_of_short_and_long_frames() {
         let line = |i: u64, more: &str| {

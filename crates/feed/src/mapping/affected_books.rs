@@ -1,4 +1,4 @@
-//! Which books a refused message may concern, by the rule that is for it.
+//! The books that a refused message may concern, by the rule for it.
 
 use super::apply::{MappingInput, MessageMapper, translate};
 use super::format_adapter::ParsedMessage;
@@ -7,8 +7,8 @@ use crate::block::affected_books::{AffectedBooks, changes_books};
 use unitape_model::EventField;
 
 impl<R: Copy> MessageMapper<R> {
-    /// Which books a refused message may concern: those of the instrument that the first event of its rule names. A type
-    /// that no rule makes an event of books of concerns none.
+    /// The books that a refused message may concern: those of the instrument that the first event of its rule names.
+    /// A type that no rule makes an event of books of concerns none.
     #[cold]
     pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
         let Self { plan, scratch, .. } = self;

@@ -27,7 +27,7 @@ pub struct MessageMapper<R> {
     picks: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
-    /// What few feeds need.
+    /// Parts that few feeds need.
     aside: Option<Box<MapperExtras>>,
 }
 
@@ -40,7 +40,7 @@ struct MapperExtras {
     by: Option<ReferenceLookup>,
 }
 
-/// Where texts are put together.
+/// Buffers in which texts are put together.
 #[derive(Debug, Default)]
 pub(super) struct TextScratch {
     /// A value as its format's plain text.
@@ -49,7 +49,7 @@ pub(super) struct TextScratch {
     pub whole: Vec<u8>,
 }
 
-/// What a message became.
+/// The outcome of a message.
 #[derive(Debug)]
 pub(super) enum MappingOutcome {
     Ignored,
@@ -74,7 +74,7 @@ impl<R: Copy> MessageMapper<R> {
         }
     }
 
-    /// What notes what was done and why; empty until somebody asks.
+    /// The explainer that notes actions and reasons; empty until somebody asks.
     pub(crate) fn explainer(&mut self) -> &mut Option<Box<MappingExplainer>> {
         &mut self.aside.get_or_insert_default().explainer
     }
@@ -122,7 +122,7 @@ impl<R: Copy> MessageMapper<R> {
         }
     }
 
-    /// The same with what few feeds need.
+    /// Applies the mapping with the parts that few feeds need.
     #[inline(never)]
     fn apply_aside<M: ParsedMessage<Ref = R>>(
         &mut self,
@@ -183,7 +183,7 @@ impl<R: Copy> MessageMapper<R> {
         session.clear();
         for (i, slot) in self.plan.session.iter().enumerate() {
             if i > 0 {
-                // What ends a field on the wire is in no value, so that A and B>C are not A>B and C.
+                // The byte that ends a field on the wire is in no value, so A and B>C differ from A>B and C.
                 session.push(1);
             }
             if let Some(value) = message.slot(*slot) {
@@ -350,9 +350,9 @@ struct MappedEventWriter<'w, I> {
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
-    /// Where the last event starts in the arena.
+    /// Start of the last event in the arena.
     last: usize,
-    /// What instruments get their ids by; nothing at all where names are as they are.
+    /// The lookup of instrument ids; empty type if names stay unchanged.
     by: I,
 }
 
@@ -447,7 +447,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 keep(name, view.text(found, &mut scratch.plain))?;
             }
         }
-        // What nothing names is the message's, not the entry's: it is once, in the first event.
+        // An unlisted value belongs to the message, not to the entry: only the first event has it.
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
         }
@@ -505,7 +505,7 @@ pub(super) fn event_time<M: ParsedMessage>(
     })
 }
 
-/// The same with what is wrong in the value, where the format knows.
+/// Adds the flaw in the value to the refusal, if the format knows it.
 #[cold]
 fn with_flaw<M: ParsedMessage>(mut refused: MessageRefusal, message: &M, value: M::Ref) -> MessageRefusal {
     if let Some(flaw) = message.flaw(value) {
@@ -556,7 +556,8 @@ pub(super) fn fill_picks<M: ParsedMessage>(
     Ok(())
 }
 
-/// Whether an entry is better than the one whose values were picked so far. One with a number is better than one without.
+/// Whether an entry is better than the one whose values were picked so far. An entry with a number is better than one
+/// without.
 ///
 /// # Errors
 /// The entry's number is none: which entry is the best cannot be known.
@@ -608,7 +609,7 @@ pub(super) fn translate<'v, M: ParsedMessage>(
     Ok(Some(text))
 }
 
-/// A value behind its table, without a suffix; `None` where it is left out or refused.
+/// A value after its table, without a suffix; `None` where it is left out or refused.
 pub(crate) fn translate_const<'v>(
     plan: &'v MappingPlan,
     field: &FieldPlan,

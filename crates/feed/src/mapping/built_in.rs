@@ -3,7 +3,7 @@
 use super::Mapping;
 use std::sync::OnceLock;
 
-/// One of them.
+/// A shipped mapping.
 #[derive(Debug)]
 pub(crate) struct ShippedMapping {
     /// Its name, which is that of its file.
@@ -41,7 +41,7 @@ macro_rules! shipped {
     };
 }
 
-/// Of two that suit a file equally well, detection takes the later one.
+/// If two mappings suit a file equally well, detection picks the later one.
 static ALL: [ShippedMapping; 22] = shipped![
     "jse-fix50-indices",
     "fix44-orders",

@@ -22,8 +22,7 @@ use unitape_model::{EventKind, EventSchema, PreparedValue};
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
 /// # Errors
-/// What in it cannot be, and in which line: unknown kinds, fields, paths, tables, groups, or a required field
-/// left out.
+/// The error in the mapping and its line: unknown kinds, fields, paths, tables, groups, or a required field left out.
 pub fn compile<D: Dialect>(
     mapping: &Mapping,
     dialect: &D,
@@ -39,7 +38,7 @@ pub fn compile<D: Dialect>(
     })
 }
 
-/// What is wrong, and where: keys from the top of the file, indexes of arrays among them.
+/// The error and its place: keys from the top of the file, indexes of arrays among them.
 #[derive(Debug)]
 struct MappingRefusal {
     what: String,
@@ -57,13 +56,13 @@ impl std::convert::From<String> for MappingRefusal {
 }
 
 impl MappingRefusal {
-    /// The same, seen from one level up: `key` holds what was wrong.
+    /// This error, seen from one level up: `key` holds the error.
     fn under(mut self, key: impl ToString) -> Self {
         self.place.insert(0, key.to_string());
         self
     }
 
-    /// The same with words before it.
+    /// This error with words before it.
     fn after(mut self, words: impl AsRef<str>) -> Self {
         self.what.insert_str(0, words.as_ref());
         self
@@ -119,7 +118,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         for name in m.group.keys() {
             self.group(name).map_err(|e| e.after(format!("group.{name}: ")).under(name).under("group"))?;
         }
-        // A count may be a member of another group, so all of these come behind all of those.
+        // A count may be a member of another group, so all counts come after all groups.
         for i in 0..self.groups.len() {
             if let Some((path, _)) = self.groups[i].count.clone() {
                 let slot = self.message_slot(&path)?;
@@ -473,8 +472,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         u8::try_from(i).map_err(|_| "more than 256 values picked out of groups".to_owned().into())
     }
 
-    /// What a table or the mapping itself gives to a field of few values must be one of them: the first message with
-    /// another one would be refused for a mistake of the mapping.
+    /// A constant for a field of few values, from a table or from the mapping itself, must be one of these values.
+    /// Otherwise the first message with another one would be refused for a mistake of the mapping.
     fn check_targets(&self, spec: &EventFieldSpec, field: &FieldOptions) -> CompileResult<()> {
         let FieldLayout::Code { values, .. } = spec.slot else { return Ok(()) };
         if field.suffix.is_some() {
@@ -499,7 +498,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         }
     }
 
-    /// What is done for a field.
+    /// The operation for a field.
     fn op(&self, kind: EventKind, field: &FieldPlan, codes: &mut Vec<CodeTable>) -> FieldOp {
         let FieldPlan { spec, required, from, or, table, suffix, absolute, .. } = field;
         let through = |value: &[u8]| {
@@ -636,7 +635,7 @@ fn no_kind(name: &str) -> MappingRefusal {
     })
 }
 
-/// How many slots an entry has, slot 0 included.
+/// The number of slots of an entry, slot 0 included.
 fn entry_slots<P>(group: &GroupSlots<P>) -> usize {
     usize::from(group.members.values().copied().max().unwrap_or(0)) + 1
 }

@@ -21,7 +21,7 @@ pub(super) fn next_entry<M: ParsedMessage>(
     message.next_entry(group, cursor, entry)
 }
 
-/// The same of a group whose entries inherit members of the one before.
+/// The next entry of a group whose entries inherit members of the one before.
 fn next_heir<M: ParsedMessage>(
     message: &M,
     group: usize,

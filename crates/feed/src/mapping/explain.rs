@@ -1,5 +1,5 @@
-//! What the mapper does with a message and why, in words: the slow twin of [`apply`](super::apply), for people who
-//! write mappings.
+//! The mapper's actions on a message and their reasons, in words: the slow twin of [`apply`](super::apply), for
+//! people who write mappings.
 //!
 //! ```text
 //!  message ─▶ rules of its type, one after the other: the condition that failed, with the value it met
@@ -7,7 +7,7 @@
 //!                                 └▶ events whose own condition failed
 //! ```
 //!
-//! It walks the same plan by the plain way only (no ready values, no tables of codes). Unlike the mapper, it
+//! It walks the same plan by the plain path only (no ready values, no tables of codes). Unlike the mapper, it
 //! continues after a refused value, so it reports all faults of a message at once. The mapper alone decides the
 //! outcome of the message.
 
@@ -29,21 +29,21 @@ use unitape_model::event::EventValue;
 use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
-/// What became of a message and why.
+/// The outcome of a message and its reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct MessageExplanation {
     /// Its number in the sample, from 0; headers and text between messages have none.
     pub n: u64,
-    /// Where it starts.
+    /// Its start.
     pub offset: u64,
     /// Its bytes.
     pub length: usize,
     /// Its type, and what the format calls that.
     #[serde(rename = "type")]
     pub message_type: Json,
-    /// What the format calls a type: `MsgType`, `record`.
+    /// The format's word for a type: `MsgType`, `record`.
     pub type_is: &'static str,
-    /// What became of it.
+    /// The outcome.
     pub outcome: ExplainedOutcome,
     /// Why it would go into quarantine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,12 +63,12 @@ pub struct MessageExplanation {
     /// Events of the rule that were not made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedEvent>,
-    /// How many units its block had before it.
+    /// The number of units that its block had before it.
     #[serde(skip)]
     pub(crate) unit: usize,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -106,11 +106,11 @@ pub struct RejectedRule {
 /// A condition that did not hold.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedCondition {
-    /// Where it looked.
+    /// The path of the condition.
     pub path: String,
-    /// What should have stood there.
+    /// The value that the condition wants.
     pub wanted: Json,
-    /// What did; none where nothing did.
+    /// The value found; none if there was no value.
     pub value: Option<Json>,
     /// The condition's line.
     pub line: usize,
@@ -119,23 +119,23 @@ pub struct FailedCondition {
 /// An event that was not made, because its condition failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct SkippedEvent {
-    /// Which.
+    /// The event's place in the mapping.
     pub event: RuleLocation,
-    /// Of which entry of its group, from 1.
+    /// The entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Why.
     pub failed: FailedCondition,
 }
 
-/// Where the event time came from.
+/// The source of the event time.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimeExplanation {
     /// The path.
     pub from: String,
-    /// What stood there; none where nothing did.
+    /// The value found; none if there was no value.
     pub source: Option<Json>,
-    /// What is wrong with it.
+    /// The problem with the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -143,16 +143,16 @@ pub struct TimeExplanation {
 /// An event and the parts of the message that it is made of.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventExplanation {
-    /// Which of its rule.
+    /// The event's place in its rule.
     pub event: RuleLocation,
     /// Its kind.
     pub kind: &'static str,
-    /// Of which entry of its group, from 1.
+    /// The entry of its group, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// Its fields, as far as the mapping names them.
     pub fields: Vec<FieldExplanation>,
-    /// What is kept beside them.
+    /// Values that are kept beside the fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptValue>,
     /// The event as it is on the tape.
@@ -167,17 +167,17 @@ pub struct FieldExplanation {
     pub field: &'static str,
     /// Its line in the mapping.
     pub line: usize,
-    /// Where the value came from, as the mapping spells it.
+    /// The value's source, as the mapping spells it.
     pub from: String,
-    /// What stood there; none where nothing did.
+    /// The value found; none if there was no value.
     pub source: Option<Json>,
     /// The table it went through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// What was put behind it.
+    /// The suffix appended to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
-    /// What it was read as.
+    /// The type that it was read as.
     #[serde(rename = "as")]
     pub sort: String,
     /// Why it is not simply there.
@@ -204,7 +204,7 @@ pub struct KeptValue {
 pub struct MappingExplainer {
     mapping: Mapping,
     rules: Vec<RuleLines>,
-    /// What was seen since it was last taken.
+    /// The explanations since the last call that took them.
     pub found: Vec<MessageExplanation>,
     scratch: Block,
 }
@@ -313,7 +313,7 @@ impl MappingExplainer {
         }
         if let Some(rule) = explanation.rule.filter(|r| !plan.rules[r.number - 1].ignore) {
             explanation.time = Some(self.time(plan, message));
-            // What is wrong with a group is in the mapper's word.
+            // The mapper's own word reports a problem with a group.
             _ = self.events(plan, message, rule.number - 1, &mut explanation);
         }
         self.found.push(explanation);
@@ -546,7 +546,7 @@ fn seen(value: &[u8]) -> Json {
     serde_json::from_str(&json_string(value)).expect("JSON of ours")
 }
 
-/// What values of a slot are read as, for people.
+/// The type that values of a slot are read as, for people.
 fn sort(slot: FieldLayout) -> String {
     match slot {
         FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => "name".to_owned(),

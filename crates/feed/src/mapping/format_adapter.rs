@@ -36,7 +36,7 @@ use unitape_base::digits::parse_u64;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventBuilder, Refusal, UnixNanos};
 
-/// How a format names its fields.
+/// The paths by which a format names its fields.
 pub trait Dialect {
     /// A field's place as the format knows it; two spellings of one place are equal.
     type Path: Clone + Ord + Debug;
@@ -55,7 +55,7 @@ pub trait Dialect {
     /// Reads a path.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// The error in the path, for people.
     fn path(&self, text: &str) -> Result<Self::Path, String>;
 
     /// Fields that framing knows and that say nothing of the market: they are not unlisted.
@@ -70,12 +70,13 @@ pub trait Dialect {
     }
 }
 
-/// Which path has which slot.
+/// The slots of paths.
 #[derive(Clone, Debug)]
 pub struct PathSlots<P> {
-    /// Slots of the message by path; 0 is known and not wanted. What is not here is unlisted.
+    /// Slots of the message by path; 0 is known and not wanted. A path that is missing here is unlisted.
     pub message: BTreeMap<P, u8>,
-    /// What is known and not wanted by name: of framing, and what the mapping drops. These are in `message`, too.
+    /// Paths that are known and not wanted by name: framing, and those that the mapping drops. They are in `message`,
+    /// too.
     pub dropped: Vec<P>,
     /// Whether unlisted fields are kept.
     pub keeps: bool,
@@ -83,7 +84,7 @@ pub struct PathSlots<P> {
     pub groups: Vec<GroupSlots<P>>,
 }
 
-/// Where the fields of a group's entries go.
+/// The slots of a group's entries.
 #[derive(Clone, Debug)]
 pub struct GroupSlots<P> {
     /// The field that counts the entries, and its slot in the message.
@@ -94,16 +95,16 @@ pub struct GroupSlots<P> {
     pub members: BTreeMap<P, u8>,
 }
 
-/// A message that its format has taken apart.
+/// A message that its format has parsed.
 pub trait ParsedMessage {
     /// Finds a value of the message.
     type Ref: Copy + Debug;
 
-    /// What a field is called in errors: `tag`, `column`.
+    /// The word for a field in errors: `tag`, `column`.
     const FIELD: &'static str;
-    /// What a message's type is called in errors: `MsgType`.
+    /// The word for a message's type in errors: `MsgType`.
     const TYPE: &'static str;
-    /// What an event time must be, in errors: `UTCTimestamp`.
+    /// The required form of an event time, in errors: `UTCTimestamp`.
     const TIME: &'static str;
 
     /// The bytes of the whole message, as they go into quarantine.
@@ -122,7 +123,7 @@ pub trait ParsedMessage {
         parse_u64(self.text(value, &mut Vec::new()))
     }
 
-    /// What the message means for the numbers of its session; `kind` is its type, and `maybe` it was sent before.
+    /// The effect of a message on the numbers of its session; `kind` is its type, and `maybe` it was sent before.
     #[inline]
     fn numbering(&self, kind: Option<Self::Ref>, sequence: u64, maybe: bool) -> SequenceEffect {
         _ = (kind, sequence, maybe);
@@ -137,7 +138,7 @@ pub trait ParsedMessage {
         true
     }
 
-    /// Of a value that is not of its form: which component of it is wrong, for people.
+    /// For a value of the wrong form: the wrong component, for people.
     #[cold]
     fn flaw(&self, value: Self::Ref) -> Option<String> {
         _ = value;
@@ -163,8 +164,8 @@ pub trait ParsedMessage {
         event.set_text(spec, self.text(value, scratch), names)
     }
 
-    /// Fills `entry` with the next entry of a group; false behind the last. `entry` comes with every slot empty,
-    /// the cursor as the call before left it.
+    /// Fills `entry` with the next entry of a group; false after the last. `entry` comes with every slot empty, the
+    /// cursor as the call before left it.
     ///
     /// # Errors
     /// When the group is not what it says it is.
@@ -181,7 +182,7 @@ pub trait ParsedMessage {
     /// Passes every field that the mapping does not list to `keep`, name and value.
     ///
     /// # Errors
-    /// What `keep` says.
+    /// Applies the setting `keep`.
     fn unlisted(
         &self,
         keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
@@ -191,10 +192,10 @@ pub trait ParsedMessage {
     }
 }
 
-/// Where a walk over the entries of a group is; all 0 at its start. The fields are the format's to use.
+/// The position of a walk over a group's entries; all 0 at its start. The fields are the format's to use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryCursor {
-    /// Where the next entry begins.
+    /// Start of the next entry.
     pub at: usize,
     /// Entries passed.
     pub found: u64,

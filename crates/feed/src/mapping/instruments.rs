@@ -40,7 +40,7 @@ pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
     let TextScratch { plain, whole } = scratch;
     let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let found = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));
-    // One that its table refuses is refused where it is set.
+    // A value that its table refuses is refused where the mapper sets it.
     by.set_event(found.and_then(|(f, v)| translate::<M>(plan, f, view.text(v, plain), whole).ok()?), ts);
 }
 

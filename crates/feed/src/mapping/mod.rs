@@ -37,21 +37,21 @@
 //! (`negative`, `zero`), or whether a field is there: `{ present = false }`. Where the value is not there, or no number, no
 //! other condition holds.
 //!
-//! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`,
-//! `{ const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value
-//! of a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. Of several such
-//! entries the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member has
-//! that number. If a group looks different in different messages, declare it once for each form, under names of its
-//! own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
+//! A field is a path, or a table: `{ from = "44", or = "31", table = "side", else = "keep", suffix = "/y" }`, `{
+//! const = "XJSE" }`, `{ from = "amount", absolute = true }` (a number without its sign). It may also be the value of
+//! a group entry that a key picks: `{ group = "453", key = "452", is = "3", value = "448" }`. If there are several
+//! such entries, the mapper reads the first. With `highest = "270"` or `lowest = "270"` it reads the one whose member
+//! has that number. If a group looks different in different messages, declare it once for each form, under names of
+//! its own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
 //! could do without it.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
-//! The example is FIX, whose paths are tags; of a log, `framing = { sep = "|", log = true, lenient = false }` says
-//! how its bytes are framed. A mapping for fixed-width records names its layout
-//! (`layout = "name or file"`); its paths are names of columns, and `@record` the name of the record. One for FAST has its
-//! templates and framing in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
+//! The example is FIX, whose paths are tags; for a log, `framing = { sep = "|", log = true, lenient = false }` says
+//! how its bytes are framed. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
+//! paths are names of columns, and `@record` the name of the record. A mapping for FAST has its templates and framing
+//! in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
 //!
 //! | module | holds |
 //! |---|---|
@@ -111,16 +111,16 @@ pub struct Mapping {
     pub layout: Option<String>,
     /// For FIX: how its bytes are framed, where not as on the wire.
     pub framing: Option<FixFramingConfig>,
-    /// How to know a file of this sort by its content.
+    /// The signs by which detection knows a file of this format.
     #[serde(default)]
     pub detect: DetectConfig,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<IgnoredAny>,
-    /// For FAST with a handler: the same. What it says is read by its format.
+    /// For FAST with a handler: all settings, in place of messages and rules. Its format reads them.
     pub fast: Option<IgnoredAny>,
     /// For FAST: templates and framing.
     pub fast_messages: Option<IgnoredAny>,
-    /// What holds for every message.
+    /// Settings that hold for every message.
     #[serde(default)]
     pub message: MessageConfig,
     /// Repeating groups by the path of their count, or by name.
@@ -129,13 +129,13 @@ pub struct Mapping {
     /// Tables of values.
     #[serde(default)]
     pub table: BTreeMap<String, BTreeMap<String, String>>,
-    /// What to do with which message.
+    /// The rules: conditions on a message, and its events.
     #[serde(default)]
     pub rule: Vec<RuleConfig>,
     /// The file's own text, for its hash.
     #[serde(skip)]
     pub text: String,
-    /// Where it came from, for errors: a file name or `built in`.
+    /// The origin of the text, for errors: a file name or `built in`.
     #[serde(skip)]
     pub origin: String,
     /// Text and origin of the layout.
@@ -152,11 +152,11 @@ pub struct Mapping {
     pub reference: Option<Arc<InstrumentMaster>>,
 }
 
-/// How FIX is framed, where not as on the wire.
+/// The framing of FIX, if it is not that of the wire.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FixFramingConfig {
-    /// What separates fields: `SOH`, `|`, `;` or `^A`.
+    /// The separator of fields: `SOH`, `|`, `;` or `^A`.
     pub sep: String,
     /// Wrong and missing lengths and checksums are accepted.
     pub lenient: bool,
@@ -164,7 +164,7 @@ pub struct FixFramingConfig {
     pub log: bool,
 }
 
-/// How to know a file by its first bytes.
+/// The first bytes by which detection knows a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DetectConfig {
@@ -179,7 +179,7 @@ pub struct DetectConfig {
     pub layout: bool,
 }
 
-/// What holds for every message.
+/// Settings that hold for every message.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessageConfig {
@@ -196,7 +196,7 @@ pub struct MessageConfig {
     /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
     /// already passed it is a duplicate.
     pub possdup: Option<String>,
-    /// What becomes of fields that nothing names.
+    /// Treatment of unlisted fields.
     #[serde(default)]
     pub unlisted: UnlistedPolicy,
     /// Fields that are known and not wanted.
@@ -207,7 +207,7 @@ pub struct MessageConfig {
     pub keep: BTreeMap<String, String>,
 }
 
-/// What becomes of fields that nothing names.
+/// Treatment of unlisted fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnlistedPolicy {
@@ -248,19 +248,19 @@ pub struct RuleConfig {
     pub event: Vec<EventConfig>,
 }
 
-/// What a field must be: this, or one of these.
+/// The required value of a field: this, or one of these.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum ConditionConfig {
     /// This.
     One(String),
-    /// One of these.
+    /// One of these values.
     Any(Vec<String>),
     /// Something else than a value.
     Else(SignOrPresence),
 }
 
-/// What a field must be where that is no value: one of the two.
+/// The required state of a field, if it is not a value: one of the two.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignOrPresence {
@@ -303,7 +303,7 @@ pub struct EventConfig {
     pub keep: BTreeMap<String, String>,
 }
 
-/// Where a field's value comes from.
+/// The source of a field's value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum FieldConfig {
@@ -332,17 +332,17 @@ pub struct FieldOptions {
     pub key: Option<String>,
     pub is: Option<String>,
     pub value: Option<String>,
-    /// Of several entries that `is` picks, the one with the highest number in this member.
+    /// The member whose highest number selects one of several entries that `is` picks.
     pub highest: Option<String>,
-    /// The same with the lowest.
+    /// The member whose lowest number selects one of them.
     pub lowest: Option<String>,
 }
 
-/// What becomes of a value that the table does not have; by default the message is refused.
+/// Treatment of a value that the table does not have; by default the message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnmatchedPolicy {
-    /// Taken as it is.
+    /// The value is kept unchanged.
     Keep,
     /// The field is left out.
     Omit,
@@ -352,7 +352,7 @@ impl Mapping {
     /// Reads the text of a mapping; `origin` names it in errors. The files that it names are its format's to read.
     ///
     /// # Errors
-    /// What is wrong, with the line where TOML knows it.
+    /// The error in the text, with the line if TOML knows it.
     pub(crate) fn from_text(text: &str, origin: &str) -> Result<Self, Error> {
         let parsed = toml::parse(text, origin);
         let mut mapping: Mapping = parsed.map_err(|(origin, what)| Error::Mapping { origin, what })?;
@@ -365,7 +365,7 @@ impl Mapping {
     /// A table that only this format has, as `T` that holds it under its key; what else is in the file is not read.
     ///
     /// # Errors
-    /// What is wrong in it, with its line.
+    /// The error in the table, with its line.
     pub(crate) fn own_table<T: DeserializeOwned>(&self) -> Result<T, Error> {
         toml::parse(&self.text, &self.origin).map_err(|(origin, what)| Error::Mapping { origin, what })
     }
@@ -425,12 +425,12 @@ impl Mapping {
         Err(self.refuse_key(key, what.to_owned()))
     }
 
-    /// What is wrong with the value of this key.
+    /// The error in the value of this key.
     pub(crate) fn refuse_key(&self, key: &str, what: String) -> Error {
         self.refuse_at(&[key], what)
     }
 
-    /// What is wrong at a place: keys from the top, indexes of arrays among them.
+    /// The error at a place: keys from the top, indexes of arrays among them.
     pub(crate) fn refuse_at(&self, place: &[&str], what: String) -> Error {
         Error::Mapping { origin: toml::origin(&self.origin, &self.text, place), what }
     }

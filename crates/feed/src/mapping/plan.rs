@@ -1,8 +1,8 @@
 //! The compiled form of a mapping: paths have become numbered slots, so that rules, conditions and events look
 //! at small numbers only. Nothing here knows a format.
 //!
-//! What is done for each field of each message is apart, in [`FieldOp`]s of 24 bytes one after the other, from what is
-//! needed when something is wrong ([`FieldPlan`]). Values that a table or the mapping itself gives are
+//! The operations on each field of each message are [`FieldOp`]s of 24 bytes, one after the other. The parts that
+//! only errors need are apart from them ([`FieldPlan`]). Values that a table or the mapping itself gives are
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::UnmatchedPolicy;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventKind, PreparedValue, words};
 
-/// How many slots a message or an entry may have, slot 0 included.
+/// The most slots that a message or an entry may have, slot 0 included.
 pub(super) const SLOTS_MAX: usize = 200;
 
 /// A compiled mapping.
 #[derive(Clone, Debug)]
 pub struct MappingPlan {
-    /// How many slots a message has, slot 0 (none) included.
+    /// The number of slots of a message, slot 0 (none) included.
     pub slot_count: usize,
     /// Slot of the message's type, which selects among the rules first.
     pub message_type: u8,
@@ -35,13 +35,13 @@ pub struct MappingPlan {
     pub keeps: bool,
     /// By which names of instruments are looked up, if by any.
     pub reference: Option<Arc<InstrumentMaster>>,
-    /// How many slots an entry of each group has, slot 0 (none) included.
+    /// The number of slots of an entry of each group, slot 0 (none) included.
     pub entry_slots: Vec<usize>,
-    /// Of each group the slots that an entry without any of them has from the entry before.
+    /// For each group: the slots that an entry without any of them inherits from the entry before.
     pub inherit: Vec<Vec<u8>>,
     /// Values picked out of groups by a key.
     pub picks: Vec<GroupPick>,
-    /// What is looked for in each group's entries, by the slot of the key.
+    /// The picks from each group's entries, by the slot of the key.
     pub group_picks: Vec<Vec<KeyPicks>>,
     /// Value tables.
     pub tables: Vec<ValueTable>,
@@ -49,7 +49,7 @@ pub struct MappingPlan {
     pub rules: Vec<CompiledRule>,
     /// Types of message that have rules of their own.
     pub(super) types: Vec<TypeRules>,
-    // What is in it comes from the mapping, so that messages cannot make it slow.
+    // Its keys come from the mapping, so that messages cannot make it slow.
     pub(super) by_type: FxHashMap<Vec<u8>, usize>,
     pub(super) untyped: Vec<usize>,
 }
@@ -68,7 +68,7 @@ pub(super) struct TypeRules {
 pub(super) struct RulesByCode {
     /// The field.
     slot: u8,
-    /// Which of `lists` is for each byte.
+    /// The index in `lists` for each byte.
     index: Box<[u8; 256]>,
     /// Rules in order; the first list is for what is no byte that any rule names.
     lists: Vec<Vec<usize>>,
@@ -142,7 +142,7 @@ impl WantedValue {
         value.len() == self.text.len() && self.matches_word(words::word(value), value)
     }
 
-    /// The same, of a value whose word is known.
+    /// Whether `value`, whose word is known, is it.
     #[inline]
     pub fn matches_word(&self, word: u64, value: &[u8]) -> bool {
         word == self.word && value.len() == self.text.len() && (value.len() <= 8 || value == &self.text[..])
@@ -154,12 +154,12 @@ impl WantedValue {
     }
 }
 
-/// What a value must be.
+/// The test of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueTest {
     /// This.
     Is(WantedValue),
-    /// One of these.
+    /// One of these values.
     OneOf(Vec<WantedValue>),
     /// A number with this sign.
     Sign(NumberSign),
@@ -226,7 +226,7 @@ impl ValueTest {
         }
     }
 
-    /// What is wanted, for people.
+    /// The wanted value, for people.
     pub fn describe(&self) -> Vec<u8> {
         match self {
             ValueTest::Is(wanted) => wanted.text().to_vec(),
@@ -241,9 +241,9 @@ impl ValueTest {
 /// A condition: the slot's value is this.
 #[derive(Clone, Debug)]
 pub struct RuleCondition {
-    /// Where to look.
+    /// The source of the value.
     pub from: ValueSource,
-    /// What must be there.
+    /// The test of its value.
     pub value: ValueTest,
 }
 
@@ -258,7 +258,7 @@ pub struct CompiledRule {
     pub ignore: bool,
     /// Groups out of which its events pick values.
     pub pick_groups: Vec<usize>,
-    /// What it becomes.
+    /// The events that the message becomes.
     pub events: Vec<EventPlan>,
 }
 
@@ -273,9 +273,9 @@ pub struct EventPlan {
     pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
     pub when_paths: Vec<String>,
-    /// One of these must have a value, if there are any.
+    /// One of these must have a value, if the list is not empty.
     pub some_of: Vec<ValueSource>,
-    /// What is done for each of its fields.
+    /// The operation for each of its fields.
     pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.
     pub fields: Vec<FieldPlan>,
@@ -287,22 +287,22 @@ pub struct EventPlan {
     pub keep_entry: Vec<(String, u8)>,
 }
 
-/// What is done for a field.
+/// The operation for a field.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldOp {
     /// The field.
     pub spec: &'static EventFieldSpec,
-    /// Where its value comes from.
+    /// The source of its value.
     pub from: SlotSource,
-    /// Where else, if it is not there.
+    /// The second source, if the first has no value.
     pub or: Option<SlotSource>,
-    /// How its value gets there.
+    /// The operation that sets its value.
     pub way: SetOp,
     /// Without a value the message is refused.
     pub required: bool,
 }
 
-/// Where a value comes from, for the look at every message.
+/// The source of a value, for the look at every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotSource {
     /// A field of the message.
@@ -318,13 +318,13 @@ pub enum SlotSource {
 /// The replacements of codes of one byte, ready for their field.
 #[derive(Clone, Debug)]
 pub struct CodeTable {
-    /// Index and one more in `ready`; 0 where it takes the long way.
+    /// Index and one more in `ready`; 0 for the long path.
     index: Box<[u8; 256]>,
     ready: Vec<PreparedValue>,
 }
 
 impl CodeTable {
-    /// What `pick` gives for each byte; `None` where it gives nothing for any.
+    /// The table of `pick` for each byte; `None` if it gives nothing for any.
     pub(super) fn new(pick: impl Fn(u8) -> Option<PreparedValue>) -> Option<Self> {
         let mut this = Self { index: Box::new([0; 256]), ready: Vec::new() };
         for byte in 0..=255u8 {
@@ -343,7 +343,7 @@ impl CodeTable {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug)]
 pub enum ValueSource {
     /// A field of the message.
@@ -357,7 +357,7 @@ pub enum ValueSource {
 }
 
 impl ValueSource {
-    /// The same for the look at every message.
+    /// The source in the form that the look at every message uses.
     pub(super) fn to_slot_source(&self) -> SlotSource {
         match self {
             ValueSource::Message(slot) => SlotSource::Message(*slot),
@@ -375,13 +375,13 @@ pub struct FieldPlan {
     pub spec: &'static EventFieldSpec,
     /// Without a value the message is refused.
     pub required: bool,
-    /// Where its value comes from.
+    /// The source of its value.
     pub from: ValueSource,
-    /// Where else, if it is not there.
+    /// The second source, if the first has no value.
     pub or: Option<ValueSource>,
     /// Table its values go through, and what becomes of others.
     pub table: Option<(usize, Option<UnmatchedPolicy>)>,
-    /// Put behind the value.
+    /// The suffix appended to the value.
     pub suffix: Option<Vec<u8>>,
     /// Without its sign.
     pub absolute: bool,
@@ -389,7 +389,7 @@ pub struct FieldPlan {
     pub path: String,
 }
 
-/// How a field gets its value.
+/// The operation that gives a field its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOp {
     /// As the format sets it; most do.
@@ -415,7 +415,7 @@ pub struct GroupPick {
     pub key: u8,
     /// The key looked for.
     pub is: WantedValue,
-    /// Which of several such entries; the first if none.
+    /// The rule that picks one of several such entries; the first if none.
     pub best: Option<BestEntryRule>,
 }
 
@@ -444,7 +444,7 @@ pub struct KeyPicks {
 pub struct BestPicks {
     /// The key looked for.
     pub is: WantedValue,
-    /// What makes an entry the best.
+    /// The rule that picks the best entry.
     pub best: BestEntryRule,
     /// The index of the pick that holds the best entry's number.
     pub number: u8,
@@ -506,7 +506,7 @@ impl MappingPlan {
         self.types.iter().map(|t| t.name.text())
     }
 
-    /// What is looked at in messages of this type: their slots, and the groups whose entries are.
+    /// The parts of messages of this type that the rules look at: their slots, and the groups whose entries are read.
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
         let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
@@ -530,7 +530,7 @@ impl MappingPlan {
     }
 }
 
-/// What the rules for a type of message look at.
+/// The parts that the rules for a type of message look at.
 #[derive(Clone, Debug)]
 pub struct SlotUsage {
     /// Slots of the message.
@@ -550,7 +550,7 @@ impl SlotUsage {
         match from {
             ValueSource::Message(slot) => self.slots[usize::from(*slot)] = true,
             ValueSource::Pick(i) => self.groups[picks[usize::from(*i)].group] = true,
-            // Of a group that the event is for.
+            // The event's own group, noted already.
             ValueSource::Entry(_) | ValueSource::Const(_) => {}
         }
     }

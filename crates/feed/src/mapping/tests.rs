@@ -62,7 +62,7 @@ fn mistakes_name_their_line() {
     }
 }
 
-/// What was missing as a whole had no line at all, and the fuzzer holds that every error has one.
+/// A missing table had no line at all, and the fuzzer checks that every error has one.
 #[test]
 fn whatever_is_wrong_has_a_line() {
     for text in [

@@ -90,17 +90,17 @@ fn note_growth(
     account.add(&frame).map_err(|what| Error::Inconsistent { position, what })
 }
 
-/// What is to be done with a directory's files that the tape knows.
+/// The plan for a directory's files that the tape knows.
 pub struct FolderPlan {
     /// By source of the feed, in the order of the tape: its index in the account, and how its file has grown.
     growths: Vec<(usize, Option<FileGrowth>)>,
     /// The id of the last of these sources.
     last_id: Option<u32>,
-    /// The hash of what was read of it, where it is to be read on.
+    /// The hash of the part that was read, if it is to be read further.
     hashes: Vec<Option<Box<ContentHash>>>,
     /// Names that the tape knows and that are other files now.
     fresh: BTreeSet<String>,
-    /// What the tape has, so that it is not read under another name.
+    /// The contents that the tape has, so that none is read under another name.
     contents: Vec<KnownContent>,
     /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
     /// number was read.
@@ -114,7 +114,7 @@ pub struct FolderPlan {
 struct JournalFolder<'j> {
     dir: &'j Path,
     continuity: StreamContinuity,
-    /// Where its receiver began in this run, where there is one.
+    /// The start of its receiver in this run, if it has one.
     start: Option<&'j JournalStart>,
 }
 
@@ -221,8 +221,8 @@ impl FolderPlan {
         self.last_id > last
     }
 
-    /// A journal is ours, and its files may be removed when they have been read. What is there of them is what was read, or the
-    /// beginning of it.
+    /// A journal is ours, and its files may be removed when they have been read. The part that is left holds the
+    /// bytes that were read, or the beginning of them.
     fn of_journal(
         &mut self,
         feed: &RunFeed,
@@ -246,7 +246,7 @@ impl FolderPlan {
                 }
                 continue;
             };
-            // What the receiver has written since it began may be where something else was read.
+            // The receiver may have written, since it began, at an offset where the tape had read other bytes.
             let in_hand = start.filter(|start| number_of_file(&source.file) == Some(start.number));
             let bytes = in_hand.map_or(metadata.len(), |start| start.bytes);
             if bytes >= source.read_bytes() {
@@ -277,7 +277,7 @@ impl FolderPlan {
     }
 }
 
-/// Which directory a feed reads, and how often.
+/// The directory that a feed reads, and how often.
 #[derive(Clone, Copy)]
 pub struct FolderSettings<'f> {
     pub dir: &'f Path,
@@ -317,7 +317,7 @@ pub fn open_folder(
             state = state.read_again();
         }
         if done && !source.end {
-            // What came after its last mark is not counted again.
+            // Messages after its last mark are not counted again.
             state.tally = source.tally.plus(source.since);
         }
         state.content = plan.hashes[index].take();

@@ -37,7 +37,7 @@ use unitape_ring::WaitStrategy;
 use unitape_ring::farm::{self, BlockClaim, Farm, FarmEnding};
 use unitape_tape::{TapeId, TapeManifest, Writer, WriterOptions as TapeOptions};
 
-/// What to consolidate and how.
+/// The options of a consolidation.
 #[derive(Debug)]
 pub struct ConsolidateOptions<'a> {
     /// The feeds; ties in time go to the earlier one.
@@ -46,17 +46,17 @@ pub struct ConsolidateOptions<'a> {
     pub workers: usize,
     /// Bytes of a block, 64 KiB to 1 MiB in use and less in tests; the result does not depend on it.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
     /// When up, the run ends after the blocks under way; a later run resumes from there.
     pub stop: Option<&'a AtomicBool>,
-    /// What has been done so far, for progress bars.
+    /// Progress so far, for progress bars.
     pub progress: Arc<RunProgress>,
-    /// What becomes of files that are not what the tape says.
+    /// Rules for files that differ from the tape.
     pub rules: SourceRules,
-    /// The same for feeds of these names.
+    /// Rules for files of feeds with these names.
     pub feed_rules: BTreeMap<String, SourceRules>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
 }
 
@@ -82,7 +82,7 @@ pub const BLOCK_BYTES: usize = 256 << 10;
 /// Bytes of a block, at most.
 pub const BLOCK_BYTES_MAX: usize = 64 << 20;
 
-/// What a run has done so far.
+/// The progress of a run.
 #[derive(Debug, Default)]
 pub struct RunProgress {
     /// Bytes of input read.
@@ -93,7 +93,7 @@ pub struct RunProgress {
     pub counters: Arc<RunCounters>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
     /// The account of the whole tape.
@@ -102,11 +102,11 @@ pub struct RunOutcome {
     pub ending: FarmEnding,
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
-    /// How long its workers were in their turns.
+    /// The times of its workers in their turns.
     pub turns: TurnTimes,
     /// Whether somebody stopped the run.
     pub stopped: bool,
-    /// What people are to know of the sources, a sentence each.
+    /// Notes on the sources for people, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
     engine(dir, setup)
 }
 
-/// What the engine runs, however it was asked for.
+/// The setup of the engine, the same for every caller.
 pub struct RunSetup<'a> {
     /// The feeds; ties in time go to the earlier one.
     pub feeds: Vec<RunFeed>,
@@ -163,17 +163,17 @@ pub struct RunSetup<'a> {
     pub workers: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
     /// When up, no block is claimed any more.
     pub stop: Option<&'a AtomicBool>,
-    /// What has been done so far.
+    /// Progress so far.
     pub progress: Arc<RunProgress>,
-    /// How often a directory is looked at.
+    /// The interval between looks at a directory.
     pub scan: Duration,
-    /// How long a merge waits for a feed that has nothing at hand.
+    /// The time that a merge waits for an idle feed.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
     /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
@@ -341,7 +341,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     let farm_ns = since.elapsed().as_nanos() as u64;
     let mut sequencer = done.sequencer;
     if live && let Some(plan) = sequencer.flush()? {
-        // What the merge still held is of all that was received.
+        // The units that the merge still held complete what was received.
         plan.copy_to_tape(&mut sequencer.by_kind)?;
     }
     let mut turns = TurnTimes { farm_ns, ..TurnTimes::default() };
@@ -386,7 +386,7 @@ pub(crate) fn id_of(dir: &Path) -> Result<Option<TapeId>, Error> {
     }
 }
 
-/// What is to be done with the sources of a feed.
+/// The plan for the sources of a feed.
 enum FeedPlan {
     Files(Vec<SourcePlan>),
     Folder(FolderPlan),
@@ -402,13 +402,13 @@ fn report_positions(stats: &RunStats, states: &[FeedState]) {
     }
 }
 
-/// What all workers share.
+/// The parts that all workers share.
 struct FeedFarm {
     /// Ids of the source definitions, by feed and source, of those known when the run began.
     sources: Vec<Vec<u32>>,
-    /// How to decode, by feed.
+    /// The decoding options, by feed.
     how: Vec<DecodeOptions>,
-    /// Of a live run, whose events others wait for.
+    /// Statistics of a live run, whose events others wait for.
     stats: Option<Arc<RunStats>>,
 }
 
@@ -459,13 +459,13 @@ impl FeedFarm {
     }
 }
 
-/// What one thread owns.
+/// The parts that one thread owns.
 struct FeedWorker {
     /// One per feed, with the generation of its mapping.
     decoders: Vec<(u64, FeedDecoder)>,
     /// Its snapshot of the names.
     known: Dictionary,
-    /// How many definitions the snapshot has.
+    /// The number of definitions in the snapshot.
     seen: usize,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
@@ -552,7 +552,7 @@ impl Farm for FeedFarm {
     }
 }
 
-/// The same input gives the same identity.
+/// The identity of a tape; equal input gives an equal one.
 fn tape_id(feeds: &[RunFeed], facts: &[Vec<SourceFacts>]) -> TapeId {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {

@@ -1,4 +1,4 @@
-//! What of a tape's durability a run waits out.
+//! The flush failures of a tape that a run waits out.
 //!
 //! A flush that fails takes nothing from the tape: readers can read what was appended, and the run continues to
 //! append. The recorder of a hot tape retries the write; a file tape is checked and written again when it is
@@ -6,10 +6,10 @@
 
 use unitape_tape::{Error, Writer};
 
-/// What a run knows of failed flushes.
+/// The flush failures that a run has seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushFailures {
-    /// How many there were when the writer was last out of room.
+    /// Their number when the writer was last out of room.
     seen: u64,
 }
 
@@ -17,7 +17,7 @@ impl FlushFailures {
     /// Whether an append that ended with this error is to be tried again: nothing was appended, and there will be room.
     pub fn may_retry_append(&mut self, error: &Error, writer: &Writer, stopping: bool) -> bool {
         match error {
-            // The writer reports it once for each time, and takes the next append.
+            // The writer reports it once for each time, and accepts the next append.
             Error::DurabilityFailed { .. } => true,
             // The window of hot segments is full of what is not durable; a run that is to end cannot wait for the disk.
             // A flush may have succeeded just now, and the recorder is not through yet.

@@ -1,4 +1,4 @@
-//! What a mapping does with each message of a sample, explained message by message.
+//! The explanation of a mapping for a sample, message by message.
 //!
 //! ```text
 //!  sample ─ blocks, as intake cuts them ─▶ decoder with an explainer ─▶ explanations ┐
@@ -80,7 +80,7 @@ pub fn try_explain(format: &Format, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What was explained, with the events of the block, and beside it what came to the block without being explained.
+/// The explained messages with the events of the block, and the messages of the block that were not explained.
 fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExplanation> {
     let mut units = Vec::new();
     let mut start = 0;

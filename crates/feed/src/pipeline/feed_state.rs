@@ -1,4 +1,4 @@
-//! What the sequencer keeps of each feed and source: how far it has come, and what its order depends on.
+//! The sequencer's state of each feed and source: its position, and the inputs of its order.
 
 use crate::account::bookkeeping::{DefinitionParts, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use unitape_model::UnixNanos;
 
-/// What the sequencer keeps of a feed.
+/// The sequencer's state of a feed.
 #[derive(Debug)]
 pub struct FeedState {
     /// Its name.
@@ -29,27 +29,27 @@ pub struct FeedState {
     pub grows: bool,
     /// Their marks of progress have the hash of what was read.
     pub hashes: bool,
-    /// Messages that came behind their time order.
+    /// Messages that came after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub ahead: u64,
-    /// The event time of its messages is held against the time of their receipt.
+    /// The event time of its messages is compared with the time of their receipt.
     pub received: bool,
     /// A message whose last part has not come.
     pub large: Option<Box<LargeMessage>>,
-    /// What the merge knows of the unit in hand.
+    /// The merge's knowledge of the current unit.
     pub head: Option<FeedHead>,
     /// Sources in order.
     pub sources: Vec<SourceState>,
     /// Blocks decoded and not yet wholly on the tape.
     pub queue: VecDeque<Box<BlockJob>>,
-    /// How far the first block that is not done has been taken.
+    /// The position in the first block that is not done.
     pub cursor: BlockCursor,
-    /// Where the next block must start: index of the source and offset.
+    /// The required start of the next block: index of the source and offset.
     pub expected: Option<(usize, u64)>,
     /// Bytes that the block before left undecoded.
     pub leftover: Vec<u8>,
-    /// What came before of a message that was not over there.
+    /// The unfinished message at the end of the block before.
     pub carried: Option<Box<CarriedMessage>>,
     /// Greatest event time so far: a feed's own order wins over its clock.
     pub running_max: UnixNanos,
@@ -61,9 +61,9 @@ pub struct FeedState {
     pub closed: bool,
     /// Its journal continues in a further file where a message ends: its receiver is to know where that is.
     pub rotates: bool,
-    /// What the intake knew of it last.
+    /// The latest availability that the intake reported.
     pub look: FeedAvailability,
-    /// How long the merge waits for it.
+    /// The time that the merge waits for it.
     pub wait: MergeWait,
     /// Since when it has something at hand that waits for other feeds, on the intake's clock.
     pub held_since: Option<i64>,
@@ -79,7 +79,7 @@ pub struct FeedState {
     pub outstanding: Arc<AtomicU64>,
 }
 
-/// What the merge knows of a feed's next unit.
+/// The merge's knowledge of a feed's next unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedHead {
     /// The time by which it is merged.
@@ -88,7 +88,7 @@ pub struct FeedHead {
     pub ahead: bool,
 }
 
-/// What the sequencer keeps of a source.
+/// The sequencer's state of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
     /// Id of its first definition; 0 while it has none.
@@ -101,7 +101,7 @@ pub struct SourceState {
     pub extents: BTreeMap<u32, u32>,
     /// Its account so far.
     pub tally: MessageTally,
-    /// Messages in the blocks taken so far, placed or not.
+    /// Messages in the blocks sequenced so far, placed or not.
     pub seen: u64,
     /// Consumed through this offset, as the last mark of progress says.
     pub through: u64,
@@ -109,7 +109,7 @@ pub struct SourceState {
     pub end: bool,
     /// Messages that start here or before are on the tape already.
     pub on_tape_through: Option<u64>,
-    /// Of these, where those start that lead, since the last mark of progress; in order.
+    /// Starts of messages among these that lead, since the last mark of progress; in order.
     pub ahead: Vec<u64>,
     /// Read again from its start, because what comes depends on it: marks of progress up to here are on the tape.
     pub again_through: u64,
@@ -128,7 +128,7 @@ pub struct SourceState {
 }
 
 impl SourceState {
-    /// What the tape says of a source.
+    /// The state of a source on the tape.
     pub fn from_account(source: &SourceAccount) -> Self {
         let ids = source.further.range(source.sort_id..);
         let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
@@ -153,8 +153,8 @@ impl SourceState {
         }
     }
 
-    /// The source is read again from its start, for what the decoder has to know. What is on the tape already is left
-    /// out, and counted again.
+    /// The source is read again from its start, because the decoder needs that state. Messages that the tape has
+    /// already are left out, and counted again.
     pub fn read_again(mut self) -> Self {
         (self.tally, self.seen) = (MessageTally::default(), 0);
         self.again_through = self.through;
@@ -212,7 +212,7 @@ impl SourceState {
         }
     }
 
-    /// What comes now is decoded by another mapping, and gets a definition of its own.
+    /// Another mapping decodes the following bytes, and gets a definition of its own.
     pub fn switch(&mut self, sort: FormatId) {
         self.sort = sort;
         self.defined = false;
@@ -294,7 +294,7 @@ impl FeedState {
         }
     }
 
-    /// How far its journal has been decoded.
+    /// The decoded part of its journal.
     pub fn settled(&self) -> DecodedThrough {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
@@ -307,12 +307,12 @@ impl FeedState {
         }
     }
 
-    /// How many of its blocks are claimed and not yet wholly on the tape.
+    /// The number of its blocks that are claimed and not yet wholly on the tape.
     pub fn outstanding(&self) -> Arc<AtomicU64> {
         self.outstanding.clone()
     }
 
-    /// The block that the cursor is in. Those before it are done and wait to be copied.
+    /// The block that the cursor is in. Blocks before it are done and wait to be copied.
     pub fn in_hand(&self) -> Option<usize> {
         self.queue.iter().position(|job| !job.block.done)
     }

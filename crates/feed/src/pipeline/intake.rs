@@ -1,7 +1,7 @@
 //! The intake: the feed that is most wanted gives its next block.
 //!
-//! Where sources grow, a block is what is there now; when nothing is there, the intake sleeps until a receiver
-//! wakes it or it is time to look again. A feed whose blocks wait for another feed's is not read on: what it brings
+//! Where sources grow, a block is what is there now; when nothing is there, the intake sleeps until a receiver wakes
+//! it or it is time to look again. A feed whose blocks wait for another feed's is not read further: what it brings
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
 use crate::error::Error;
@@ -26,19 +26,19 @@ pub struct BlockIntake {
     /// Bytes of input claimed so far, for progress bars.
     claimed_bytes: Arc<AtomicU64>,
     live: Option<LiveRun>,
-    /// How many blocks the present one is behind in the order in which feeds are asked.
+    /// The number of blocks that the present one lags in the order in which feeds are asked.
     order: Vec<usize>,
     /// Zero of its clock.
     began: Instant,
     /// When the merge was last asked to look again, and for what time.
     ticked: (Instant, i64),
-    /// What a merge is to know of a feed is another thing than it was.
+    /// The merge's knowledge of a feed must be updated.
     changed: bool,
-    /// How long it may sleep after this round unless it is woken.
+    /// The longest sleep after this round, unless it is woken.
     pause: Duration,
 }
 
-/// What a run that continues until it is stopped has beside its feeds.
+/// The state of a run that continues until it is stopped, besides its feeds.
 #[derive(Debug)]
 pub struct LiveRun {
     /// Up when the receivers have stopped: what is there is read, and that is all.
@@ -53,7 +53,7 @@ pub struct LiveRun {
     pub due_ns: Arc<AtomicI64>,
     /// Mappings that were reloaded.
     pub reload: Arc<MappingReload>,
-    /// What becomes of a feed that cannot be read, by feed.
+    /// The restart policy for a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
 }
 
@@ -102,13 +102,13 @@ pub struct FeedIntake {
     look: FeedAvailability,
     /// When it was last found that nothing more is there.
     quiet: Option<Instant>,
-    /// How often that was found since something came last, up to [`CALM_MOST`].
+    /// The number of such looks since something came last, up to [`CALM_MOST`].
     calm: u32,
     /// It could not be read: not before this time again, and how long it was waited.
     retry: Option<(Instant, Duration)>,
 }
 
-/// Where a feed's sources come from.
+/// The supply of a feed's sources.
 #[derive(Debug)]
 pub enum SourceSupply {
     /// Known beforehand.
@@ -205,7 +205,7 @@ impl FeedIntake {
                 }
                 SourceSupply::Static(_) => (false, FolderKind::Files { follow: false }),
             };
-            // What was received is read to its end; files stay where they are.
+            // Received bytes are read to their end; files stay where they are.
             if stop && matches!(journal, FolderKind::Files { .. }) {
                 self.stopped = true;
                 return Ok(None);
@@ -390,7 +390,7 @@ impl BlockIntake {
                 self.pause = self.pause.min(at - now);
                 continue;
             }
-            // What was received by one that has failed for good is read to its end.
+            // Bytes of a receiver that has failed for good are read to their end.
             let link = self.live.as_ref().map(|live| &live.stats.feeds[index].link);
             let given_up = link.is_some_and(|link| link.has_given_up());
             let stop = stop || given_up;
@@ -448,9 +448,9 @@ impl BlockIntake {
                     if let Some(live) = &self.live {
                         let stats = &live.stats.feeds[index];
                         stats.blocks.store(blocks, Ordering::Relaxed);
-                        // All that is in the journal has been read: nothing is behind. What a receiver has written
-                        // and not yet counted it will count again; were that not taken back here, a receiver at
-                        // its bound would wait for ever for bytes that nobody has.
+                        // The whole journal has been read: nothing is pending. The receiver will count bytes again
+                        // that it has written and not yet counted. Without this correction, a receiver at its bound
+                        // would wait for ever for bytes that nobody has.
                         let read = stats.read_bytes.load(Ordering::Relaxed);
                         stats.received_bytes.store(read, Ordering::Relaxed);
                     }

@@ -13,7 +13,7 @@ pub struct BlockJob {
     pub block: Block,
     /// Its kind, besides its bytes.
     pub turn: BlockKind,
-    /// What the intake knew of each feed when it claimed the block; empty where no feed is live.
+    /// The intake's view of each feed when it claimed the block; empty if no feed is live.
     pub looks: Vec<FeedAvailability>,
     /// When that was, on the intake's clock.
     pub claimed_ns: i64,
@@ -31,7 +31,7 @@ impl BlockJob {
     }
 }
 
-/// What a block brings to the sequencer.
+/// The content of a block for the sequencer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockKind {
     /// Bytes of a source.
@@ -48,9 +48,9 @@ pub enum BlockKind {
 /// A format with its mapping, and which one of those that a feed has had in this run.
 #[derive(Clone, Debug)]
 pub struct FormatReload {
-    /// What the bytes are.
+    /// The format of the bytes.
     pub format: Format,
-    /// The same, as source definitions record it.
+    /// The format as source definitions record it.
     pub sort: FormatId,
     /// 0 for the one that the run began with.
     pub generation: u64,

@@ -1,7 +1,8 @@
-//! How far an event's time may lead: one wrong clock must not move the merge for everyone.
+//! The bound on the lead of an event's time: one wrong clock must not move the merge for everyone.
 //!
-//! An event that was received at a known time is held against that time, any other against the other feeds. One that leads
-//! by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything is merged.
+//! An event that was received at a known time is compared with that time, any other with the other feeds. An event
+//! that leads by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything
+//! is merged.
 
 use crate::block::{Block, BlockUnit, UnitKind};
 use crate::formats::stamp::{last_byte, time_of};
@@ -9,7 +10,7 @@ use crate::pipeline::feed_state::{FeedState, SourceState};
 use std::time::Duration;
 use unitape_model::UnixNanos;
 
-/// How far an event's time may lead; `None`: without bound.
+/// The bound on the lead of an event's time; `None`: without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockLead {
     /// Before the time at which its message was received, where that is known and recorded.
@@ -60,8 +61,8 @@ impl Block {
 }
 
 impl SourceState {
-    /// What the tape has of a message that is there already: whether it leads. `placed_max` is the latest time that was
-    /// believed when the run began.
+    /// Whether a message that is on the tape already leads. `placed_max` is the latest time that was believed when
+    /// the run began.
     fn leads_on_tape(&self, unit: &BlockUnit, placed_max: UnixNanos) -> Option<bool> {
         let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
         there.then(|| {
@@ -71,14 +72,14 @@ impl SourceState {
     }
 }
 
-/// What the sequencer knows of time when it looks at a message.
+/// The sequencer's knowledge of time when it looks at a message.
 #[derive(Clone, Copy, Debug)]
 pub struct LeadBounds {
     /// The bounds.
     pub lead: ClockLead,
     /// The latest time that was placed and believed.
     pub placed_max: UnixNanos,
-    /// The same when the run began.
+    /// The latest time that was placed and believed when the run began.
     pub placed_before: UnixNanos,
     /// There is another feed.
     pub merges: bool,

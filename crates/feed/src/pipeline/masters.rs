@@ -34,7 +34,7 @@ pub struct MasterLoader {
     notes: Vec<String>,
     /// Notes that were made, also those that are not kept.
     noted: u64,
-    /// Of the file in hand each key must be known: it is events, and no mapping kept what it does not know.
+    /// The current file is events: each key must be known, because no mapping kept unknown keys.
     is_events: bool,
 }
 
@@ -55,7 +55,7 @@ struct SymbolAlias {
     place: MasterPlace,
 }
 
-/// Where an entry begins in the files of reference data; the order is that in which they are read.
+/// Start of an entry in the files of reference data; the order is that in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MasterPlace {
     /// Index of the file.
@@ -96,7 +96,8 @@ impl MasterLoader {
         self.add(Path::new(file), &Self::format(mapping)?)
     }
 
-    /// What in the files is doubtful and was read all the same: symbols without a MIC, keys that nothing looks at.
+    /// Doubtful parts of the files that were read all the same: symbols without a MIC, keys that unitape does not
+    /// read.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let more = self.noted - self.notes.len() as u64;
         self.notes
@@ -160,14 +161,14 @@ impl MasterLoader {
         Ok(())
     }
 
-    /// All that was read, as one table. Names that it does not have stay as they are.
+    /// All that was read, as one table. Names that it does not have stay unchanged.
     ///
     /// # Errors
     /// When a notation means two instruments on one day.
     pub fn finish(mut self) -> Result<InstrumentMaster, Error> {
         let mut notations = std::mem::take(&mut self.notations);
         notations.sort_unstable();
-        // Of what came so far of a notation the entry that ends last: all of them mean the same where they overlap.
+        // The entry of a notation so far that ends last: all of them mean the same where they overlap.
         let mut last: Option<&SymbolAlias> = None;
         for n in &notations {
             match last.filter(|l| l.name == n.name && l.venue == n.venue) {

@@ -49,21 +49,21 @@ pub struct MergeSegment {
     pub ended: Arc<AtomicBool>,
     /// Up with that when it ended because its process stopped: a later run may bring more.
     pub stopped: Arc<AtomicBool>,
-    /// How long the merge waits for it, where that is another time than the merge's.
+    /// The time that the merge waits for it, if it differs from the merge's.
     pub wait: Option<MergeWait>,
 }
 
-/// What to merge and how.
+/// The options of a merge.
 #[derive(Debug)]
 pub struct MergeOptions {
     /// The segments; ties in time go to the earlier one.
     pub segments: Vec<MergeSegment>,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
-    /// How long after its receipt a unit waits for a segment that has nothing at hand; `None`: until it has ended.
+    /// The time after its receipt that a unit waits for an idle segment; `None`: until it has ended.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead the other segments where no receipt is recorded; what leads its receipt was flagged in
-    /// its segment.
+    /// The bound on an event's lead over the other segments if no receipt is recorded; an event that leads its
+    /// receipt was flagged in its segment.
     pub lead: ClockLead,
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
@@ -208,7 +208,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
 const LEFT: &str =
     "messages wait for other feeds; they are on the tape of its segment, and the next run places them";
 
-/// How long the merge sleeps where nobody reports that something is to be done.
+/// The sleep of a merge if nobody reports work.
 const IDLE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ struct MergeInput {
     /// The time of its receipt is recorded.
     received: bool,
     running_max: UnixNanos,
-    /// What was found at the last look.
+    /// The result of the last look.
     head: NextMergeUnit,
     look: FeedAvailability,
     /// When the unit in hand came, on the merge's clock; when that is first asked.
@@ -301,7 +301,7 @@ impl MergeInput {
             if self.known.units > 0 {
                 // It is on the tape already.
                 self.known.units -= 1;
-                // What is later than all that was believed was not believed.
+                // A time later than all believed times was not believed.
                 if !self.ahead && self.ts <= placed_before {
                     self.running_max = self.running_max.max(self.ts);
                 }
@@ -547,7 +547,7 @@ fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
     frame[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Where the payload of an extension entry lies.
+/// The place of an extension entry's payload.
 fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
     while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
         let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;

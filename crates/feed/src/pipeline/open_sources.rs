@@ -1,4 +1,4 @@
-//! What was read of files that may still grow, for the next run: between two marks of progress the tape has no hash of it.
+//! Notes on files that may still grow, for the next run: between two marks of progress the tape has no hash of them.
 //!
 //! ```text
 //!   file  ■■■■■■■■■■■■■■■■■■■■■■■■■■■■□□□□
@@ -8,9 +8,9 @@
 //!     blake3 of the first line
 //! ```
 //!
-//! The next run compares the file with it before it reads on, so that it finds a file that was replaced, and the same file
-//! under another name. A kill leaves what was noted [`NOTE_EVERY_NS`] before it, or later. What is noted says something of
-//! files and nothing of the tape. What is noted of a source that a repair cut off is dropped by the next run.
+//! The next run compares the file with the note before it reads further. So it finds a file that was replaced, and
+//! the same file under another name. A kill leaves a note that is [`NOTE_EVERY_NS`] old, or newer. Notes describe
+//! files and nothing of the tape. The next run drops the notes on a source that a repair cut off.
 
 use crate::account::TapeAccount;
 use crate::pipeline::feed_state::FeedState;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// How often it is written while files are read, ns.
+/// The interval at which it is written while files are read, ns.
 const NOTE_EVERY_NS: i64 = 100_000_000;
 
 const NAME: &str = "run/sources";
@@ -34,7 +34,7 @@ struct SourceNotesFile {
     sources: Vec<SourceNote>,
 }
 
-/// How much was read of a source, and its hash.
+/// The length of the part read of a source, and its hash.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct SourceNote {
     id: u32,
@@ -59,8 +59,8 @@ pub struct OpenSources {
 }
 
 impl OpenSources {
-    /// What an earlier run noted of the sources of the tape in `dir`, whose account gets what goes beyond its marks. With
-    /// what is wrong with the file, where it cannot be used.
+    /// Loads the notes of an earlier run on the sources of the tape in `dir`; the account gets the parts beyond its
+    /// marks. Also returns the error in the notes, if they cannot be used.
     pub fn load(dir: &Path, tape: &str, account: &mut TapeAccount) -> (Self, Option<String>) {
         let path = dir.join(NAME);
         let (notes, wrong) = match read(&path, tape) {
@@ -85,7 +85,7 @@ impl OpenSources {
                 noted.insert(note.id, note);
             }
         }
-        // One that belongs to no source of the tape goes, before a source gets its id.
+        // A note on a source that the tape lacks is removed, before a source gets its id.
         let is_stale = noted.len() < count || wrong.is_some();
         (Self { path, tape: tape.to_owned(), noted, is_stale, written_ns: None }, wrong)
     }
@@ -108,7 +108,7 @@ impl OpenSources {
             }
             // One without an id is not on the tape yet.
             let Some(content) = source.content.as_ref().filter(|_| source.first_id != 0) else { continue };
-            // What an earlier run read of it is read once more from its last mark on.
+            // The part that an earlier run read is read once more, from its last mark.
             if self.noted.get(&source.first_id).is_none_or(|note| note.bytes < content.bytes()) {
                 let (id, feed, file) = (source.first_id, source.feed.clone(), source.file.clone());
                 let note = SourceNote { id, feed, file, bytes: content.bytes(), hash: content.hex() };

@@ -1,4 +1,4 @@
-//! A run: feeds of every sort onto a tape until it is stopped.
+//! A run: it puts feeds of every kind onto a tape until it is stopped.
 //!
 //! ```text
 //!  receive[feed] ─▶ journal ─┐
@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use unitape_tape::WriterOptions as TapeOptions;
 
-/// Where a feed's bytes come from.
+/// The input of a feed's bytes.
 #[derive(Clone, Debug)]
 pub enum FeedInput {
     /// Files, one after the other; plain, gz or zst, streams or captures. `-` is stdin.
@@ -39,7 +39,7 @@ pub enum FeedInput {
     /// The files of a directory, by name; with `follow`, also those that arrive during the run.
     #[allow(missing_docs)]
     Directory { path: PathBuf, follow: bool },
-    /// What a receiver writes down in the directory `path`.
+    /// A receiver that writes a journal in the directory `path`.
     #[allow(missing_docs)]
     Journal { path: PathBuf, receive: ReceiveSource },
 }
@@ -49,21 +49,21 @@ pub enum FeedInput {
 pub struct RunFeed {
     /// Its name.
     pub name: String,
-    /// What its bytes are.
+    /// The format of its bytes.
     pub format: Format,
-    /// Where they come from.
+    /// The input of its bytes.
     pub input: FeedInput,
-    /// How they are decoded, the format apart.
+    /// The options of decoding them, without the format.
     pub how: DecodeOptions,
-    /// What becomes of files that are not what the tape says.
+    /// Rules for files that differ from the tape.
     pub rules: SourceRules,
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub restart: RestartPolicy,
-    /// How long the merge waits for it, where that is another time than the run's.
+    /// The time that the merge waits for it, if it differs from the run's.
     pub wait: Option<MergeWait>,
 }
 
-/// What to run and how.
+/// The options of a run.
 #[derive(Debug)]
 pub struct RunOptions {
     /// The feeds; ties in time go to the earlier one.
@@ -72,16 +72,16 @@ pub struct RunOptions {
     pub workers: usize,
     /// Bytes of a block, at most.
     pub block_bytes: usize,
-    /// How the tape is written.
+    /// The writer's options.
     pub tape: TapeOptions,
-    /// How long after the receipt of an event the merge waits for a feed that has nothing at hand; `None`: without bound. Then
-    /// the tape depends on what the feeds brought and not on when.
+    /// The time after an event's receipt that the merge waits for an idle feed; `None`: without bound. Then the tape
+    /// depends on what the feeds brought and not on when.
     pub wait: Option<Duration>,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub lead: ClockLead,
-    /// How often directories are looked at.
+    /// The interval between looks at directories.
     pub scan: Duration,
-    /// How long the intake sleeps at most when nothing comes: how soon growth of a file is seen.
+    /// The intake's longest sleep when nothing comes, and so the delay after which it sees that a file has grown.
     pub idle: Duration,
     /// Receivers, the intake and the workers ask again and again instead of waiting in the kernel.
     pub spin: bool,
@@ -303,8 +303,8 @@ fn wait_for_stop(signal: Option<&OwnedFd>, halt: &HaltSignal, most: Duration) {
     };
 }
 
-/// How often the supervisor looks whether the run is to stop.
+/// The interval at which the supervisor looks whether the run is to stop.
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// The same where a signal ends its wait.
+/// This interval if a signal ends its wait.
 const STOP_LOOK_SIGNALLED: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! What a run finds under the names that its tape knows.
+//! The check of the files whose names the tape knows.
 //!
 //! | the file | what follows |
 //! |---|---|
@@ -21,18 +21,18 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What is to be done with a file of a feed.
+/// The plan for a file of a feed.
 #[derive(Debug)]
 pub enum SourcePlan {
     /// The source at this index of the account: done, or to be read further.
     Known(usize),
-    /// The same, and its file has grown.
+    /// The source at this index, and its file has grown.
     Grown(usize, FileGrowth),
     /// A source that the tape does not have.
     New,
 }
 
-/// What a file is to a source of its name.
+/// The likeness of a file to a source of its name.
 #[derive(Debug)]
 pub enum FileLikeness {
     /// It holds what the tape has. With the hash of what was read, where it was made on the way.
@@ -44,7 +44,7 @@ pub enum FileLikeness {
 }
 
 impl SourceAccount {
-    /// What the tape has of a source that its hash identifies: bytes and hash of the file as it was.
+    /// Bytes and hash of the source's file, if the tape has the hash of all of it.
     fn whole(&self) -> Option<(u64, &str)> {
         let hash = self.hash.as_deref().filter(|hash| !hash.starts_with(FIRST))?;
         Some((self.size?, hash))
@@ -81,7 +81,7 @@ impl SourceAccount {
             ));
         }
         let prefix = content::prefix(path, bytes).map_err(fail)?;
-        // Of what came behind the last hash its place alone is known.
+        // For the part after the last hash, only its place is known.
         let least = self.last_offset.map_or(0, |last| last.saturating_add(1));
         let length = match prefix.more && least > bytes {
             true => content::length(path, least).map_err(fail)?,
@@ -96,13 +96,13 @@ impl SourceAccount {
         })
     }
 
-    /// How many of its bytes were read, as far as is known.
+    /// The number of its bytes that were read, if known.
     pub fn read_bytes(&self) -> u64 {
         let noted = self.content.as_ref().map_or(0, |(bytes, _)| *bytes);
         self.through.max(noted).max(self.last_offset.map_or(0, |last| last.saturating_add(1)))
     }
 
-    /// Where a file that has grown is to be read on: at the start of the message that was cut, if there is one.
+    /// The offset at which reading of a grown file continues: the start of the message that was cut, if there is one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -124,7 +124,7 @@ impl SourceAccount {
         })
     }
 
-    /// What is known of its content: of all that was read where it has ended, otherwise up to the last hash.
+    /// The known content: all that was read if the source has ended, otherwise the part up to the last hash.
     fn content_read(&self) -> Option<(u64, String, Option<String>)> {
         match self.whole() {
             Some((bytes, hash)) => Some((bytes, hash.to_owned(), None)),
@@ -167,7 +167,7 @@ fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
     let file = File::open(path).map_err(fail)?;
     let Some(at) = end.and_then(|end| end.checked_sub(TRAILER_BYTES as u64)) else { return Ok(false) };
     let mut trailer = [0; TRAILER_BYTES];
-    // A file that is packed ends otherwise; what is taken for cut then is read once more.
+    // A file that is packed ends otherwise; a message that seems cut then is read once more.
     let n = file.read_at(&mut trailer, at).map_err(fail)?;
     Ok(n == TRAILER_BYTES && trailer.starts_with(b"10=") && trailer[3..6].iter().all(u8::is_ascii_digit))
 }
@@ -212,7 +212,7 @@ fn reads_otherwise(feed: &RunFeed, file: &str, other: &RunFeed, other_file: &str
     feed.name != other.name && file == other_file && sort(feed) != sort(other)
 }
 
-/// What is to be done with the files of a feed, and what is to be said of it.
+/// Plans for the files of a feed, and the notes to report.
 ///
 /// # Errors
 /// When a file is not what the tape says, and nothing says what to do.
@@ -294,7 +294,7 @@ pub fn plan_files(
     Ok(plans)
 }
 
-/// What was read of all sources whose content is known.
+/// The known contents of all sources.
 pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
     let content = |s: &SourceAccount| {
         let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;

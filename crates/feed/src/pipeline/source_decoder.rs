@@ -12,7 +12,7 @@ use unitape_model::{Dictionary, NameKind};
 pub struct SourceDecoder {
     decoder: FeedDecoder,
     head_bytes: usize,
-    /// Of the source; it may contain its day.
+    /// Name of the source; it may contain its day.
     pub name: String,
     format: Format,
     block: Block,
@@ -36,7 +36,7 @@ impl SourceDecoder {
         })
     }
 
-    /// The same by the general way, where the format has a faster one beside it.
+    /// A decoder that uses the general path, even if the format has a faster one.
     ///
     /// # Errors
     /// When its mapping cannot be compiled.
@@ -61,8 +61,8 @@ impl SourceDecoder {
         blocks
     }
 
-    /// Decodes blocks that are cut between messages, one behind the other; `each` sees the frames of each.
-    /// The names that were new are known from the next block on if `learn` says so.
+    /// Decodes blocks that are cut between messages, one after the other; `each` sees the frames of each. The names
+    /// that were new are known from the next block on if `learn` says so.
     pub fn pass(&mut self, blocks: &mut [Vec<u8>], learn: bool, mut each: impl FnMut(&[u8])) -> MessageTally {
         let (mut tally, mut base, count) = (MessageTally::default(), 0, blocks.len());
         let head: std::sync::Arc<[u8]> = match blocks.first() {

@@ -37,7 +37,7 @@ pub(crate) fn walk(
     let (mut head, known, mut block) = (SourceHead::default(), Dictionary::default(), Block::default());
     let (mut left, mut messages) = (Vec::new(), 0);
     loop {
-        // What comes before a message that is not over is known by what was decoded, not by the head.
+        // The decoded part, not the head, has the context of an unfinished message.
         (block.head, block.carried) = (Arc::default(), block.leaves.take());
         let BlockFill::Some(_) = open.fill(&mut block, BLOCK_BYTES, format)? else { continue };
         if !left.is_empty() {

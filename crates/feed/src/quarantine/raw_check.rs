@@ -23,7 +23,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Damaged entries that a report names; the others are counted.
 const DAMAGE_MAX: usize = 1000;
 
-/// What a look at all bytes of the raw log has found.
+/// The result of a check of all bytes of the raw log.
 #[derive(Clone, Debug, Default)]
 pub struct RawReport {
     /// Entries whose bytes match their hash.
@@ -41,11 +41,11 @@ pub struct RawReport {
 /// An entry of the quarantine whose bytes are not what they were.
 #[derive(Clone, Debug)]
 pub struct RawDamage {
-    /// Where its event is on the tape; none of events that retention has removed.
+    /// Position of its event on the tape; none for events that retention has removed.
     pub position: Option<Position>,
-    /// Where its bytes begin in the raw log.
+    /// Start of its bytes in the raw log.
     pub raw_at: u64,
-    /// What is wrong.
+    /// The problem, in words.
     pub what: String,
     /// The message's feed, file and place in it.
     pub message: String,
@@ -74,7 +74,7 @@ impl RawReport {
         self.intact + self.unhashed + self.damaged
     }
 
-    /// What is wrong, for people: a line for each of the first damaged entries, and one for the others.
+    /// The problems for people: a line for each of the first damaged entries, and one for the others.
     pub fn problems(&self) -> Vec<String> {
         let line = |d: &RawDamage| {
             format!(
@@ -113,7 +113,7 @@ pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> 
     }
     let mut report = RawReport::compare_entries(dir, &list(dir)?)?;
     let length = RawFile::open(dir)?.length;
-    // Of events that retention has removed.
+    // The missing bytes belong to events that retention has removed.
     if report.damaged == 0 && length < account.raw_bytes {
         report.damaged = 1;
         let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
@@ -122,8 +122,8 @@ pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> 
     Ok(report)
 }
 
-/// What is lost of the raw log of the tape in `dir`, for [`unitape_tape::repair`]. Nothing can make the bytes again, and
-/// what is left of the log stays where it is.
+/// The losses in the raw log of the tape in `dir`, for [`unitape_tape::repair`]. Nothing can restore the bytes, and
+/// the rest of the log stays where it is.
 ///
 /// # Errors
 /// When the tape or the log cannot be read.
@@ -166,7 +166,7 @@ impl RawFile {
         Ok(Self { path, file, length, piece: Vec::new() })
     }
 
-    /// What is wrong with the bytes of an entry, if anything is.
+    /// The problem with the bytes of an entry, if there is one.
     pub(super) fn check(&mut self, entry: &QuarantineEntry) -> Result<Option<String>, Error> {
         let (at, length) = (entry.raw_at, entry.length);
         if length == 0 {

@@ -1,7 +1,7 @@
 //! A retry: messages in quarantine are decoded once more, by a mended mapping or with mended reference data.
 //!
-//! What becomes events is appended, flagged late. Where the mapping is not that of the message's source, the events
-//! carry a further definition of the source that names it, so that nobody looks for their meaning in the wrong mapping.
+//! Events from a retry are appended, flagged late. If the mapping is not that of the message's source, the events
+//! carry a further definition of the source that names it. So nobody looks for their meaning in the wrong mapping.
 
 use super::{QuarantineEntry, compare, list, raw_of};
 use crate::account::bookkeeping::{define_frame, retried_frame};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use unitape_model::{Dictionary, ErrorCause, FrameHeader, NameKind, flags};
 use unitape_tape::{Writer, WriterOptions};
 
-/// What a retry did.
+/// The result of a retry.
 #[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
 pub struct RetryReport {
@@ -28,7 +28,7 @@ pub struct RetryReport {
     pub recovered: u64,
     pub events: u64,
     pub left: u64,
-    /// Of those that are left: entries whose bytes are not what they were, and were not tried; printed where there are any.
+    /// Entries among those left whose bytes differ and were not tried; printed if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
@@ -136,7 +136,7 @@ impl RetryDefinitions {
     fn source_of(&self, account: &TapeAccount, e: &QuarantineEntry, sort: FormatId) -> (u32, Vec<u8>) {
         let source = account.sources.iter().find(|s| s.id == e.source_id);
         let own = |s: &&SourceAccount| s.sorts.get(&e.extent_id).is_none_or(|was| *was == sort);
-        // What is of no source has no mapping.
+        // An entry without a source has no mapping.
         let Some(source) = source.filter(|s| !own(s)) else { return (e.extent_id, Vec::new()) };
         if let Some(id) = self.given.get(&key(e, sort.clone())) {
             return (*id, Vec::new());

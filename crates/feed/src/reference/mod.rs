@@ -10,10 +10,10 @@
 //!  event ─ venue, name, day of its time ─▶ look-up ─▶ the name that gets an id
 //! ```
 //!
-//! A notation is an ISIN, a FIGI, a symbol on a venue (MIC), or the name on the tape itself; it holds for days of UTC, the
-//! first and the last included. What a name means depends on the message that has it and on the master alone, so the
-//! tape is the same at any number of workers and after any restart. The master is read once, before the first block; its
-//! own events are not put on the tape.
+//! A notation is an ISIN, a FIGI, a symbol on a venue (MIC), or the name on the tape itself; it holds for days of
+//! UTC, the first and the last included. The meaning of a name depends only on its message and on the master. So the
+//! tape is the same at any number of workers and after any restart. The master is read once, before the first block;
+//! its own events are not put on the tape.
 //!
 //! | module | holds |
 //! |---|---|
@@ -41,7 +41,7 @@ pub struct InstrumentMaster {
 }
 
 pub(crate) struct NotationTable {
-    /// The rows of each name. What is in it comes from the master, so that messages cannot make it slow.
+    /// The rows of each name. Its keys come from the master, so that messages cannot make it slow.
     pub by_name: FxHashMap<Box<[u8]>, Range<usize>>,
     /// By name, then by venue, then by day.
     pub rows: Vec<NotationRow>,
@@ -65,7 +65,7 @@ pub(crate) struct NotationRow {
 }
 
 impl InstrumentMaster {
-    /// One of a table; names that it does not have stay as they are.
+    /// The lookup of a table; names that it does not have stay unchanged.
     pub(crate) fn new(table: NotationTable, identity: String) -> Self {
         Self { table: Arc::new(table), identity, strict: false }
     }
@@ -91,12 +91,12 @@ impl InstrumentMaster {
         self.strict
     }
 
-    /// How many instruments it has.
+    /// The number of instruments.
     pub fn instruments(&self) -> usize {
         self.table.instruments.len()
     }
 
-    /// The same, and whether a name that it does not have is refused.
+    /// This data, with the setting whether a missing name is refused.
     #[must_use]
     pub fn with_strictness(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -104,7 +104,7 @@ impl InstrumentMaster {
     }
 }
 
-/// What a source definition says of reference data.
+/// The reference data in a source definition.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReferenceIdentity<'d> {
     /// Files and mappings, as [`InstrumentMaster::identity`] has them.
@@ -114,7 +114,7 @@ pub(crate) struct ReferenceIdentity<'d> {
 }
 
 impl<'d> ReferenceIdentity<'d> {
-    /// The same out of the mapping that a source definition names; none where no name was looked up.
+    /// Reads the identity from the mapping that a source definition names; none if no name was looked up.
     pub fn from_mapping_name(mapping: &'d str) -> Option<Self> {
         let hashed = |at: usize| {
             let hash = mapping[..at].rsplit_once('@').map_or("", |(_, hash)| hash);

@@ -1,13 +1,14 @@
 //! Names of instruments on their way to the tape: by reference data, or as they are.
 //!
-//! Which of both is a type and not a question: what decodes a feed without reference data has no instruction for it.
+//! A type chooses between the two at compile time: a decoder of a feed without reference data has no instruction for
+//! it.
 
 use super::{DayNumber, InstrumentMaster, day_of};
 use crate::block::names::BlockNames;
 use std::sync::Arc;
 use unitape_model::{NameKind, NameResolver, Refusal, UnixNanos};
 
-/// How the names of instruments get their ids.
+/// The lookup that gives the names of instruments their ids.
 pub trait InstrumentLookup {
     /// Whether venue and time of an event have a say in it.
     const BY_REFERENCE: bool;
@@ -15,7 +16,7 @@ pub trait InstrumentLookup {
     /// The names that follow are of an event of this time; `venue` is where its symbols hold.
     fn set_event(&mut self, venue: Option<&[u8]>, ts: UnixNanos);
 
-    /// What gives the ids.
+    /// The resolver that gives the ids.
     fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n;
 
     /// Whether a name was not found since this was asked last.

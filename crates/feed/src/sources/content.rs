@@ -24,7 +24,7 @@ pub struct FilePrefix {
 }
 
 impl ContentHash {
-    /// How many bytes are in it.
+    /// The number of bytes in it.
     pub fn bytes(&self) -> u64 {
         self.at
     }
@@ -84,7 +84,7 @@ pub fn prefix(path: &Path, bytes: u64) -> std::io::Result<FilePrefix> {
     }
 }
 
-/// How long what the file at `path` holds is, unpacked; at most `most` is read.
+/// The unpacked length of the file at `path`; it reads at most `most`.
 ///
 /// # Errors
 /// When it cannot be read or unpacked.

@@ -1,4 +1,4 @@
-//! What a file is, by its content.
+//! Detects the format of a file by its content.
 
 use crate::error::Error;
 use crate::formats::format::Format;
@@ -29,7 +29,7 @@ pub fn detect(path: &Path) -> Result<Format, Error> {
         )));
     }
     if !meta.is_file() {
-        // What a look took out of a pipe would be missing from its feed.
+        // Bytes that a look read from a pipe would be missing from its feed.
         return Err(Error::ReadOnce { path: path.to_owned() });
     }
     let head = match first_bytes(path, LOOK_BYTES) {
@@ -196,7 +196,7 @@ fn is_iso20022(text: &[u8]) -> bool {
     }
 }
 
-/// What is in namespaces of documents and headers.
+/// Parts of the namespaces of documents and headers.
 const ISO_SIGNS: [&[u8]; 3] = [b":iso:std:iso:20022:", b"urn:swift:xsd:", b"six-interbank-clearing.com/de/p"];
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a directory has next.
+/// The next source of a directory.
 #[derive(Debug)]
 pub enum NextFolderSource {
     /// A source: one that the tape knows and that has not ended, or a new one with its facts.
@@ -29,7 +29,7 @@ pub struct SourceFolder {
     feed: String,
     dir: PathBuf,
     sort: FolderKind,
-    /// What the tape knows and what has not ended.
+    /// Sources that the tape knows and that have not ended.
     resume: VecDeque<PendingSource>,
     taken: BTreeSet<String>,
     contents: Vec<KnownContent>,
@@ -49,21 +49,21 @@ pub struct SourceFolder {
     overtaken: Vec<String>,
 }
 
-/// What the tape knows of a directory.
+/// The tape's knowledge of a directory.
 #[derive(Debug, Default)]
 pub struct KnownFolder {
     /// Its sources, in the order of the tape.
     pub files: Vec<KnownFile>,
-    /// What all sources of the tape hold.
+    /// The contents of all sources of the tape.
     pub contents: Vec<KnownContent>,
-    /// What another source holds may be read.
+    /// A file may be read although another source has the same content.
     pub again: bool,
 }
 
 /// A source of the tape.
 #[derive(Debug)]
 pub struct KnownFile {
-    /// How it is to be read on.
+    /// The point at which reading continues.
     pub pending: PendingSource,
     /// Nothing of it is to be read any more.
     pub done: bool,
@@ -71,7 +71,7 @@ pub struct KnownFile {
     pub fresh: bool,
 }
 
-/// What sort of directory it is.
+/// The kind of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     /// Files that others write; `follow`: more may come.
@@ -176,7 +176,7 @@ impl SourceFolder {
         }
         let same_start = begun.entry(*blake3::hash(&first).as_bytes()).or_default();
         for other in same_start.iter() {
-            // One that was removed meanwhile cannot be compared.
+            // A file that was removed meanwhile cannot be compared.
             if other.exists() && known_content::begins_with(path, other).map_err(fail)? {
                 let other = other.file_name().unwrap_or_default().to_string_lossy();
                 let feed = &self.feed;
@@ -211,7 +211,7 @@ impl SourceFolder {
             || (self.closed && self.sort != FolderKind::Streams))
     }
 
-    /// Whether there is another source, as far as was looked; a file that was ended by what else is there has one behind it.
+    /// Whether there is another source, as of the last look; a file that ended because of others has one after it.
     pub fn has_more(&self) -> bool {
         !self.resume.is_empty() || !self.ready.is_empty()
     }
@@ -228,7 +228,7 @@ impl SourceFolder {
         if self.looked.is_some_and(|at| at.elapsed() < self.every) {
             return Ok(());
         }
-        // What says that a journal is closed is looked for before its files: then they are all there.
+        // The mark of a closed journal is looked for before its files: then all files are there.
         let closed = self.sort != FolderKind::Files { follow: true } && self.dir.join(CLOSED).exists();
         let fail = |source| Error::Read { path: self.dir.clone(), offset: 0, source };
         let entries = match std::fs::read_dir(&self.dir) {
@@ -278,7 +278,7 @@ impl SourceFolder {
         }
     }
 
-    /// What sort of directory it is.
+    /// The kind of the directory.
     pub fn kind(&self) -> FolderKind {
         self.sort
     }

@@ -46,7 +46,7 @@ impl GrowthWatch {
         (!feeds.is_empty()).then_some(Self { kernel, feeds, stats })
     }
 
-    /// Reports growth until `halt`. What grows again and again is reported every `idle`.
+    /// Reports growth until `halt`. A file that keeps growing is reported every `idle`.
     pub fn report(self, halt: &HaltSignal, idle: Duration) {
         let mut buf = [MaybeUninit::uninit(); EVENTS_BYTES];
         loop {

@@ -1,4 +1,4 @@
-//! The same content under two names.
+//! Finds equal content under two names.
 
 use crate::error::Error;
 use crate::sources::content;
@@ -7,14 +7,14 @@ use crate::sources::open::{self, is_first_message};
 use std::fs::File;
 use std::path::Path;
 
-/// What is known of a source's content, to find it under another name.
+/// The known content of a source, to find it under another name.
 #[derive(Clone, Debug)]
 pub struct KnownContent {
     /// Name of its feed.
     pub feed: String,
     /// Name of its file.
     pub file: String,
-    /// How many bytes are known.
+    /// The number of known bytes.
     pub bytes: u64,
     /// Their hash.
     pub hash: String,
@@ -63,7 +63,7 @@ pub fn begins_with(path: &Path, other: &Path) -> std::io::Result<bool> {
         if n < of_b.len() {
             return Ok(true);
         }
-        // What fits in one read differs there, mostly.
+        // Contents that fit in one read mostly differ there.
     }
 }
 
@@ -87,7 +87,7 @@ pub struct FeedFile<'f> {
     pub file: &'f str,
 }
 
-/// The same content under two names.
+/// The error for equal content under two names.
 pub fn same_content(this: FeedFile<'_>, other: FeedFile<'_>) -> Error {
     let what = format!(
         "it holds what {} of feed {} holds; leave one of them out, or read it a second time with \

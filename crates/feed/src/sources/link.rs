@@ -1,4 +1,4 @@
-//! How a feed's source is reached: whether a sender is there, whether the feed has failed, and what people are to know.
+//! The link to a feed's source: whether a sender is there, whether the feed has failed, and what people are to know.
 //!
 //! ```text
 //!             opened            a sender comes
@@ -16,12 +16,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use unitape_model::ErrorCause;
 
-/// What becomes of a feed that fails.
+/// The treatment of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartMode {
     /// It ends.
     Never,
-    /// What failed is tried again, as long as its cause lies outside the data.
+    /// A failed feed is tried again, if the cause lies outside the data.
     #[default]
     OnFailure,
 }
@@ -56,7 +56,7 @@ impl RestartPolicy {
 /// The wait before the first further try.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 
-/// How the source of a feed is reached, as figures show it.
+/// The link to a feed's source, as statistics show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
@@ -73,7 +73,7 @@ pub enum LinkState {
     Ended,
 }
 
-/// What is known of a feed by those who read it, on a clock that never steps back.
+/// A feed's availability as its readers see it, on a clock that never steps back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedAvailability {
     /// It has failed, and all that it brought before has been read: a merge does not wait for it.
@@ -115,7 +115,7 @@ impl FeedAvailability {
     }
 }
 
-/// How long a merge waits for a feed that has nothing at hand.
+/// The time that a merge waits for an idle feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeWait {
     /// So long after the receipt of what is to be placed, as long as the feed has a sender; and so long after it lost that.
@@ -130,17 +130,17 @@ impl From<Option<Duration>> for MergeWait {
     }
 }
 
-/// Which part of a feed has failed.
+/// The part of a feed that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LinkPart {
-    /// What receives and writes the journal.
+    /// The receiver, which writes the journal.
     Receiver = 1,
-    /// What reads files and journals.
+    /// The reader of files and journals.
     Reader = 2,
 }
 
-/// How the source of a feed is reached.
+/// The link to a feed's source.
 #[derive(Debug, Default)]
 pub struct FeedLink {
     /// A [`LinkState`]: open, waiting or connected.
@@ -164,7 +164,7 @@ struct LinkFailure {
 }
 
 impl FeedLink {
-    /// How it is, as figures show it; `ended` says whether more comes.
+    /// Its state, as statistics show it; `ended` says whether more comes.
     pub fn state(&self, ended: bool) -> LinkState {
         match self.state.load(Ordering::Relaxed) {
             _ if self.gave_up.load(Ordering::Relaxed) || ended => LinkState::Ended,

@@ -1,4 +1,4 @@
-//! Where bytes come from.
+//! The sources of bytes.
 //!
 //! | module | |
 //! |---|---|

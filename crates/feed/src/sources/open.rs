@@ -31,17 +31,17 @@ pub struct SourceReader {
     limits: Arc<ReadLimits>,
     /// Offset of the next byte to read, the carried ones not counted.
     offset: u64,
-    /// What lies before this is on the tape.
+    /// The bytes before this offset are on the tape.
     from: u64,
-    /// Where the last block ended.
+    /// End of the last block.
     given: u64,
-    /// Bytes behind the last cut.
+    /// Bytes after the last cut.
     carry: Vec<u8>,
     packaging: SourcePackaging,
     times: Option<ReceiveTimes>,
 }
 
-/// How messages lie in the bytes.
+/// The packaging of messages in the bytes.
 enum SourcePackaging {
     /// The first bytes decide.
     Unknown,
@@ -51,8 +51,8 @@ enum SourcePackaging {
     Capture(Box<CaptureWalker>),
 }
 
-/// How far a file may be read now. Shared with the [`TailReader`] within a decoder; both are one thread's at a time, so
-/// all accesses are Relaxed.
+/// The bound up to which a file may be read now. Shared with the [`TailReader`] within a decoder; both are one
+/// thread's at a time, so all accesses are Relaxed.
 #[derive(Debug)]
 struct ReadLimits {
     /// Its end is its end: nothing will be added.
@@ -102,7 +102,7 @@ enum ContentReader {
     Stdin(std::io::Stdin),
 }
 
-/// What a block was filled with.
+/// The content that a block was filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFill {
     /// The number of new bytes.
@@ -118,7 +118,7 @@ const UNCUT_BYTES_MAX: usize = 16 << 20;
 struct TailReader {
     file: File,
     limits: Arc<ReadLimits>,
-    /// What was read last, where others write the file while it is read.
+    /// The bytes read last, if others write the file while it is read.
     last: Option<LastBytes>,
 }
 
@@ -251,7 +251,7 @@ impl SourceReader {
         }
     }
 
-    /// The same source, to be opened again behind the last block.
+    /// This source, to be opened again after the last block.
     pub fn into_pending(self) -> PendingSource {
         let size = Some(self.limits.upto()).filter(|upto| self.times.is_none() && *upto != u64::MAX);
         PendingSource { index: self.index, path: self.path, from: self.given, size, first: None }
@@ -339,8 +339,8 @@ impl SourceReader {
             self.skip_known(&mut block.bytes, end);
             block.base = self.offset - block.bytes.len() as u64;
             block.eof = end;
-            // Where all that is there has been read, a guess would leave the last message for later: the decoder
-            // says how far it goes. What it leaves is decoded with the next block, which is short then too.
+            // If all available bytes have been read, a guess would leave the last message for later. The decoder
+            // reports how far it reads. The rest is decoded with the next block, which is short then too.
             let all = end || (self.live() && n < want_now && !self.is_capture());
             let cut = if all { block.bytes.len() } else { self.cut(&block.bytes, format) };
             if cut > 0 || end {
@@ -348,7 +348,7 @@ impl SourceReader {
                 return Ok(BlockFill::Some(new));
             }
             if self.live() {
-                // What is there now makes no whole message: the rest will come.
+                // The available bytes make no whole message: the rest will come.
                 want_now = want;
             } else {
                 want_now = block.bytes.len().max(want);
@@ -365,7 +365,7 @@ impl SourceReader {
         !self.limits.complete()
     }
 
-    /// Takes over what is behind the cut, and what the block needs to know of its bytes.
+    /// Takes over the bytes after the cut, and the facts of its bytes that the block needs.
     fn finish(&mut self, block: &mut Block, cut: usize) {
         self.carry.extend_from_slice(&block.bytes[cut..]);
         block.bytes.truncate(cut);
@@ -390,7 +390,7 @@ impl SourceReader {
         }
     }
 
-    /// Where to cut; 0 when there is no whole message or record.
+    /// The place to cut; 0 when there is no whole message or record.
     fn cut(&self, bytes: &[u8], format: &Format) -> usize {
         let cut = match &self.packaging {
             SourcePackaging::Unknown => 0,
@@ -448,7 +448,7 @@ impl SourceReader {
                     false => Err(ErrorKind::WouldBlock.into()),
                 },
             };
-            // What came before an error is there all the same.
+            // The bytes before an error are there all the same.
             self.offset += (bytes.len() - start) as u64;
             match read {
                 Ok(0) => {
@@ -492,8 +492,8 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
     read
 }
 
-/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the
-/// bytes are taken in pieces of fixed size.
+/// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the bytes
+/// are read in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     let mut at = 0;
     while at < bytes.len() {
@@ -513,7 +513,7 @@ fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
     at
 }
 
-/// What an open file holds, unpacked, from its start.
+/// Opens a file and reads its unpacked content from the start.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -582,7 +582,7 @@ fn readable() -> bool {
     let stdin = std::io::stdin();
     let mut fds = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
     let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-    // What cannot be waited for is read; an interruption is looked at by the caller.
+    // A descriptor without support for waiting is read; the caller handles an interruption.
     match rustix::event::poll(&mut fds, Some(&wait)) {
         Ok(n) => n > 0,
         Err(e) => e != rustix::io::Errno::INTR,
@@ -595,7 +595,7 @@ const ZST: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that one read of stdin asks for, at most.
 const READ_BYTES: usize = 64 << 10;
 
-/// What a decompressor complains of is the content's fault, whatever kind of error it chooses.
+/// A decompressor's error is the content's fault, whatever kind of error it chooses.
 fn unpacking(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::Other if error.raw_os_error().is_none() => {

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 pub struct FileFeed {
     /// Its name.
     pub name: String,
-    /// What its bytes are.
+    /// The format of its bytes.
     pub format: Format,
     /// Its files in order; `-` is stdin.
     pub files: Vec<PathBuf>,
 }
 
-/// What is known of a source before it is read.
+/// The facts of a source before it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFacts {
     /// File name without its path.
@@ -54,7 +54,7 @@ impl SourceFacts {
     }
 }
 
-/// What a feed does with files that are not what the tape says.
+/// A feed's rules for files that differ from the tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceRules {
     /// Other content under a name that the tape knows is another source of this name.
@@ -63,10 +63,10 @@ pub struct SourceRules {
     pub again: bool,
 }
 
-/// How a file has grown.
+/// The growth of a file.
 #[derive(Clone, Debug)]
 pub struct FileGrowth {
-    /// Where it is to be read on.
+    /// The offset at which reading continues.
     pub from: u64,
     /// The message that begins there was cut by the end of the file, and is in quarantine.
     pub superseded: bool,
@@ -79,17 +79,17 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A source that is to be read, or read on.
+/// A source to read from its start, or to read further.
 #[derive(Clone, Debug, Default)]
 pub struct PendingSource {
     /// Index of the source within its feed.
     pub index: usize,
     /// The file.
     pub path: PathBuf,
-    /// Where to begin.
+    /// The offset at which reading begins.
     pub from: u64,
     /// Bytes of the file, where they are known; what is appended while it is read is not of this source.
     pub size: Option<u64>,
-    /// What the tape knows it by, when that is its first message.
+    /// The key by which the tape knows it, if that is its first message.
     pub first: Option<String>,
 }

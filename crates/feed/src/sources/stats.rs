@@ -56,7 +56,7 @@ pub struct FeedStats {
     pub pauses: AtomicU64,
     pub ts_max: AtomicI64,
     pub ended: AtomicBool,
-    /// How its source is reached.
+    /// The link to its source.
     pub link: FeedLink,
     /// Senders that were refused because another one was connected.
     pub refused: AtomicU64,
@@ -70,7 +70,7 @@ pub struct FeedStats {
     pub watched: AtomicBool,
     /// The last file of its journal that the tape knows, when the tape has been read.
     pub(crate) journal_read: OnceLock<LastFile>,
-    /// How its journal stood when its receiver began.
+    /// The state of its journal when its receiver began.
     pub(crate) journal_start: OnceLock<JournalStart>,
     settled: AtomicU64,
     held_ns: AtomicU64,
@@ -82,7 +82,7 @@ pub struct FeedStats {
     handler: Mutex<Option<EngineStats>>,
 }
 
-/// How far the journal of a stream has been decoded.
+/// The decoded part of a stream's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DecodedThrough {
     /// Number of the file.
@@ -108,15 +108,15 @@ pub struct FeedFigures {
     pub duplicates: u64,
     /// Messages that the mapping does not want, and packets of others.
     pub ignored: u64,
-    /// Messages that were appended behind their time order.
+    /// Messages that were appended after their time order.
     pub late: u64,
     /// Messages whose time leads by more than it may.
     pub clock_ahead: u64,
-    /// How long what it brought was held for other feeds, on average of what was held, ns.
+    /// The average time that its held messages waited for other feeds, ns.
     pub held_ns_mean: u64,
     /// At most, ns.
     pub held_ns_max: u64,
-    /// How long other feeds have waited for it in all, ns.
+    /// The total time that other feeds have waited for it, ns.
     pub waited_ns: u64,
     /// Datagrams dropped by us or by the kernel.
     pub drops: u64,
@@ -140,11 +140,11 @@ pub struct FeedFigures {
     pub blocks_max: u64,
     /// Messages whose sequence number had come before, kept and flagged.
     pub repeats: u64,
-    /// Of the repeats: those of which nobody knows, because a bound was met.
+    /// Repeats that nobody can confirm, because a bound was met.
     pub unsure: u64,
     /// Stretches of messages of sessions beyond the 1,024 that are kept; what they say they send again is flagged.
     pub sessions_refused: u64,
-    /// How often a session had more gaps than are kept, and its lowest numbers were forgotten.
+    /// The number of times that a session had too many gaps, and its lowest numbers were forgotten.
     pub ranges_forgotten: u64,
     /// Times that a receiver stopped reading because the lag was at its bound.
     pub pauses: u64,
@@ -154,13 +154,13 @@ pub struct FeedFigures {
     pub ended: bool,
     /// Its source has come to its end.
     pub complete: bool,
-    /// How its source is reached.
+    /// The link to its source.
     pub state: LinkState,
     /// Times that it failed, whether it continued or not.
     pub failures: u64,
     /// Why it has failed: it ended before its end, or is tried again.
     pub error: Option<String>,
-    /// What the market-data handler has seen of the source in hand, where the feed has one.
+    /// The market-data handler's statistics of the current source, if the feed has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<EngineStats>,
 }
@@ -177,7 +177,7 @@ impl RunStats {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(notes);
     }
 
-    /// What people are to know of the sources and nobody has asked for yet.
+    /// The notes on the sources for people that nobody has fetched yet.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -265,7 +265,7 @@ impl FeedStats {
         self.link.end(why, cause);
     }
 
-    /// How far the journal of a stream has been decoded.
+    /// The decoded part of a stream's journal.
     pub(crate) fn settled(&self) -> DecodedThrough {
         // Acquire: pairs with the Release in `settle`.
         let word = self.settled.load(Acquire);

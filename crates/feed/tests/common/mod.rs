@@ -1,4 +1,4 @@
-//! What the tests of consolidation share.
+//! Helpers that the tests of consolidation share.
 #![allow(dead_code)] // each test file uses its part
 
 use serde_json::Value;
@@ -130,7 +130,7 @@ pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&d).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // What is under `run/` is not of the tape: who wrote it how often, and how far names are.
+                // Files under `run/` do not belong to the tape: its writers and how far names are.
                 if !(path.ends_with("run") && d.join("tape.toml").exists()) {
                     todo.push(path);
                 }

@@ -18,7 +18,7 @@ fn the_jse_feed_is_accounted_for() {
     assert_eq!(s.by_kind["status"], 80);
     let account = TapeAccount::load(dir.path()).unwrap();
     assert!(account.sources.iter().all(|s| s.end && s.tally.is_balanced()));
-    // What the run says of itself is what the tape says afterwards.
+    // The run's report of itself equals the tape's account afterwards.
     assert_eq!(serde_json::to_value(s).unwrap(), serde_json::to_value(account.summary()).unwrap());
     let report = unitape_tape::verify(dir.path()).unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
@@ -182,7 +182,7 @@ fn what_was_sent_before_is_a_duplicate() {
     assert_eq!((s.messages, s.events, s.duplicates), (6, 4, 2));
 }
 
-/// A to B>C once shared its sequences with A>B to C, whose messages then were taken for duplicates.
+/// A to B>C once shared its sequences with A>B to C, whose messages then counted as duplicates.
 #[test]
 fn sessions_are_told_apart_whatever_their_names() {
     let dir = tempfile::tempdir().unwrap();
@@ -195,8 +195,8 @@ fn sessions_are_told_apart_whatever_their_names() {
     assert_eq!((outcome.summary.events, outcome.summary.duplicates), (2, 0));
 }
 
-/// Venue ids are 16 bits. What has no place any more goes into quarantine, and which messages these are must not
-/// depend on what a worker knew when it decoded them: a worker's guess once did, and another place ended the run.
+/// Venue ids are 16 bits. Messages beyond the bound go into quarantine. Which messages these are must not depend on a
+/// worker's knowledge when it decoded them: a worker's guess once did, and another place ended the run.
 #[test]
 fn a_full_dictionary_quarantines_the_same_messages_wherever_blocks_are_cut() {
     let dir = tempfile::tempdir().unwrap();

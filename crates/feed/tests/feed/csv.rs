@@ -1,5 +1,5 @@
-//! Rows of separated values onto the tape. What can go wrong beyond fixed-width records: a line end in quotes where a
-//! block is cut, columns in another order than the layout's, a day that only the file's name contains.
+//! Rows of separated values onto the tape. Risks beyond fixed-width records: a line end in quotes where a block is
+//! cut, columns in another order than the layout's, a day that only the file's name contains.
 
 use crate::common::{assert_same, feed, run};
 use std::fmt::Write;
@@ -67,7 +67,7 @@ fn adversarial(rows: usize) -> (String, u64) {
             17 => out += "# a comment, with \"one quote\n\n",
             _ => writeln!(out, "B{},{px}.25,{note},{at},{i},{}\r", i % 7, i + 1).unwrap(),
         }
-        // What is too long comes in two pieces.
+        // A field that is too long comes in two pieces.
         bad += match i % 29 {
             3 | 7 | 11 => 1,
             13 => 2,

@@ -61,7 +61,7 @@ impl ReportedBook {
         }
     }
 
-    /// What is seen: all, but for an order that is being matched. Nobody is before the end of an auction.
+    /// The visible orders: all but an order that is being matched. Nobody is before the end of an auction.
     fn seen(&self) -> [Vec<Order>; 2] {
         let mut sides = self.sides.clone();
         if let (Some(bid), Some(ask), Some((side, oid))) = (sides[0].first(), sides[1].first(), &self.last)

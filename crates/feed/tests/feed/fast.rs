@@ -61,8 +61,8 @@ fn the_same_tape_at_any_number_of_workers() {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
-/// A run that is stopped and resumed ends in the same tape, wherever it was stopped. What had waited for a missing
-/// packet is after what came later, and must neither come twice nor be left out.
+/// A run that is stopped and resumed ends in the same tape, wherever it was stopped. Messages that had waited for a
+/// missing packet are after later ones, and must neither come twice nor be left out.
 #[test]
 fn a_run_in_parts_ends_in_the_same_tape() {
     let dir = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ qty = "Entries.Qty"
 depth = "Entries.Level"
 "#;
 
-/// The shipped mapping takes the templates of the exchange in a box, whose names are the venue's.
+/// The shipped mapping accepts the templates of the exchange in a box, whose names are the venue's.
 #[test]
 fn the_shipped_mapping_fits_templates_of_these_names() {
     let dir = tempfile::tempdir().unwrap();

@@ -58,7 +58,7 @@ fn trades_of_moscow() {
             "RptSeq": "7889", "SettlDate": "20190408", "SettleType": "Y2", "TradingSessionSubID": "N",
         })
     );
-    // Of each message all trades, in its order.
+    // For each message, all trades in its order.
     let times: BTreeMap<u64, usize> = mapped.iter().fold(BTreeMap::new(), |mut all, e| {
         *all.entry(e["ts"].as_u64().unwrap()).or_default() += 1;
         all
@@ -66,7 +66,7 @@ fn trades_of_moscow() {
     assert_eq!(times.len(), 5_020);
 }
 
-// A feed of the class `stream` was once cut where a message was not over, and the rest of it taken for a new one.
+// A feed of the class `stream` was once cut where a message was not over, and its rest counted as a new one.
 #[test]
 fn the_same_tape_however_it_is_cut() {
     let dir = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn bad_messages_go_into_quarantine() {
     assert!(refused[0].2.contains("template Deal, field Time, at byte 2 of the message"), "{}", refused[0].2);
     assert!(refused[2].2.contains("template Deal, field Id, at byte 20"), "{}", refused[2].2);
 
-    // A length that cannot be: the rest of its 64 KiB is one piece, and behind it all is well again.
+    // A length that cannot be: the rest of its 64 KiB is one piece, and all is well again after it.
     let mut bytes = frame(&[&good]);
     let at = bytes.len() as u64;
     bytes.resize(64 << 10, 0xff);
@@ -349,7 +349,8 @@ fn mappings_say_what_is_wrong() {
     }
 }
 
-/// What the fuzzer holds, of messages that are mostly right: blocks of any length come to the same as the whole.
+/// The fuzzer's property, with messages that are mostly right: blocks of any length give the same events as the
+/// whole.
 #[test]
 fn any_bytes_come_to_the_same_in_pieces() {
     let message = deal();

@@ -1,5 +1,5 @@
-//! Fixed-width records onto the tape. What can go wrong beyond FIX: the date of every record is in the first one,
-//! which another worker read; and the number of records is only known when all blocks are.
+//! Fixed-width records onto the tape. Risks beyond FIX: the date of every record is in the first one, which another
+//! worker read; and the number of records is only known when all blocks are.
 
 use crate::common::{self, assert_same, feed, run, taq};
 use std::path::Path;
@@ -154,7 +154,7 @@ fn retry_knows_the_date() {
     assert_eq!(times(&tape).last(), Some(&1_391_697_069_362_000_000));
 }
 
-/// Records without a terminator, their trailer far behind them in another block.
+/// Records without a terminator, their trailer long after them in another block.
 #[test]
 fn a_trailer_is_held_against_all_blocks() {
     let dir = tempfile::tempdir().unwrap();

@@ -94,7 +94,7 @@ fn payment(amount: &str, more: &str) -> String {
     )
 }
 
-// What the fields of each sort of message become.
+// The event of each field of each message type.
 #[test]
 fn messages_become_the_right_events() {
     let amount = "<IntrBkSttlmAmt Ccy=\"EUR\">+0012.50</IntrBkSttlmAmt>";
@@ -212,7 +212,7 @@ fn bad_messages_are_refused_with_their_reason() {
         let decl = "\n<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
         let (mapped, reasons) = events_of(&shipped(), format!("{good}{decl}{bad}{decl}{good}").as_bytes());
         let (found, count) = reasons.iter().next().expect("one reason");
-        // What a fault in the middle leaves of its document is not reported again.
+        // The rest of a document after a fault in its middle is not reported again.
         assert_eq!(found, reason, "{bad}");
         assert_eq!((*count, reasons.len(), mapped.len()), (1, 1, 2), "{bad} {reasons:?}");
     }
@@ -287,8 +287,8 @@ fn tapes_are_the_same_however_they_are_cut() {
     }
 }
 
-// What stands around entries and is over is not needed for the next ones: thousands of PmtInf, each with its debtor
-// and a single transaction, must not fill what is carried from part to part.
+// Elements around entries that have ended are not needed for the next ones. Thousands of PmtInf, each with its debtor
+// and a single transaction, must not fill the context that is carried from part to part.
 #[test]
 fn instructions_of_any_size_flow() {
     let count = 6_000;
@@ -355,7 +355,7 @@ proptest! {
     }
 }
 
-// What a mended mapping recovers, it recovers too where the message stood in a batch or was a part of a large one.
+// A mended mapping also recovers messages that were in a batch or a part of a large one.
 #[test]
 fn quarantine_is_retried_with_its_context() {
     let text = &Mapping::built_in("iso20022").unwrap().text;

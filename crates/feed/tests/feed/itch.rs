@@ -1,6 +1,5 @@
-//! ITCH onto the tape. What can go wrong beyond FIX: what a message means depends on all before it. A block that is
-//! decoded twice, or not at all, or out of turn, or a run that resumes in the middle of a day, spoils all that
-//! follows.
+//! ITCH onto the tape. Risks beyond FIX: the meaning of a message depends on all before it. A block that is decoded
+//! twice, not at all or out of turn spoils all later ones, and so does a run that resumes in the middle of a day.
 
 use crate::common::{self, assert_same, run};
 use proptest::prelude::*;

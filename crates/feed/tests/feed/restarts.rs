@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::{assert_same, events, small_tape};
 use unitape_feed::{ConsolidateOptions, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_option};
 
-/// How the input differs when the run is started again.
+/// The change of the input before the run is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// Not at all, but it was written again.

@@ -16,7 +16,7 @@ fn named(path: &Path) -> FileFeed {
     FileFeed { name: "swift".to_owned(), format, files: vec![path.to_owned()] }
 }
 
-/// How many were refused for each reason.
+/// The number of refused messages for each reason.
 fn reasons(dir: &Path) -> BTreeMap<String, usize> {
     let mut reasons = BTreeMap::new();
     for entry in quarantine::list(dir).unwrap() {
@@ -43,7 +43,7 @@ fn every_sample_is_accounted_for() {
     for (file, expected) in [
         ("prowide/MT101.fin", [1, 0, 0, 0, 0]),
         ("prowide/MT103-bulk-with-ack.rje", [3, 0, 0, 0, 0]),
-        // Behind the last message stands a brace and a dollar.
+        // A brace and a dollar follow the last message.
         ("prowide/MT103-out-ack.rje", [13, 0, 0, 0, 1]),
         ("prowide/MT305.fin", [0, 0, 1, 0, 1]),
         ("prowide/MT320.txt", [0, 0, 1, 0, 1]),
@@ -120,7 +120,7 @@ fn every_file_is_accounted_for() {
     assert_eq!((files, total), (60, [347, 270, 16, 75, 0]));
 }
 
-// What the fields of each kind of message become.
+// The event of each field of each kind of message.
 #[test]
 fn messages_become_the_right_events() {
     let head = |kind: &str| {
@@ -186,7 +186,7 @@ fn messages_become_the_right_events() {
     let of_market: Vec<_> = found.iter().filter(|e| e["kind"] != "quarantine").collect();
     assert_eq!(of_market.len(), expected.len());
     for (found, expected) in of_market.iter().zip(&expected) {
-        // Which way the event is made of its fields is not the order of the expectation.
+        // The event's field order differs from the expectation's.
         assert_eq!(*found, expected);
     }
     assert_eq!(reasons(&tape), [("bad_value".to_owned(), 1), ("missing".to_owned(), 2)].into());
@@ -206,8 +206,8 @@ fn families() -> Vec<u8> {
     std::fs::read(vectors().join("families.rje")).unwrap()
 }
 
-// What a family becomes is a promise to the readers of the tape. It would be broken by a payment that is reported as
-// its debit, a second transaction with the payer of the first, or a cancelled settlement among those paid.
+// The events of a family are a promise to the readers of the tape. It would be broken by a payment that is reported
+// as its debit, a second transaction with the payer of the first, or a cancelled settlement among those paid.
 #[test]
 fn each_family_becomes_its_events() {
     let lines = lines_of(&families()).join("\n");
@@ -270,7 +270,7 @@ fn what_the_rule_does_not_name_is_kept() {
     }
 }
 
-// What the network says of a message is a message, too, and has no number.
+// A notice of the network about a message is a message, too, and has no number.
 #[test]
 fn acknowledgements_by_a_mapping_of_ones_own() {
     let mapping = r#"

@@ -90,7 +90,8 @@ fn chat_by_the_shipped_mappings() {
     assert_eq!(events[1]["external"], "true");
 }
 
-/// What is around items is counted and no event; an item that is no XML, or says no time, is refused and its neighbours kept.
+/// Bytes around items are counted and make no event. An item that is no XML, or has no time, is refused and its
+/// neighbours kept.
 #[test]
 fn news_in_xml_by_the_shipped_mappings() {
     let (events, refused) = mapped(&shipped("rss-news"), &std::fs::read(vectors("rss.xml")).unwrap());
@@ -159,7 +160,7 @@ fn the_elements_of_a_path_are_events() {
     assert!(e.contains("`a[]` is no path of XML"), "{e}");
 }
 
-/// What is sure is recognised, what is our own is not taken for theirs, and what is neither is asked about.
+/// A sure format is recognised, our own is not confused with theirs, and the user is asked about any other.
 #[test]
 fn files_are_recognised_by_what_their_first_line_has() {
     for (file, mapping) in
@@ -247,7 +248,7 @@ fn paths_are_checked_when_a_mapping_is_read() {
     );
 }
 
-/// A quarantined message that a mended mapping takes must come back.
+/// A quarantined message that a mended mapping accepts must come back.
 #[test]
 fn what_was_refused_is_tried_again() {
     let dir = tempfile::tempdir().unwrap();

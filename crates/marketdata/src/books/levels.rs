@@ -27,7 +27,8 @@ impl Books {
         }
     }
 
-    // What nearly all levels are has its own functions, not in line: its numbers are in registers, and few at a time.
+    // The usual kinds of level have functions of their own, not inlined: their values are in registers, and few at a
+    // time.
 
     #[inline(never)]
     fn add(&mut self, instrument: InstrumentId, how: PackedLevel, px: i64, mantissa: i64, orders: u32) {
@@ -90,7 +91,7 @@ impl Books {
         self.changes.push(ChangedLevel { instrument, number, side: how.side, action, depth, level });
     }
 
-    /// The same for whatever a level may be.
+    /// Applies a level of any kind.
     #[inline(never)]
     fn apply(&mut self, instrument: InstrumentId, change: &LevelChange) {
         let Some(one) = self.books.get_mut(instrument.index()) else { return };
@@ -138,7 +139,7 @@ fn book_action(action: UpdateAction) -> LevelAction {
     }
 }
 
-/// Of a level by depth, what goes into one register.
+/// The parts of a level by depth that fit in one register.
 #[derive(Clone, Copy)]
 struct PackedLevel {
     side: Side,

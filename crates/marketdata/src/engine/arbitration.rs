@@ -37,7 +37,7 @@ pub(super) struct HeldPacket {
     pub bytes: Vec<u8>,
 }
 
-/// What is known of a packet when it comes.
+/// The facts of a packet when it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketArrival {
     pub line: u8,
@@ -69,7 +69,7 @@ pub(super) struct SequenceVerdict {
     pub verdict: ArrivalVerdict,
 }
 
-/// What is to be done with a packet.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrivalVerdict {
     /// Its turn: use it, and say whether it was good.
@@ -100,7 +100,7 @@ pub(super) struct LineTracker {
     /// The last that did not decode, until a good one has come that is not before it: its clock is not known, and those before
     /// it may still come.
     bad: Option<u64>,
-    /// Which numbering of the stream it counts by; none while it never counted as a stream did.
+    /// The numbering of the stream that it counts by; none while it never counted as a stream did.
     pub epoch: Option<u32>,
     /// A number that was set aside.
     odd: Option<SentNumber>,
@@ -109,7 +109,7 @@ pub(super) struct LineTracker {
     pub stats: LineStats,
 }
 
-/// What one line brought. Counted from the numbers alone.
+/// The counts of one line, from the sequence numbers alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineStats {
     /// Packets.
@@ -143,7 +143,7 @@ impl LineStats {
     }
 }
 
-/// How far a line has come.
+/// The progress of a line.
 #[derive(Clone, Copy, Debug)]
 struct LineProgress {
     heard: bool,
@@ -266,7 +266,7 @@ impl ArbitratedStream {
         if let (Some(sent), Some(since)) = (a.sent, self.since_sent)
             && (sent <= since || a.sequence > first && said && Some(sent) <= self.sent)
         {
-            // Another machine's clock may be behind, but not that of a copy.
+            // Another machine's clock may lag, but not that of a copy.
             return false;
         }
         match a.sequence.cmp(&first) {
@@ -292,7 +292,7 @@ impl ArbitratedStream {
 
     #[cold]
     fn classify_past(&mut self, sequence: u64) -> ArrivalVerdict {
-        // What comes of it again is a duplicate.
+        // A second copy of it is a duplicate.
         if !cut_out(&mut self.lost, sequence) {
             return ArrivalVerdict::Duplicate;
         }
@@ -362,7 +362,7 @@ impl ArbitratedStream {
         let follows_odd = line.odd.is_some_and(|SentNumber { sequence: odd, sent }| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
-        // Between two numberings that are one behind the other, a line that is to restart has done so.
+        // Between two numberings that follow each other, a line that is to restart has done so.
         let tie = line.epoch != Some(self.epoch) && line.odd.is_some_and(|odd| odd.sequence >= line.last);
         if flagged || (back || ahead || tie) && follows_odd {
             let odd = line.odd.take();
@@ -424,7 +424,8 @@ impl ArbitratedStream {
         self.lines[usize::from(line)].epoch == Some(self.epoch)
     }
 
-    /// A packet of a line that counts otherwise than the stream; `first` is the first of those that it counts by now.
+    /// A packet of a line that counts otherwise than the stream; `first` is the first number of its present
+    /// numbering.
     fn offer_foreign(
         &mut self,
         a: PacketArrival,
@@ -547,7 +548,7 @@ impl ArbitratedStream {
         (all_past || full || now.saturating_sub(since) > window.ns).then(|| self.gap(expected, first - 1))
     }
 
-    /// The same at once: nothing more will come, or the numbers begin again.
+    /// Gives up at once: nothing more will come, or the numbers begin again.
     pub fn give_up_now(&mut self) -> Option<SequenceRange> {
         let (expected, first) = (self.expected?, *self.held.first_key_value()?.0);
         (first > expected).then(|| self.gap(expected, first - 1))
@@ -567,7 +568,7 @@ impl ArbitratedStream {
         self.gaps += 1;
         self.lost_packets = self.lost_packets.saturating_add((to - from).saturating_add(1));
         self.expected = Some(to.wrapping_add(1));
-        // What waits after it is missed from now on.
+        // Packets that wait after it are missed from now on.
         self.since = None;
         SequenceRange { first: from, last: to }
     }

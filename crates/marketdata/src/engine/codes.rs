@@ -16,14 +16,14 @@ pub(super) struct VenueCodes {
     pub instrument_state: CodeMeanings,
 }
 
-/// What codes mean: by number up to 255, and by letter; 255 for nothing.
+/// The meanings of codes: by number up to 255, and by letter; 255 for nothing.
 #[derive(Clone, Debug)]
 pub(super) struct CodeMeanings {
     pub numbers: [u8; 256],
     pub letters: [u8; 256],
 }
 
-/// What an entry is, by the venue's code.
+/// The type of an entry, by the venue's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum EntryType {
@@ -35,7 +35,7 @@ pub(super) enum EntryType {
     Ignore,
 }
 
-/// What becomes of a level, by the venue's code.
+/// The action on a level, by the venue's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum EntryAction {

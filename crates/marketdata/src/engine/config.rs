@@ -1,4 +1,4 @@
-//! What a mapping file says of a FAST handler: the table `[fast]`.
+//! The settings of a FAST handler in a mapping file: the table `[fast]`.
 //!
 //! ```toml
 //! name = "my-venue"
@@ -73,7 +73,7 @@ pub struct ChannelsConfig {
     /// The exponent of prices and quantities that are whole numbers.
     pub px_exponent: Option<i8>,
     pub qty_exponent: Option<i8>,
-    /// How many levels a side has at most, where no product says otherwise.
+    /// The most levels of a side, if no product says otherwise.
     pub market_depth: Option<u16>,
     pub framing: Option<FramingConfig>,
     pub window: Option<ArbitrationWindow>,
@@ -88,7 +88,7 @@ pub struct ChannelsConfig {
     pub instrument_state: Option<BTreeMap<String, String>>,
 }
 
-/// Where dictionaries are emptied.
+/// The points at which dictionaries are emptied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetMode {
@@ -101,7 +101,7 @@ pub enum DictionaryResetMode {
     Never,
 }
 
-/// What messages are numbered by.
+/// The unit that numbers messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberingScope {
@@ -112,7 +112,7 @@ pub enum NumberingScope {
     Channel,
 }
 
-/// What a time counts.
+/// The unit of a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum TimeUnit {
     /// Nanoseconds since 1970.
@@ -151,7 +151,7 @@ pub struct FramingConfig {
     pub length: bool,
 }
 
-/// Which byte of a number is first.
+/// The first byte of a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByteOrder {
@@ -162,7 +162,7 @@ pub enum ByteOrder {
     Little,
 }
 
-/// How long a missing packet is waited for.
+/// The time and packets that the handler waits for a missing packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArbitrationWindow {
@@ -197,13 +197,13 @@ impl Default for ArbitrationWindow {
     }
 }
 
-/// How a product comes back.
+/// The settings by which a product recovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecoverySettings {
     /// Levels of a product that wait for snapshots, at most.
     pub levels: usize,
-    /// The same of all products.
+    /// The same limit for the levels of all products together.
     pub levels_all: usize,
     /// A product whose first message has this number begins with empty books and needs no snapshot.
     pub first: Option<u64>,
@@ -260,7 +260,7 @@ pub struct FastMessageConfig {
     pub fields: BTreeMap<String, String>,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // documented at the head of the module
@@ -296,7 +296,7 @@ pub(super) const fn kind_word(kind: MessageKind) -> &'static str {
 }
 
 impl ChannelsConfig {
-    /// The same, with keys that are not set filled in from `base`.
+    /// These settings, with keys that are not set filled in from `base`.
     #[must_use]
     pub fn with_defaults(mut self, base: &ChannelsConfig) -> Self {
         macro_rules! take {

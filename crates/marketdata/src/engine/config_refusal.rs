@@ -1,6 +1,6 @@
-//! What is wrong with a table `[fast]`, and where.
+//! The error in a table `[fast]`, and its place.
 
-/// What is wrong, and where: keys from the table `fast` on.
+/// The error and its place: keys from the table `fast` on.
 #[derive(Debug)]
 pub struct ConfigRefusal {
     /// The way down.
@@ -17,7 +17,7 @@ impl ConfigRefusal {
     }
 }
 
-/// What was made of a table, or what is wrong with it.
+/// The result of reading a table, or the error in it.
 pub type ConfigResult<T> = Result<T, ConfigRefusal>;
 
 pub(super) fn refuse<T>(place: &[&str], what: impl Into<String>) -> ConfigResult<T> {

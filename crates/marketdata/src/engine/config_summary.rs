@@ -7,12 +7,12 @@ use super::table::FastTable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a table `[fast]` holds.
+/// The summary of a table `[fast]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigSummary {
     /// As events name it; empty where it says none.
     pub venue: String,
-    /// What messages are numbered by: `product` or `channel`.
+    /// The unit that numbers messages: `product` or `channel`.
     pub numbered_by: &'static str,
     /// None in one that others are like.
     pub channels: Vec<ChannelSummary>,
@@ -38,10 +38,10 @@ pub struct ChannelSummary {
 }
 
 impl ConfigSummary {
-    /// What a table holds.
+    /// Summarises a table.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the table.
     pub fn from_table(table: &FastTable) -> ConfigResult<Self> {
         let whole = table.with_base();
         let mut holds = Self {

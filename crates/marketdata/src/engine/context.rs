@@ -1,4 +1,4 @@
-//! What is around a step: the packet and the message that it is of.
+//! The context of a step: its packet and its message.
 
 use super::market_event::{EventContext, ReferenceTables};
 use super::message_fields::NO_TIME;
@@ -33,13 +33,13 @@ impl StreamId {
     }
 }
 
-/// Where a packet comes from.
+/// The context of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketContext {
     pub channel: ChannelId,
     pub line: u8,
     pub stream: StreamId,
-    /// The same for all channels of one sender and partition.
+    /// One id for all channels of a sender and partition.
     pub origin: StreamId,
     pub ts_recv: i64,
     pub place: u64,
@@ -53,7 +53,7 @@ pub(super) struct PacketContext {
 #[derive(Clone, Copy)]
 pub(super) struct MessageContext<'o> {
     pub of: &'o PacketContext,
-    /// Of which pair of channels, and whether the channel's messages are numbered by product.
+    /// Its pair of channels, and whether the channel's messages are numbered by product.
     pub pair: u16,
     pub incremental: bool,
     pub snapshot: bool,
@@ -64,7 +64,7 @@ pub(super) struct MessageContext<'o> {
 }
 
 impl<'o> MessageContext<'o> {
-    /// Those of a packet, and of no message.
+    /// The context of a packet, without a message.
     pub fn from_packet(of: &'o PacketContext) -> Self {
         let ts = of.sent.unwrap_or(of.ts_recv);
         Self { of, pair: 0, incremental: false, snapshot: false, sequence: None, ts, at: 0, length: 0 }

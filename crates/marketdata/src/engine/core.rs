@@ -97,7 +97,7 @@ impl MessageProcessor {
                 Ok(outcome) => outcome,
                 Err(bad) => {
                     self.refuse(message, bad, &around, payload, out);
-                    // What it would have done to the books is missing.
+                    // Its changes of the books are missing.
                     if let Some(MessageKind::Depth | MessageKind::Reset) = message.kind
                         && let Ok(product) = self.product(message, out, &around)
                     {
@@ -268,8 +268,8 @@ impl MessageProcessor {
         }
     }
 
-    /// The entries of an incremental message. Those of one instrument are beside each other mostly: it is looked up once for
-    /// all of these.
+    /// The entries of an incremental message. Entries of one instrument are next to each other mostly: it is looked
+    /// up once for all of these.
     #[inline(never)]
     fn entries(
         &mut self,
@@ -521,7 +521,7 @@ impl MessageProcessor {
             let id = self.products.list[product.index()].instruments[n];
             waits |= self.level(id, &entry, around, out);
         }
-        // Those that are not known yet need a snapshot that has it.
+        // Instruments that are not known yet need a snapshot that has it.
         let need = &mut self.products.list[product.index()].need;
         *need = around.sequence.map_or(*need, |sequence| sequence.max(*need));
         waits
@@ -540,7 +540,7 @@ impl MessageProcessor {
                 ChannelRole::Incremental => {
                     at.stream == of.stream || self.products.may_be_of(product, pair, of.origin)
                 }
-                // One that is known by snapshots alone is of their numbers.
+                // A product that is known by snapshots alone has their numbers.
                 ChannelRole::Snapshot => at.stream.is_none() && at.pair == pair && at.is_from(of.origin),
                 ChannelRole::Reference => false,
             };
@@ -579,7 +579,7 @@ impl MessageProcessor {
         }
     }
 
-    /// One that is not known by its id.
+    /// Finds a product that is not known by its id.
     #[cold]
     #[inline(never)]
     fn other_product(
@@ -591,7 +591,7 @@ impl MessageProcessor {
     ) -> Result<ProductId, MarketMessageFault> {
         let pair = around.pair;
         if id == NativeId::NONE {
-            // What names an instrument that is known names its product by that.
+            // A message that names a known instrument names its product by it.
             let known = self.instruments.get(pair, message.instrument);
             let product = known.map(|number| self.products.instruments[number as usize].product);
             return product.ok_or(MarketMessageFault { code: "missing", tag: FieldRole::Product });
@@ -628,7 +628,7 @@ impl MessageProcessor {
         }
     }
 
-    /// One that is not known.
+    /// Finds an instrument that is not known.
     #[cold]
     #[inline(never)]
     fn other_instrument(

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 pub(super) struct EarlySnapshots {
     /// A ring: packets are whole in it.
     bytes: Vec<u8>,
-    /// Where the next one goes.
+    /// The place for the next one.
     at: usize,
     /// In the order in which they came.
     packets: VecDeque<EarlyPacket>,
@@ -27,7 +27,7 @@ pub(super) struct EarlySnapshots {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyPacket {
     pub of: PacketContext,
-    /// How often numbers had begun again by then.
+    /// The number of restarts of numbers before it.
     pub restarts: u64,
     from: usize,
     length: usize,

@@ -1,10 +1,11 @@
-//! What fields are to us. A mapping names fields by their paths; here they become what is asked of the decoder: to deliver
-//! these and no others, each under the number of its [`FieldRole`]. From there on nothing is looked up by name or path.
+//! The roles of fields. A mapping names fields by their paths. Here the paths become the selection for the decoder:
+//! it delivers only these fields, each under the number of its [`FieldRole`]. From there on nothing is looked up by
+//! name or path.
 
 /// Tags and their numbers, both ways.
 macro_rules! field_roles {
     ($($(#[$about:meta])* $tag:ident = $number:literal,)*) => {
-        /// What a field is to us.
+        /// The role of a field.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         #[allow(missing_docs)] // documented by their names in `config`

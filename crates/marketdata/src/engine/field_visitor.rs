@@ -2,7 +2,7 @@
 //!
 //! Most values are of the type that one expects of their field, and right: these are read in one loop, and go
 //! straight to the entry in the batch ([`MessageVisitor::parts`]). All others come one by one, and so does what is
-//! wrong: the slow way decides alone what that is.
+//! wrong: the slow path alone decides its kind.
 
 use super::codes::{CodeMeanings, EntryAction, EntryType};
 use super::config::{MessageKind, TimeUnit};
@@ -31,7 +31,7 @@ pub(super) fn extract_fields(
     }
 }
 
-/// How the fields of a message are read, and where its long ids are kept.
+/// The settings for reading a message's fields, and the table of its long ids.
 pub(super) struct VisitorContext<'r> {
     pub config: &'r HandlerConfig,
     pub ids: &'r mut LongIdTable,
@@ -63,7 +63,7 @@ pub(super) struct FieldVisitor<'r> {
 enum FieldOwner {
     Message,
     Entry,
-    /// Of a message inside this one: what it says is not said by this one.
+    /// A message inside this one: its fields are not fields of this one.
     Inner,
 }
 
@@ -240,7 +240,7 @@ impl<'r> FieldVisitor<'r> {
         }
     }
 
-    /// The same outside of entries.
+    /// Reads parts outside of entries.
     #[inline(always)]
     fn parts_of_message(&mut self, parts: &mut MessageParts<'_>) {
         let message = &mut *self.message;
@@ -475,7 +475,7 @@ fn update_of(meaning: u8) -> Option<EntryAction> {
     })
 }
 
-/// Those of types.
+/// The type of an entry by its code's meaning.
 #[inline(always)]
 fn type_of(meaning: u8) -> EntryType {
     match meaning {

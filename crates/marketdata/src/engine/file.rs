@@ -35,7 +35,7 @@ impl MappingFile {
     /// Reads one; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// The error in the text, with its line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let fail = |(origin, what)| Error::Mapping { origin, what };
         let sort: MappingKeys = toml::parse(text, origin).map_err(fail)?;

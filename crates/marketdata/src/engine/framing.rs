@@ -26,7 +26,7 @@ pub(super) struct PacketDecoder {
     hand: PacketBuffer,
     /// The template of the packet's header, where that was read without the decoder: the packet is not in hand yet.
     behind: Option<u32>,
-    /// What the messages of the packet in hand say.
+    /// The fields of the current packet's messages.
     pub batch: PacketMessages,
 }
 
@@ -181,7 +181,7 @@ fn bad(fault: &MessageFault, at: usize) -> PacketFault {
     PacketFault { code: fault.code.as_str(), detail: format!("{fault}, which begins at byte {at}") }
 }
 
-/// Where the next message begins, after what is before it, and what it ends before.
+/// Start of the next message, after the bytes before it, and its limit.
 #[inline(never)]
 fn next_message_range(
     config: &HandlerConfig,

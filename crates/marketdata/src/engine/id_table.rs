@@ -1,4 +1,4 @@
-//! Which number an id has: looked up for every message, and for its entries.
+//! The numbers of ids: looked up for every message, and for its entries.
 
 use super::ids::NativeId;
 
@@ -57,7 +57,7 @@ impl IdTable {
         self.count += 1;
     }
 
-    /// Where an id is, or would be put.
+    /// The place of an id, or the place for it.
     #[inline(always)]
     fn slot(&self, bits: u64, of: u32) -> usize {
         let last = self.slots.len() - 1;

@@ -65,7 +65,7 @@ impl LongIdTable {
     fn long(&mut self, text: &[u8]) -> Option<NativeId> {
         let bits = match self.places.get(text) {
             Some(place) => u64::from(*place),
-            // What is no text is shown in two digits a byte.
+            // An id that is no text is shown in two digits a byte.
             None if text.len() > ID_BYTES_MAX / 2 && std::str::from_utf8(text).is_err() => return None,
             None if self.texts.len() >= IDS_MAX || text.len() > ID_BYTES_MAX => return None,
             None => {

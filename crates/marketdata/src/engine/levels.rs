@@ -50,8 +50,8 @@ pub(super) fn level_update(
     }
 }
 
-/// What nearly all entries are: a level at a place that its side has or that comes next, of something, and with room. It
-/// is counted. None for all others, of which it changes nothing.
+/// Applies the usual kind of entry: a non-empty level at a place that its side has or that comes next, with room. It
+/// counts the entry. It returns none for all others and changes nothing.
 #[inline(always)]
 pub(super) fn apply_plain(
     instrument: &mut TrackedInstrument,
@@ -84,7 +84,7 @@ pub(super) fn apply_plain(
     }
 }
 
-/// The same for whatever an entry may be.
+/// Applies an entry of any kind.
 #[inline(never)]
 pub(super) fn apply_any(
     id: InstrumentId,
@@ -257,7 +257,7 @@ mod tests {
     }
 
     proptest! {
-        /// An entry that only looks plain, at the last place or without content: the quick way emits and counts the
+        /// An entry that only looks plain, at the last place or without content: the fast path emits and counts the
         /// same as the other one.
         #[test]
         fn the_quick_way_agrees(

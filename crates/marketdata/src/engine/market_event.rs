@@ -3,7 +3,7 @@
 //! A message becomes any number of events and then [`MarketEvent::End`]. Instruments, products and channels are small
 //! numbers, looked up in [`ReferenceTables`]; prices and quantities are exact.
 //!
-//! **What holds.** The events depend only on the packets, their order and their receive times. An instrument is stale
+//! **Guarantees.** The events depend only on the packets, their order and their receive times. An instrument is stale
 //! until it is [`MarketEvent::Recovered`]; without snapshots, that is at its first mention. From there to the next
 //! [`MarketEvent::Stale`] its levels are complete: a book that applies [`MarketEvent::Clear`] and
 //! [`MarketEvent::Level`] is the venue's. A stale instrument gets no levels except those of the snapshot that repairs
@@ -17,9 +17,9 @@ use unitape_model::{ChannelId, InstrumentId, Price, ProductId, Quantity, Side, U
 pub struct Packet<'p> {
     /// The address it was sent to, which determines its channel and line.
     pub to: SocketAddr,
-    /// When it was received; 0 if its source has no receive times. Windows are measured by it.
+    /// The receive time; 0 if its source has no receive times. Windows are measured by it.
     pub ts_recv: UnixNanos,
-    /// Where its payload is in the source; returned in [`EventContext::place`].
+    /// The place of its payload in the source; returned in [`EventContext::place`].
     pub place: u64,
     /// Its bytes.
     pub payload: &'p [u8],
@@ -61,7 +61,7 @@ pub struct EventContext<'t> {
     pub ts_event: UnixNanos,
     /// Receive time of the packet.
     pub ts_recv: UnixNanos,
-    /// Where the message is in the source: the place of its packet and its own in it.
+    /// The place of the message in the source: the place of its packet and its own in it.
     pub place: u64,
     /// Its bytes.
     pub length: u32,
@@ -290,7 +290,7 @@ pub struct Product {
     pub name: String,
     /// The group by which it is subscribed; its name, if reference data give no group.
     pub group: String,
-    /// How many levels a side has at most, if reference data give that.
+    /// The most levels of a side, if reference data give that.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
@@ -309,7 +309,7 @@ pub struct Instrument {
     pub symbol: String,
     /// The group by which it is subscribed, if that is not its product's.
     pub group: String,
-    /// How many levels a side has at most, if reference data give that for the instrument and not for its product.
+    /// The most levels of a side, if reference data give that for the instrument and not for its product.
     pub depth: Option<u16>,
     /// The least step of a price.
     pub tick: Option<Price>,
@@ -325,7 +325,7 @@ impl ReferenceTables {
         (0..self.instruments.len() as u32).map(InstrumentId)
     }
 
-    /// What an instrument is subscribed by.
+    /// The subscription group of an instrument.
     #[must_use]
     pub fn group(&self, instrument: InstrumentId) -> &str {
         let instrument = &self.instruments[instrument.index()];

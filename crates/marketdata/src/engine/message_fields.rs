@@ -26,13 +26,13 @@ pub(super) fn as_option(sequence: u64) -> Option<u64> {
 /// In place of a time: none.
 pub(super) const NO_TIME: i64 = i64::MIN;
 
-/// What a message says.
+/// The fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageFields {
     /// None for a template that nothing names.
     pub kind: Option<MessageKind>,
     pub template: u32,
-    /// Where it is in its packet, and its bytes.
+    /// Its place in its packet, and its bytes.
     pub at: u32,
     pub length: u32,
     pub product: NativeId,
@@ -50,7 +50,7 @@ pub(super) struct MessageFields {
     pub bad: Option<MarketMessageFault>,
 }
 
-/// Where the entries or a text of a message are in the batch.
+/// The place of a message's entries or text in the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BatchRange {
     pub from: u32,
@@ -143,7 +143,7 @@ pub(super) fn definition(message: &MessageFields, batch: &PacketMessages) -> Def
 }
 
 impl MessageFields {
-    /// One that says nothing.
+    /// The fields of an empty message.
     pub(super) const NOTHING: Self = Self {
         kind: None,
         template: 0,

@@ -6,9 +6,9 @@
 //!                └ anything unusual: none ──▶ the decoder reads it, as any other message
 //! ```
 //!
-//! There is a header for every one or two messages, and in most it is a few numbers without operators that keep anything:
-//! to set up the decoder costs more than to read them. A header that is not so has no such program. What the program reads,
-//! the decoder reads, too, and the same; faults, and all that is rare, are the decoder's.
+//! There is a header for every one or two messages, and in most it is a few numbers without operators that keep
+//! anything: to set up the decoder costs more than to read them. Any other header has no such program. The decoder
+//! would read the same values as the program; faults, and all that is rare, are left to the decoder.
 
 use super::config::TimeUnit;
 use super::field_roles::FieldRole;
@@ -80,7 +80,7 @@ enum HeaderFieldType {
     Bytes,
 }
 
-/// What a field is to the header.
+/// The role of a field in the header.
 #[derive(Clone, Copy, Debug)]
 enum HeaderFieldRole {
     Sequence,
@@ -120,7 +120,7 @@ impl HeaderProgram {
             if field.meaning != IntegerMeaning::Number || plain.steps.len() == STEPS_MAX {
                 return None;
             }
-            // Of two that ask for one field the last one has it.
+            // If two ask for one field, the last one has it.
             let tag = tags.iter().rev().find(|(path, _)| *path == field.name.local).map(|(_, tag)| *tag);
             let to = match tag {
                 Some(FieldRole::HeadSequence) => HeaderFieldRole::Sequence,

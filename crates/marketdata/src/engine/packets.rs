@@ -55,7 +55,7 @@ pub(super) struct SenderStream {
     pub stream: ArbitratedStream,
 }
 
-/// What was counted over all channels.
+/// The counters over all channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PacketCounters {
     pub unknown: u64,
@@ -99,7 +99,7 @@ impl Engine {
         &self.core.tables
     }
 
-    /// What tests look at.
+    /// Parts that tests look at.
     #[cfg(test)]
     pub(super) fn parts(&self) -> (&ReferenceTables, &super::products::ProductRecovery) {
         (&self.core.tables, &self.core.products)
@@ -218,13 +218,13 @@ impl Engine {
         self.core.close(&of, out);
     }
 
-    /// What it was made by.
+    /// The configuration it was made with.
     #[must_use]
     pub fn config(&self) -> &HandlerConfig {
         &self.config
     }
 
-    /// Nothing more will come: what waits is used as it is.
+    /// Nothing more will come: waiting packets are used unchanged.
     pub fn finish(&mut self, out: &mut impl MarketEventSink) {
         self.is_over = true;
         for stream in (0..self.streams.len()).map(StreamId::new) {
@@ -384,7 +384,7 @@ impl Engine {
         }
     }
 
-    /// The same for one that was set aside.
+    /// Places a packet that was set aside.
     #[cold]
     #[inline(never)]
     fn place_late(
@@ -559,7 +559,7 @@ impl Engine {
             self.core.products.set_aside_since(of.stream, None);
         }
         if verdict == ArrivalVerdict::Restart {
-            // What waits is of the old numbers: it is used, so that it is accounted for.
+            // Waiting packets have old numbers: they are used, so that they are accounted for.
             let first = at.expected;
             while let Some((sequence, kept)) = self.streams[of.stream.index()].stream.drain() {
                 self.release(of.stream, sequence, kept, out);

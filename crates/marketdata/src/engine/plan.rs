@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use unitape_model::ChannelId;
 
-/// What a handler is made by.
+/// The configuration of a handler.
 #[derive(Clone, Debug)]
 pub struct HandlerConfig {
     pub(super) key: NumberingScope,
@@ -28,7 +28,7 @@ pub struct HandlerConfig {
     pub(super) px_exponent: i8,
     pub(super) qty_exponent: i8,
     pub(super) market_depth: Option<u16>,
-    /// Which reference data give the number of levels, where nothing else does.
+    /// The reference data that give the number of levels, if nothing else does.
     pub(super) depth_source: DepthSource,
     pub(super) window: ArbitrationWindow,
     pub(super) recovery: RecoverySettings,
@@ -41,7 +41,7 @@ pub struct HandlerConfig {
     pub(super) pairs: Vec<bool>,
 }
 
-/// What of a table is of the file itself.
+/// The settings in a table's own file.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnSettings {
     /// The number of its messages.
@@ -69,7 +69,7 @@ pub(super) struct ChannelPlan {
     pub set: u16,
 }
 
-/// How packets are framed.
+/// The framing of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketFraming {
     /// The first message is the header.
@@ -87,7 +87,7 @@ impl HandlerConfig {
     /// files of templates that it names.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fn new(
         text: &ChannelsConfig,
         own: OwnSettings,
@@ -159,10 +159,10 @@ impl HandlerConfig {
         Ok(config)
     }
 
-    /// What can be said of a table without templates and channels.
+    /// The parts of a table that are known without templates and channels.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its place.
     pub fn check(text: &ChannelsConfig) -> Result<(), ConfigRefusal> {
         framing(&text.framing.clone().unwrap_or_default())?;
         codes(text)?;
@@ -180,7 +180,7 @@ impl HandlerConfig {
         &self.channels[channel.index()].name
     }
 
-    /// Where packets are sent to, with the channel and the line of each address.
+    /// The addresses that packets are sent to, each with its channel and line.
     pub fn addresses(&self) -> impl Iterator<Item = (SocketAddr, ChannelId, u8)> {
         self.addresses.iter().copied()
     }

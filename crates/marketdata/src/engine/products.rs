@@ -43,7 +43,7 @@ pub(super) struct TrackedInstrument {
     pub need: u64,
     /// Its last level that waits, one more; 0 for none.
     tail: u64,
-    /// How many levels a side has, where they are counted.
+    /// The number of levels of a side, if they are counted.
     pub levels: [u16; 2],
     /// The maximum number; 0 for no bound.
     pub depth: u16,
@@ -51,7 +51,7 @@ pub(super) struct TrackedInstrument {
 
 #[cfg(test)]
 impl TrackedInstrument {
-    /// One of this many levels a side, for tests of levels alone.
+    /// An instrument with this many levels a side, for tests of levels alone.
     pub fn with_depth(depth: u16) -> Self {
         let (product, live, mended, deep, gone) = (ProductId(0), true, true, true, false);
         Self { product, live, mended, deep, gone, has: 0, need: 0, tail: 0, levels: [0; 2], depth }
@@ -61,11 +61,11 @@ impl TrackedInstrument {
 /// A product.
 #[derive(Clone, Debug)]
 pub(super) struct TrackedProduct {
-    /// Of which pair of channels.
+    /// Its pair of channels.
     pub pair: u16,
     /// The stream that its last message came from.
     pub stream: StreamId,
-    /// Of which sender and partition, as far as that is known.
+    /// Its sender and partition, if known.
     pub(super) origin: StreamId,
     /// When the last message was received, or the snapshot that replaces it, and when it was sent.
     pub(super) heard: i64,
@@ -80,7 +80,7 @@ pub(super) struct TrackedProduct {
     pub need: u64,
     /// Its instruments.
     pub instruments: Vec<InstrumentId>,
-    /// How many of them are not live.
+    /// The number of them that are not live.
     pub stale: u32,
     /// All of its instruments are known and live.
     pub whole: bool,
@@ -126,7 +126,7 @@ pub(super) struct WaitingLevel {
     before: u64,
 }
 
-/// What a message's number says.
+/// The verdict on a message's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceCheck {
     /// It is the next, or has no number.
@@ -160,7 +160,7 @@ pub(super) struct ProductRecovery {
     waiting: usize,
     /// The pair of the gap that was noticed last, until somebody has looked for snapshots that cover it.
     pub gap_of: Option<u16>,
-    /// How often numbers of any product have begun again.
+    /// The number of restarts of any product's numbers.
     pub restarts: u64,
     pub counters: ProductCounters,
 }
@@ -287,7 +287,7 @@ impl ProductRecovery {
         self.snapshots[usize::from(self.list[product.index()].pair)]
     }
 
-    /// A message with this number has come. What it says is noted.
+    /// Checks the number of a message that has come, and notes the result.
     #[inline]
     pub fn check_sequence(
         &mut self,
@@ -359,7 +359,7 @@ impl ProductRecovery {
         }
     }
 
-    /// What was up to this message is not known.
+    /// The messages up to this one are missing.
     pub(super) fn require_snapshot_from(&mut self, product: ProductId, need: u64) {
         let of = &mut self.list[product.index()];
         of.need = need;
@@ -401,7 +401,7 @@ impl ProductRecovery {
         for index in &of.instruments {
             let i = &mut self.instruments[index.index()];
             i.need = i.need.max(to);
-            // One whose snapshot was ahead has what is missing.
+            // An instrument whose snapshot was ahead has the missing messages.
             if !i.live || i.has >= to {
                 continue;
             }
@@ -506,7 +506,8 @@ impl ProductRecovery {
         // Should the other channel's word have been lost, this is over after a time.
         let lately =
             |since: Option<i64>| since.is_some_and(|since| now.saturating_sub(since) <= self.settle_ns);
-        // One that was sent long after a message and lacks it counts otherwise: a venue may begin again without a word.
+        // A snapshot that was sent long after a message and lacks it counts otherwise: a venue may begin again
+        // without a word.
         let later = from.sent.zip(of.sent).map(|(sent, before)| sent.saturating_sub(before));
         let lacks = last.saturating_add(1) < next && later.is_some_and(|later| later > self.settle_ns);
         let other_numbers =
@@ -613,7 +614,7 @@ impl ProductRecovery {
         self.instruments[instrument.index()].gone = false;
     }
 
-    /// What waits is of no use any more.
+    /// Drops waiting levels, which are of no use any more.
     fn drop_waiting(&mut self, product: ProductId) {
         let of = &mut self.list[product.index()];
         self.waiting -= of.waits.len();

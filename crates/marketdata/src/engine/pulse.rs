@@ -8,7 +8,7 @@ use super::config::ArbitrationWindow;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePulse {
     silent_ns: i64,
-    /// Which lines the channel has.
+    /// The lines of the channel.
     has: [bool; 2],
     /// When the line is down, should nothing come on it: [`HEARD`] while the other line has brought nothing since, [`DOWN`] when it
     /// is, or is none of the channel's.
@@ -30,7 +30,7 @@ const HEARD: i64 = i64::MIN;
 const DOWN: i64 = i64::MAX;
 
 impl LinePulse {
-    /// Those of a channel that has these lines.
+    /// The pulse of a channel that has these lines.
     pub fn new(window: &ArbitrationWindow, has: [bool; 2]) -> Self {
         let down_at = has.map(|has| if has { HEARD } else { DOWN });
         Self { silent_ns: window.silent_ns, has, down_at, heard: [i64::MIN; 2] }

@@ -4,7 +4,7 @@ use super::config::ChannelsConfig;
 use super::file::MappingFile;
 use std::sync::OnceLock;
 
-/// One of them.
+/// A shipped mapping.
 #[derive(Debug)]
 pub struct ShippedFastMapping {
     /// Its name, which is that of its file.

@@ -1,14 +1,14 @@
-//! What a handler has seen, counted.
+//! The statistics of a handler.
 
 use super::arbitration::LineStats;
 use serde::Serialize;
 
-/// What a handler has seen.
+/// The statistics of a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EngineStats {
     /// By channel.
     pub channels: Vec<ChannelStats>,
-    /// Of products and instruments.
+    /// The counters of products and instruments.
     pub products: ProductCounters,
     /// Levels that wait for snapshots now.
     pub waiting: usize,
@@ -18,7 +18,7 @@ pub struct EngineStats {
     pub refused: u64,
 }
 
-/// What a channel has seen.
+/// The statistics of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ChannelStats {
     /// Its name.
@@ -33,16 +33,16 @@ pub struct ChannelStats {
     pub late: u64,
     /// Packets that one line did not bring and the other did.
     pub recovered: u64,
-    /// How often numbers began again.
+    /// The number of restarts of numbers.
     pub restarts: u64,
 }
 
-/// What was counted over all products.
+/// The counters over all products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProductCounters {
     /// Gaps in the numbers of messages.
     pub gaps: u64,
-    /// Of them, those that no gap of packets and no refused message explains.
+    /// Gaps among these that no gap of packets and no refused message explains.
     pub gaps_alone: u64,
     /// Messages that are missing in them.
     pub missing: u64,
@@ -52,7 +52,7 @@ pub struct ProductCounters {
     pub recovered: u64,
     /// Snapshots that were used.
     pub snapshots: u64,
-    /// Of them, those that came before their gap was noticed.
+    /// Snapshots among these that came before their gap was noticed.
     pub snapshots_early: u64,
     /// Snapshots older than the gap, or of a product that reference data have not described yet.
     pub snapshots_old: u64,
@@ -60,7 +60,7 @@ pub struct ProductCounters {
     pub snapshots_spare: u64,
     /// Levels that had to wait.
     pub waited: u64,
-    /// Of them, those for which there was no room.
+    /// Levels among these for which there was no room.
     pub no_room: u64,
     /// Levels beyond the depth of their product.
     pub beyond: u64,
@@ -68,7 +68,7 @@ pub struct ProductCounters {
     pub misplaced: u64,
     /// Messages of products or instruments beyond the bounds.
     pub refused: u64,
-    /// What was left out: entries of a type that the configuration does not have, levels of snapshots without a price; and of
-    /// trades and definitions, ids that are no number, ticks and multipliers that do not fit.
+    /// Parts that were left out: entries of a type that the configuration lacks, levels of snapshots without a price.
+    /// In trades and definitions: ids that are no number, ticks and multipliers that do not fit.
     pub unknown: u64,
 }

@@ -59,10 +59,10 @@ impl FastTable {
         like.into_iter().chain(self.templates.values().map(Vec::as_slice))
     }
 
-    /// What a handler is made by.
+    /// The configuration of a handler.
     ///
     /// # Errors
-    /// What is wrong in the table or in the templates.
+    /// An error in the table or in the templates.
     pub fn config(&self) -> ConfigResult<HandlerConfig> {
         let own = OwnSettings { messages: self.text.message.len(), framing: self.text.framing.is_some() };
         HandlerConfig::new(&self.with_base(), own, &self.templates)
@@ -105,7 +105,7 @@ impl HandlerConfig {
     /// That of a mapping file with a table `[fast]`.
     ///
     /// # Errors
-    /// What is wrong in it or in the templates, with file and line.
+    /// An error in the table or in the templates, with file and line.
     pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
         let origin = path.display().to_string();
         let text = toml::text_of(path)

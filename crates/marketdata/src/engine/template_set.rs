@@ -14,13 +14,13 @@ use unitape_fast::{Projection, TemplateFile, Templates};
 pub(super) struct TemplateSet {
     pub files: Vec<String>,
     pub templates: Arc<Templates>,
-    /// What of them is asked for, each field under the number of its tag: the decoder delivers nothing else.
+    /// The selected fields of the templates, each under the number of its tag: the decoder delivers nothing else.
     pub wanted: Projection,
     /// By the template's place in the list; none for one that nothing names.
     pub kinds: Vec<Option<MessageKind>>,
     /// Whether this is the header of packets.
     pub headers: Vec<bool>,
-    /// How one of these is read without the decoder.
+    /// The program that reads one of these without the decoder.
     pub plain: Option<HeaderProgram>,
 }
 
@@ -56,8 +56,8 @@ pub(super) fn load_template_set(
     Ok(TemplateSet { files: names.to_vec(), templates, wanted, kinds, headers, plain: None })
 }
 
-/// What is in a template, each with its path: the names of the groups and sequences around it and its own, with `.` between
-/// them as files have it, and with `/` as the codec does.
+/// Visits the items of a template, each with its path: the names of the groups and sequences around it and its own.
+/// Files separate them by `.`, the codec by `/`.
 fn each_path(templates: &Templates, template: usize, visit: &mut impl FnMut(&str, &str, &Instruction)) {
     fn walk(
         templates: &Templates,
@@ -100,7 +100,7 @@ struct PathPrefix<'p> {
     path: &'p str,
     /// With a slash after each.
     place: &'p str,
-    /// How many they are.
+    /// The number of these names.
     depth: usize,
 }
 

@@ -28,7 +28,7 @@ fn number_of(value: FieldValue<'_>) -> Option<u64> {
     }
 }
 
-/// What a code means, [`NOTHING`] if nothing.
+/// The meaning of a code, [`NOTHING`] if it has none.
 #[inline(always)]
 pub(super) fn code(table: &CodeMeanings, value: DecodedValue<'_>) -> u8 {
     let of_number = |n: u64| if n < 256 { table.numbers[n as usize] } else { NOTHING };
@@ -82,7 +82,7 @@ pub(super) fn qty(value: DecodedValue<'_>, exponent_of_int: i8) -> Option<Quanti
 /// That of a mantissa and an exponent.
 #[inline(always)]
 pub(super) fn qty_of(mantissa: i64, exponent: i8) -> Option<Quantity> {
-    // Most have no zero at their end that would have to be taken off.
+    // Most have no zero at their end to remove.
     match mantissa % 10 != 0 && (-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
         true => Some(Decimal::from_canonical(mantissa, exponent)),
         false => other_qty(mantissa, exponent),

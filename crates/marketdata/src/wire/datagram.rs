@@ -53,12 +53,12 @@ pub fn ask_for_times(socket: &Socket) -> std::io::Result<()> {
     system::ask_for_times(socket)
 }
 
-/// How many datagrams the kernel has dropped for this socket so far, where it says so without a datagram.
+/// The number of datagrams that the kernel has dropped for this socket so far, where it says so without a datagram.
 pub fn dropped(socket: &UdpSocket) -> Option<u32> {
     system::dropped(socket)
 }
 
-/// What is the system's own: many datagrams with one call, the kernel's receive times, its counter of drops.
+/// The system's own parts: many datagrams with one call, the kernel's receive times, its counter of drops.
 #[cfg(target_os = "linux")]
 mod system {
     use std::io::ErrorKind;

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_model::UnixNanos;
 
-/// How sockets are opened.
+/// The options of sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveOptions {
     /// The interface on which groups are joined, by one of its addresses; without it the system chooses.
@@ -45,7 +45,7 @@ struct DropCounter {
     dropped: u64,
 }
 
-/// Of so few sockets each is asked by itself.
+/// The most sockets that are asked one by one.
 const FEW: usize = 2;
 
 impl LiveReceiver {
@@ -92,7 +92,7 @@ impl LiveReceiver {
         waited.map_err(|source| Error::Receive { what: "wait for packets".to_owned(), source })
     }
 
-    /// How many datagrams the kernel dropped, of each address.
+    /// The number of datagrams that the kernel dropped, for each address.
     pub fn dropped(&self) -> impl Iterator<Item = (SocketAddr, u64)> {
         self.drops.iter().enumerate().map(|(n, drops)| {
             // No datagram has reported the latest drops yet.

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where datagrams are sent to, and by which interface they come.
+/// The address of datagrams, and the interface by which they come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpEndpoint {
     /// Group or local address, and port.
@@ -56,7 +56,7 @@ impl UdpSockets {
         Ok(Self { asked, all, end: None })
     }
 
-    /// The same, whose waits end when `end` can be read.
+    /// These sockets, whose waits end when `end` can be read.
     #[must_use]
     pub fn ended_by(mut self, end: Arc<OwnedFd>) -> Self {
         if self.end.is_none() {
@@ -66,13 +66,13 @@ impl UdpSockets {
         self
     }
 
-    /// How many there are.
+    /// The number of sockets.
     #[must_use]
     pub fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Where the datagrams of a socket are sent to.
+    /// The address that a socket's datagrams are sent to.
     #[must_use]
     pub fn address(&self, n: usize) -> SocketAddr {
         self.all[n].1
@@ -112,8 +112,8 @@ impl UdpSockets {
         batch.receive(&self.all[n].0)
     }
 
-    /// How many datagrams the kernel has dropped for this socket so far (it wraps), where it says so; what is not read yet
-    /// may be older than that.
+    /// The number of datagrams that the kernel has dropped for this socket so far (it wraps), where it says so; what
+    /// is not read yet may be older than that.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Option<u32> {
         datagram::dropped(&self.all[n].0)
@@ -159,7 +159,7 @@ impl UdpEndpoint {
                         return Err(invalid("an interface by its IPv4 address or its name is needed"));
                     }
                 };
-                // Who else on this host has joined it by another interface gets that one's datagrams, not we.
+                // Another program on this host that has joined it by another interface gets those datagrams, not we.
                 #[cfg(target_os = "linux")]
                 socket.set_multicast_all_v4(by.is_none())?;
                 socket.join_multicast_v4_n(&group, &on)

@@ -1,4 +1,4 @@
-//! What the types of a configuration do not say: what goes together, and what is to be there before a run.
+//! Checks beyond the types of a configuration: settings that go together, and files that a run needs.
 
 use super::{BacklogPolicy, INPUTS, MergeTime, RunConfig, UdpTargets};
 use crate::Error;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// What its types do not say of a configuration.
+/// Checks a configuration beyond its types.
 ///
 /// # Errors
 /// The first key whose value cannot be.

@@ -44,7 +44,7 @@ pub struct RunConfig {
 pub struct ReferenceFileConfig {
     /// The file.
     pub file: PathBuf,
-    /// What reads it: a shipped mapping, a file, or `events`.
+    /// The mapping that reads it: a shipped mapping, a file, or `events`.
     pub mapping: String,
 }
 
@@ -60,7 +60,7 @@ pub struct TapeConfig {
     /// Bytes of a segment of a new tape, a power of two.
     #[serde(default = "segment_bytes")]
     pub segment_bytes: u64,
-    /// How long what is committed may wait until it is durable.
+    /// The longest time until committed events are durable.
     #[serde(default = "sync")]
     pub sync: TimeSpan,
     /// Keep about this many bytes of the tape's end.
@@ -69,7 +69,7 @@ pub struct TapeConfig {
     pub retain_age: Option<TimeSpan>,
     /// Keep segments finished on this many last days of UTC.
     pub retain_days: Option<u32>,
-    /// How long removal is announced to readers.
+    /// The time for which a removal is announced to readers.
     #[serde(default = "notice")]
     pub retain_notice: TimeSpan,
     /// Named cursors hold what they have not read, up to this many bytes of the tape's end.
@@ -77,7 +77,7 @@ pub struct TapeConfig {
 }
 
 impl TapeConfig {
-    /// How it is written.
+    /// The writer's options.
     pub fn options(&self) -> unitape_tape::WriterOptions {
         let backing = match self.backing {
             BackingKind::File => unitape_tape::Backing::File,
@@ -93,7 +93,7 @@ impl TapeConfig {
         }
     }
 
-    /// What is kept of it.
+    /// The retention of the tape.
     pub fn retention(&self) -> unitape_tape::RetentionLimits {
         unitape_tape::RetentionLimits {
             bytes: self.retain_bytes,
@@ -105,7 +105,7 @@ impl TapeConfig {
     }
 }
 
-/// Where live segments are.
+/// The place of live segments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum BackingKind {
@@ -124,23 +124,24 @@ pub struct RunSettings {
     pub workers: u16,
     /// `event` or `receive`: the time by which feeds are merged.
     pub merge: MergeTime,
-    /// How long after its receipt an event waits for feeds that are connected and have nothing at hand, or `unbounded`.
+    /// The time after its receipt that an event waits for connected idle feeds, or `unbounded`.
     pub wait: WaitLimit,
-    /// How far an event's time may lead the time of its receipt, or `unbounded`; what leads by more is flagged `clock_ahead`.
+    /// The bound on an event's lead over its receipt, or `unbounded`; an event that leads by more is flagged
+    /// `clock_ahead`.
     pub clock_lead: WaitLimit,
-    /// The same where no receipt is recorded: how far it may lead the latest time of all other feeds.
+    /// The bound on an event's lead over the latest time of all other feeds, if no receipt is recorded.
     pub clock_lead_feeds: WaitLimit,
-    /// How often directories are looked at.
+    /// The interval between looks at directories.
     pub scan: TimeSpan,
-    /// How soon the growth of a file is seen.
+    /// The delay after which the growth of a file is seen.
     pub idle: TimeSpan,
     /// Threads ask again and again instead of waiting in the kernel: for the least latency, and a core for each of them.
     pub spin: bool,
-    /// How often statistics are reported; `0s`: never.
+    /// The interval of statistics reports; `0s`: never.
     pub stats: TimeSpan,
-    /// Directory of the journals; by default the tape's with `.journal` behind it.
+    /// Directory of the journals; by default the tape's with `.journal` appended.
     pub journal: Option<PathBuf>,
-    /// Bytes of a file of a datagram journal; the next one begins behind them.
+    /// Bytes of a file of a datagram journal; the next one begins after them.
     pub journal_file_bytes: u64,
     /// Bytes that a receiver may be ahead of the decoders.
     pub lag_bytes: u64,
@@ -151,7 +152,7 @@ pub struct RunSettings {
     pub reference_strict: bool,
 }
 
-/// How feeds and processes go together.
+/// The assignment of feeds to processes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum SegmentMode {
@@ -227,10 +228,10 @@ pub struct FeedConfig {
     /// With `udp`: `drop` or `wait` when the decoders are too far behind; what is dropped is counted either way.
     #[serde(default)]
     pub when_full: BacklogPolicy,
-    /// Of a capture: only datagrams to these ports.
+    /// For a capture: only datagrams to these ports.
     #[serde(default)]
     pub ports: Vec<u16>,
-    /// Of a capture: only datagrams to these groups or hosts.
+    /// For a capture: only datagrams to these groups or hosts.
     #[serde(default)]
     pub groups: Vec<IpAddr>,
     /// Receive times go into the events.
@@ -248,11 +249,11 @@ pub struct FeedConfig {
     /// The longest wait between two tries; the first is 50 ms, and each is twice the one before.
     #[serde(default = "backoff")]
     pub backoff: TimeSpan,
-    /// How long events of other feeds wait for this one, where that is another time than `run.wait`.
+    /// The time that events of other feeds wait for this one, if it differs from `run.wait`.
     pub wait: Option<WaitLimit>,
 }
 
-/// What becomes of a feed that fails.
+/// The treatment of a feed that fails.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedRestart {
@@ -362,7 +363,7 @@ impl RunConfig {
         }
     }
 
-    /// What the waiting of the merge costs, in words; nothing where one feed is alone.
+    /// The delay that waiting adds to the merge, in words; nothing if one feed is alone.
     pub fn delay_of_merge(&self) -> Option<String> {
         let own = |f: &FeedConfig| f.wait.map(|w| format!("{} for {}", String::from(w), f.name));
         let own: Vec<_> = self.feed.iter().filter_map(own).collect();
@@ -375,17 +376,17 @@ impl RunConfig {
         })
     }
 
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     pub fn lead(&self) -> ClockLead {
         ClockLead { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
     }
 
-    /// Where the journals are.
+    /// The directory of the journals.
     pub fn journal(&self) -> PathBuf {
         self.run.journal.clone().unwrap_or_else(|| self.beside(".journal"))
     }
 
-    /// Where the tape of a feed is whose process is its own.
+    /// The tape of a feed whose process is its own.
     pub fn segment_dir(&self, feed: &str) -> PathBuf {
         self.beside(".segments").join(feed)
     }
@@ -500,12 +501,12 @@ impl FeedConfig {
         format.decoder().map(|_| format)
     }
 
-    /// How long a merge waits for it, where that is another time than the run's.
+    /// The time that a merge waits for it, if it differs from the run's.
     pub fn merge_wait(&self) -> Option<MergeWait> {
         self.wait.map(|WaitLimit(wait)| wait.into())
     }
 
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub fn restart_policy(&self) -> RestartPolicy {
         let restart = match self.restart {
             FeedRestart::Never => RestartMode::Never,
@@ -514,7 +515,7 @@ impl FeedConfig {
         RestartPolicy { restart, backoff_max: self.backoff.0 }
     }
 
-    /// Those of [`INPUTS`] that it has.
+    /// The keys of [`INPUTS`] that it has.
     pub fn inputs(&self) -> Vec<&'static str> {
         let given = [
             !self.files.is_empty(),

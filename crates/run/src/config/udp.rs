@@ -1,4 +1,4 @@
-//! What the configuration says of datagrams: addresses, or all channels that a mapping names, and by which interface.
+//! The settings of datagrams: addresses, or all channels that a mapping names, and the interface.
 
 use super::FeedConfig;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use unitape_feed::{Format, OverflowPolicy, ReceiveSource};
 use unitape_marketdata::ChannelId;
 use unitape_marketdata::wire::UdpEndpoint;
 
-/// Where datagrams are sent to.
+/// The destinations of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "UdpTargetsText", into = "UdpTargetsText")]
 pub enum UdpTargets {
@@ -20,7 +20,7 @@ pub enum UdpTargets {
     Channels,
 }
 
-/// The same as it is written.
+/// The setting as it is written.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
 enum UdpTargetsText {
@@ -67,7 +67,7 @@ impl From<UdpTargets> for UdpTargetsText {
 /// All lines that the mapping names.
 const CHANNELS: &str = "channels";
 
-/// What becomes of datagrams when the decoders are too far behind.
+/// The treatment of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum BacklogPolicy {
@@ -131,7 +131,7 @@ impl fmt::Display for UdpListenTarget {
 }
 
 impl FeedConfig {
-    /// Where its datagrams are sent to; none where it has another input.
+    /// The destinations of its datagrams; none if it has another input.
     ///
     /// # Errors
     /// When they are those of channels, and the mapping names none.
@@ -165,7 +165,7 @@ impl FeedConfig {
         }
     }
 
-    /// How datagrams are received.
+    /// The settings for receiving datagrams.
     pub fn receive(&self, listened: Vec<UdpListenTarget>) -> ReceiveSource {
         ReceiveSource::Udp {
             lines: listened.into_iter().map(|l| l.line).collect(),

@@ -29,7 +29,7 @@ use toml::{Table, Value};
 pub struct LayeredConfig<T> {
     /// The values.
     pub value: T,
-    /// Where each came from.
+    /// The origin of each value.
     pub origins: OriginTable,
 }
 

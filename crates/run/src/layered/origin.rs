@@ -1,4 +1,4 @@
-//! Where values of a configuration came from.
+//! The origins of a configuration's values.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fmt;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Value};
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueOrigin {
@@ -78,7 +78,7 @@ pub struct OriginTable {
 }
 
 impl OriginTable {
-    /// Where the value of `key` came from; for one that was not given, the place of the nearest table around it.
+    /// The origin of the value of `key`; for one that was not given, the place of the nearest table around it.
     pub fn origin_of_key(&self, key: &str) -> ValueOrigin {
         let mut key = key;
         loop {
@@ -151,14 +151,14 @@ impl TomlOriginWalk<'_> {
     }
 }
 
-/// A value as it is in force.
+/// A value in force.
 #[derive(Clone, Debug, Serialize)]
 pub struct EffectiveValue {
     /// Its key.
     pub key: String,
     /// The value.
     pub value: Value,
-    /// Where it came from.
+    /// Its origin.
     pub origin: ValueOrigin,
 }
 

@@ -7,19 +7,19 @@ use std::sync::atomic::AtomicBool;
 use unitape_feed::FeedFigures;
 use unitape_tape::HotNotice;
 
-/// What a run reports, when it happens.
+/// A report of a run, when it happens.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
     /// The tape is a copy, or names hot segments that are not its own. This comes before the tape is opened.
     HotNotice {
         /// The directory of the tape.
         tape: &'a Path,
-        /// What is to be known of it.
+        /// The notice.
         notice: &'a HotNotice,
     },
-    /// What people should know of the sources.
+    /// A note for people on the sources.
     SourceNote(&'a str),
-    /// What people should know of how a feed is reached.
+    /// A note for people on how a feed is reached.
     LinkNote {
         /// The feed.
         feed: &'a str,
@@ -54,7 +54,7 @@ pub enum RunEvent<'a> {
         /// Its mapping from here on; none where its format has none.
         mapping: Option<&'a str>,
     },
-    /// A reloaded mapping names other addresses. Those of the start are listened to until the next one.
+    /// A reloaded mapping names other addresses. The run listens to the addresses of the start until the next one.
     AddressesChanged {
         /// The feed.
         feed: &'a str,
@@ -63,22 +63,22 @@ pub enum RunEvent<'a> {
     MappingRefused {
         /// The feed.
         feed: &'a str,
-        /// What is wrong with it.
+        /// The problem with it.
         error: &'a unitape_feed::Error,
     },
     /// The process of a segment has failed and is tried again.
     ProcessRetried {
         /// The feed.
         feed: &'a str,
-        /// How the process ended.
+        /// The end of the process.
         why: &'a str,
     },
 }
 
-/// Who is given the events of a run. Several threads report, so it may be called by two at once.
+/// The receiver of a run's events. Several threads report, so it may be called by two at once.
 pub type EventSink<'a> = &'a (dyn Fn(RunEvent<'_>) + Sync);
 
-/// What a run is given beside its configuration.
+/// The inputs of a run besides its configuration.
 pub struct RunControl<'a> {
     /// When up, the run ends in order.
     pub stop: Arc<AtomicBool>,
@@ -88,7 +88,7 @@ pub struct RunControl<'a> {
     pub reload: Arc<AtomicBool>,
     /// Another process reads the events: each change of a state is reported at once, and that the tape grew.
     pub changes: bool,
-    /// Who is given the events.
+    /// The receiver of the events.
     pub events: EventSink<'a>,
 }
 
@@ -101,7 +101,7 @@ impl std::fmt::Debug for RunControl<'_> {
     }
 }
 
-/// Reports whether the tape is a copy, or names hot segments that are not its own. What cannot be read is an error of
+/// Reports whether the tape is a copy, or names hot segments that are not its own. An unreadable tape is an error of
 /// the opening that follows.
 pub(super) fn report_hot_notice(tape: &Path, events: EventSink<'_>) {
     if let Ok(Some(notice)) = unitape_tape::hot_notice(tape) {

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use unitape_feed::{Format, FormatReload, InstrumentMaster, MappingReload};
 
-/// What watches the mapping files of a run.
+/// Watches the mapping files of a run.
 pub struct MappingWatch<'a> {
     /// It names the mappings.
     pub config: &'a RunConfig,
     /// The reference data that the run began with; they stay.
     pub reference: Option<&'a Arc<InstrumentMaster>>,
-    /// Where the run finds formats that replace those in use.
+    /// The place for formats that replace those in use.
     pub fresh: &'a MappingReload,
     /// Raised by a caller that wants all mappings reloaded.
     pub asked: &'a AtomicBool,
-    /// Who is given the events.
+    /// The receiver of the events.
     pub events: EventSink<'a>,
 }
 
@@ -30,7 +30,8 @@ impl MappingWatch<'_> {
             Some((meta.modified().ok()?, meta.len()))
         };
         let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
-        // What is in use was read at about the time of the first look; a change in between is found by its identity.
+        // The mapping in use was read at about the time of the first look; a change in between is found by its
+        // identity.
         let mut used: Vec<Option<String>> =
             config.feed.iter().map(|f| f.format(reference).ok()?.mapping_identity()).collect();
         let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();
@@ -66,5 +67,5 @@ impl MappingWatch<'_> {
     }
 }
 
-/// How soon a changed file is seen.
+/// The delay after which a changed file is seen.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,11 +1,11 @@
-//! What a run comes to.
+//! The result of a run.
 
 use crate::Error;
 use std::sync::atomic::Ordering;
 use unitape_feed::{FeedFigures, RunOutcome, RunStats};
 use unitape_model::ErrorCause;
 
-/// What a run came to, with the feeds that failed.
+/// The result of a run, with the feeds that failed.
 #[derive(Debug)]
 pub struct RunReport {
     /// The account of the tape.
@@ -14,7 +14,7 @@ pub struct RunReport {
     pub figures: Vec<FeedFigures>,
     /// Feeds that ended before their end or have failed.
     pub failed: Vec<FailedFeed>,
-    /// How long it took.
+    /// The duration of the run.
     pub elapsed_s: f64,
     /// Whether datagrams were dropped.
     pub dropped: bool,

@@ -6,9 +6,9 @@
 //!   └──── figures, a line of JSON each, at once when a state changes ────┘
 //! ```
 //!
-//! What is ours to run dies with us: a segment left behind would hold its tape against the next start. A segment that
-//! is killed is started again, and so is one that fails for a cause outside the data, as its feed says; one that fails
-//! otherwise ends its feed, and the others continue.
+//! The processes that we start die with us: a segment left running would hold its tape against the next start. A
+//! segment that is killed is started again, and so is one that fails for a cause outside the data, as its feed says;
+//! one that fails otherwise ends its feed, and the others continue.
 
 use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use unitape_feed::{LinkState, MergeOptions, MergeSegment, RestartPolicy, RunStats, merge};
 use unitape_model::ErrorCause;
 
-/// How the process of a segment is started, and what its exit code says.
+/// The command that starts a segment's process, and the meaning of its exit code.
 ///
 /// A process runs its feed alone ([`RunConfig::restrict_to_feed`]) with [`RunControl::changes`]. It writes to its stdout the figures of
 /// [`RunEvent::Figures`], a line `{"stats": …}` of JSON each, and an empty line for each [`RunEvent::TapeGrew`].
@@ -160,7 +160,7 @@ impl From<io::Error> for ProcessFailure {
     }
 }
 
-/// What watches the processes of the segments.
+/// Watches the processes of the segments.
 struct SegmentSupervisor<'a> {
     commands: SegmentProcesses<'a>,
     segments: &'a [MergeSegment],
@@ -212,7 +212,7 @@ impl SegmentSupervisor<'_> {
                                     let what = format!("its process ended with exit code {code}");
                                     let failure = ProcessFailure { cause: (commands.cause_of)(code), what };
                                     if !stopping && process.policy.tries_again(failure.cause) {
-                                        // One that ran for long has another cause now.
+                                        // A process that ran for long has another cause now.
                                         let long = process.started.elapsed() > process.policy.backoff_max;
                                         let before = if long { Duration::ZERO } else { process.wait };
                                         process.wait = process.policy.next_wait(before);
@@ -253,7 +253,7 @@ impl SegmentSupervisor<'_> {
                     }
                     // All that it said is known when its pipe is at its end.
                     listeners[i].take().map(std::thread::ScopedJoinHandle::join);
-                    // What was killed while we stop has more for the next run, like what was stopped.
+                    // A process that was killed while we stop has more for the next run, like one that was stopped.
                     segments[i].stopped.store(killed || signalled && !link.is_complete(), Ordering::Relaxed);
                     // Release: pairs with the Acquire in the merge; all that the process committed is seen.
                     segments[i].ended.store(true, Ordering::Release);
@@ -285,7 +285,7 @@ impl SegmentSupervisor<'_> {
     }
 }
 
-/// What the process of a segment says of its feed; other fields are of its own tape.
+/// The feed's fields in the report of a segment's process; other fields concern its own tape.
 #[derive(Deserialize)]
 struct SegmentLine {
     stats: SegmentFigures,

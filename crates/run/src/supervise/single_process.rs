@@ -15,7 +15,7 @@ use unitape_feed::{InstrumentMaster, RunFeed, RunOptions, run as run_feeds};
 /// A configuration that is ready to run.
 #[derive(Debug)]
 pub struct PreparedRun {
-    /// What it says.
+    /// The configuration.
     pub config: RunConfig,
     /// Its feeds, in order.
     pub feeds: Vec<RunFeed>,

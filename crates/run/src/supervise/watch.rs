@@ -17,18 +17,19 @@ pub struct RunWatch<'a> {
 }
 
 impl<'a> RunWatch<'a> {
-    /// One that reports `stats` every so often, never if that is zero, and at once what goes wrong with keeping `tape`.
+    /// A watch that reports `stats` at this interval, never if it is zero. It reports at once any failure to keep
+    /// `tape`.
     pub fn new(stats: &'a RunStats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
         Self { stats, tape, every, changes: false, events }
     }
 
-    /// The same where each change of a state is reported at once.
+    /// This watch; with `changes`, each change of a state is reported at once.
     pub fn with_changes(mut self, changes: bool) -> Self {
         self.changes = changes;
         self
     }
 
-    /// Reports until `over`. What went wrong with a feed is reported at once.
+    /// Reports until `over`. A failure of a feed is reported at once.
     pub fn report_until(&self, over: &AtomicBool) {
         let mut last = Instant::now();
         let (mut looked, mut warned) = (Instant::now(), None);
@@ -92,7 +93,7 @@ impl<'a> RunWatch<'a> {
             self.stats.over.wait(LOOK);
         } else if self.stats.placed.wait(LOOK_FOR_CHANGES) {
             (self.events)(RunEvent::TapeGrew);
-            // What comes in between is of the next event.
+            // The report of the next event covers changes in between.
             std::thread::sleep(CHANGES);
         }
     }
@@ -117,13 +118,13 @@ pub fn report_source_notes(stats: &RunStats, events: EventSink<'_>) {
     stats.take_notes().iter().for_each(|text| events(RunEvent::SourceNote(text)));
 }
 
-/// How often it is looked whether something is wrong with keeping the tape.
+/// The interval at which the watch looks for failures of keeping the tape.
 const WARNINGS: Duration = Duration::from_secs(1);
 
-/// How soon a note of a feed is reported.
+/// The delay after which a note of a feed is reported.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The same where what changes is reported.
+/// This delay if changes are reported.
 const LOOK_FOR_CHANGES: Duration = Duration::from_millis(250);
 
 /// The shortest time between two reports of changes.

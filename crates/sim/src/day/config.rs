@@ -1,4 +1,4 @@
-//! What day to make.
+//! The configuration of a day.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::scenes::Scenario;
 use super::world::MICS;
 use crate::error::Error;
 
-/// What day to make. The same values make the same events, on every machine.
+/// The configuration of a day. The same values make the same events, on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimConfig {
     /// The seed.
     pub seed: u64,
-    /// Which market, 0 to 9. No two markets share listings, members, or ids of orders and matches. The venues are the
-    /// same, so that several markets can share one tape.
+    /// Number of the market, 0 to 9. No two markets share listings, members, or ids of orders and matches. The venues
+    /// are the same, so that several markets can share one tape.
     pub market: u32,
     /// About how many events; the orders that are left are cancelled after the close, and come on top.
     pub events: u64,
@@ -34,9 +34,9 @@ pub struct SimConfig {
     pub news: u32,
     /// Payments of the background.
     pub payments: u32,
-    /// How many scenes of a scenario to plant.
+    /// The number of scenes of a scenario to plant.
     pub plant: BTreeMap<Scenario, u32>,
-    /// How many scenes to plant that just miss a scenario.
+    /// The number of scenes to plant that just miss a scenario.
     pub near_misses: BTreeMap<Scenario, u32>,
     /// Keeps the life of every order until [`super::Sim::take_lives`] takes it.
     pub keep_lives: bool,

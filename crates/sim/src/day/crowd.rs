@@ -10,7 +10,7 @@ use unitape_model::{InstrumentId, Side};
 /// Numbers of parents that a market has: their text has nine digits.
 const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
-/// Who makes the background, and where prices are.
+/// The makers of the background, and the prices.
 #[derive(Debug)]
 pub(crate) struct BackgroundCrowd {
     members: u32,
@@ -19,7 +19,7 @@ pub(crate) struct BackgroundCrowd {
     pub fair: Vec<i64>,
     /// Ticks that the price of an instrument is still to go, since news.
     pub drift: Vec<i64>,
-    /// What the algorithm of every fourth member works on.
+    /// The parent order that the algorithm of every fourth member works on.
     parents: Vec<AlgoParentOrder>,
     pub next_parent: u64,
     excitement: u64,

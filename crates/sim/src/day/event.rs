@@ -1,4 +1,4 @@
-//! What happens in a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
+//! The events of a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
 //!
 //! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::MarketSetup`] explains. The number
 //! of an instrument is its index there.
@@ -14,11 +14,11 @@ pub struct DayEvent {
     pub seq: u64,
     /// Event time, nanoseconds since the Unix epoch; never goes back.
     pub ts: u64,
-    /// What happened.
+    /// The body of the event.
     pub what: DayEventBody,
 }
 
-/// What happened.
+/// The body of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayEventBody {
     /// Reference data of an instrument.
@@ -35,7 +35,7 @@ pub enum DayEventBody {
     Session {
         /// Index of the book.
         book: u32,
-        /// Which phase.
+        /// The phase.
         phase: MarketPhase,
         /// Price of the auction that ended (with `open`), or the official closing price (with `close`), in ticks.
         px: Option<i64>,
@@ -73,7 +73,7 @@ pub enum DayEventBody {
     OrderRecv {
         /// Number of the client order, which is also that of the parent made from it.
         client: u64,
-        /// Who will work it.
+        /// The member that will work it.
         member: u32,
         /// Number of the instrument.
         instr: InstrumentId,
@@ -104,7 +104,7 @@ pub enum DayEventBody {
     Cancel(OrderTicket),
     /// One side of a match.
     Exec {
-        /// The order, its terms as they stand.
+        /// The order, with its current terms.
         order: OrderTicket,
         /// Ticks.
         px: i64,
@@ -135,13 +135,13 @@ pub struct OrderTicket {
     pub oid: u64,
     /// Index of the book.
     pub book: u32,
-    /// Who sent it.
+    /// The member that sent it.
     pub member: u32,
     /// Side.
     pub side: Side,
     /// Kind of order.
     pub kind: OrderKind,
-    /// How long it is good.
+    /// Its time in force.
     pub tif: TimeInForce,
     /// Limit in ticks; none for `market` and `stop`.
     pub px: Option<i64>,
@@ -163,18 +163,18 @@ pub enum OrderKind {
     StopLimit,
 }
 
-/// How long an order is good.
+/// The time in force of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeInForce {
     /// Rests until the end of the day.
     Day,
-    /// What is not filled at once is cancelled.
+    /// Immediate or cancel: the part that is not filled at once is cancelled.
     Ioc,
     /// Filled in full at once, or cancelled.
     Fok,
 }
 
-/// Which side of the liquidity an execution was on.
+/// The side of the liquidity that an execution was on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiquidityFlag {
     /// It rested and was hit.

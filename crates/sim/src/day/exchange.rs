@@ -155,7 +155,7 @@ impl SimulatedVenues {
         self.live_of[member as usize]
     }
 
-    /// What an order has left; 0 once it has gone.
+    /// The remaining quantity of an order; 0 once it has gone.
     pub fn leaves(&self, of: OrderRef) -> i64 {
         let order = &self.orders[of.slot as usize];
         if order.terms.oid == of.oid { order.terms.qty - order.done } else { 0 }

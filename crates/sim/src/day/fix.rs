@@ -79,13 +79,13 @@ pub struct FixDayWriter {
     members: Vec<(Vec<u8>, Vec<u8>)>,
     /// `48 22 55 207`, by book.
     listings: Vec<Vec<u8>>,
-    /// What was executed of the orders that live: quantity, Σ ticks × quantity.
+    /// The executions of live orders: quantity, Σ ticks × quantity.
     done: FxHashMap<u64, (i64, i64)>,
     next_report: u64,
     requests: Option<ClientOrderIds>,
 }
 
-/// What the client has asked for, where that is written.
+/// The client's requests, if they are written.
 #[derive(Debug, Default)]
 struct ClientOrderIds {
     /// `11` of the latest request, by order that lives.
@@ -129,7 +129,7 @@ impl FixDayWriter {
         }
     }
 
-    /// The same with requests, each before its report: see [`FixDayWriter::request`].
+    /// A writer with requests, each before its report: see [`FixDayWriter::request`].
     pub(super) fn with_requests(world: &MarketSetup) -> FixDayWriter {
         FixDayWriter { requests: Some(ClientOrderIds::default()), ..FixDayWriter::new(world) }
     }
@@ -295,7 +295,7 @@ impl FixDayWriter {
         self.wire.time(b"60=", event.ts);
     }
 
-    /// What an order asks for, but for its side and quantity.
+    /// Writes the terms of an order, except its side and quantity.
     fn terms(&mut self, world: &MarketSetup, t: &OrderTicket) {
         let listed = world.listed(t.book);
         self.wire.char(b"40=", order_type(t.kind));

@@ -162,13 +162,13 @@ impl FixedDayWriter {
         }
     }
 
-    /// What every record of a book begins with.
+    /// Begins every record of a book.
     fn begin(&mut self, sort: u8, count: usize, event: &DayEvent, book: u32, out: &mut Vec<u8>) {
         self.begin_record(sort, count, event, out);
         out.extend_from_slice(&self.books[book as usize]);
     }
 
-    /// What every record begins with.
+    /// Begins every record.
     fn begin_record(&mut self, sort: u8, count: usize, event: &DayEvent, out: &mut Vec<u8>) {
         self.header(out);
         self.written[count] += 1;
@@ -253,7 +253,7 @@ fn word<const N: usize>(text: &str) -> [u8; N] {
     room
 }
 
-/// Puts texts into columns of these widths, one behind the other.
+/// Puts texts into columns of these widths, one after the other.
 fn fill(mut room: &mut [u8], columns: &[(usize, &str)]) {
     for (width, text) in columns {
         let (column, rest) = room.split_at_mut(*width);
@@ -285,8 +285,8 @@ mod tests {
         out
     }
 
-    /// One record a byte longer than its sort shifts every column behind; a trailer that counts wrongly makes a whole file
-    /// look cut.
+    /// One record a byte longer than its type shifts every later column; a trailer that counts wrongly makes a whole
+    /// file look cut.
     #[test]
     fn records_of_a_sort_have_one_length_and_the_trailer_counts_them() {
         let text = String::from_utf8(day(1_772_438_400_000_000_000)).expect("ascii");

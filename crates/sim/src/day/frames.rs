@@ -14,8 +14,8 @@ use super::names;
 use super::world::MarketSetup;
 use crate::book::BestLevel;
 
-/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal stands as the
-/// feed's own sequence. `last` marks the last event of a step.
+/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal is
+/// in place of the feed's own sequence. `last` marks the last event of a step.
 #[inline]
 pub fn write_frame(world: &MarketSetup, event: &DayEvent, last: bool, out: &mut Vec<u8>) {
     let bits = if last { flags::LAST } else { 0 };
@@ -364,7 +364,7 @@ impl<'a> FrameFieldSetter<'a> {
         self.text(EventField::Capacity, if world.members[t.member as usize].agency { "A" } else { "P" });
     }
 
-    /// What an order has that an execution has not.
+    /// Writes the fields of a resting order that an execution lacks.
     fn resting(&mut self, world: &MarketSetup, t: &OrderTicket) {
         self.text(EventField::Tif, t.tif.word());
         self.text(EventField::Type, t.kind.word());

@@ -52,7 +52,7 @@ struct HeldOrder {
     terms: OrderTicket,
     left: i64,
     done: i64,
-    /// What it was before, while that is still shown.
+    /// The order before the change, while it is still shown.
     before: Option<ItchOrder>,
     ts: u64,
 }
@@ -284,7 +284,7 @@ impl ItchDayWriter {
         }
     }
 
-    /// What is held was cancelled: it never stood in the book, or does so no more.
+    /// Cancels the held order: it never was in the book, or is no longer.
     fn give_up(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
         self.orders.remove(&held.terms.oid);

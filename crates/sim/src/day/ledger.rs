@@ -10,7 +10,7 @@ use super::event::{DayEvent, DayEventBody, OrderKind, OrderTicket, TimeInForce};
 pub struct RestingOrder {
     /// Its terms as of the last event.
     pub terms: OrderTicket,
-    /// What it has left.
+    /// Its remaining quantity.
     pub leaves: i64,
     /// When it took its place in the queue of its price: the ordinal of that event.
     pub since: u64,
@@ -20,8 +20,8 @@ pub struct RestingOrder {
 ///
 /// An order is live from its `order_new` until it was cancelled or filled. It rests in the book if it may: not while
 /// it waits for a stop price, and not if it is immediate. Between an `order_new` and the executions that follow it in
-/// the same step an order may stand across the other side; after each step of a book that matches none does. An amend
-/// keeps the place in the queue only when price and kind stay and the quantity does not grow.
+/// the same step an order may cross the other side; after each step of a book that matches none does. An amend keeps
+/// the place in the queue only when price and kind stay and the quantity does not grow.
 #[derive(Debug, Clone, Default)]
 pub struct OrderLedger {
     orders: BTreeMap<u64, RestingOrder>,

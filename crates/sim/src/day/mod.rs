@@ -142,7 +142,7 @@ pub struct Sim {
     by_kind: [u64; KINDS.len()],
 }
 
-/// What is due at a time.
+/// A scheduled action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ScheduledAction {
     Call(u32),
@@ -238,18 +238,18 @@ impl Sim {
         }
     }
 
-    /// Who and what is in the day.
+    /// The members, venues and instruments of the day.
     pub fn world(&self) -> &MarketSetup {
         &self.x.world
     }
 
-    /// What was asked for.
+    /// The requested configuration.
     pub fn config(&self) -> &SimConfig {
         &self.config
     }
 
-    /// The book of an instrument on a venue, by their indices, as it stands after the last step. The tag of an order in
-    /// it is for [`Sim::order_number`].
+    /// The book of an instrument on a venue, by their indices, after the last step. The tag of an order in it is for
+    /// [`Sim::order_number`].
     pub fn book(&self, venue: usize, instr: InstrumentId) -> &MatchingBook {
         &self.x.desk(self.x.world.book(venue, instr)).book
     }
@@ -412,7 +412,7 @@ impl Sim {
         }
     }
 
-    /// What is left of the day over what is left of the events, by as many as a request has made so far.
+    /// The rest of the day over the remaining events, times the events that a request has made so far.
     fn mean_gap_ns(&self) -> u64 {
         let left_ns = self.times.close.saturating_sub(self.next_request);
         let left = self.config.events.saturating_sub(self.x.seq).max(1);

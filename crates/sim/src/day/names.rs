@@ -1,4 +1,4 @@
-//! How numbers of orders, matches and so on are spelled, the same in every output.
+//! The spelling of numbers of orders, matches and so on, the same in every output.
 
 use unitape_model::Price;
 

@@ -1,4 +1,4 @@
-//! Where and when scenes and halts go: laid out before the day starts, each with its instrument to itself.
+//! The places and times of scenes and halts: laid out before the day starts, each with its instrument to itself.
 
 use super::config::{DayTimes, S, SimConfig};
 use super::scenes::{self, Scenario, Scene, ScenePlacement};
@@ -30,7 +30,7 @@ pub(crate) struct PlannedHalt {
 pub(crate) struct DayPlan {
     pub scenes: Vec<PlannedScene>,
     pub halts: Vec<PlannedHalt>,
-    /// Scenes of payments: whether it misses, and the how-manieth of its sort.
+    /// Scenes of payments: whether it misses, and its number among those of its kind.
     pub structuring: Vec<(u32, bool, usize)>,
 }
 
@@ -44,7 +44,7 @@ impl DayPlan {
             let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
         });
-        // Those that want a certain time come first, or the others would have taken it.
+        // Scenes that need a certain time come first, or the others would have taken it.
         let (close, other): (Vec<_>, Vec<_>) = wanted.partition(|w| w.0 == Scenario::MarkingClose);
         for (scenario, miss, count) in close.into_iter().chain(other) {
             for n in 0..count {

@@ -1,4 +1,5 @@
-//! What keeps the background from raising alerts by accident: nobody sends more than a few messages a second.
+//! The rate limit that keeps the background from raising alerts by accident: nobody sends more than a few messages a
+//! second.
 //!
 //! Counts are kept by whole seconds and minutes. Any window of a second touches two whole ones at most, so that no
 //! trader is ever seen with more than twice the quota, and what elected stops add.

@@ -18,7 +18,7 @@ pub struct AlertLabel {
     pub scenario: &'static str,
     /// Key of the alert.
     pub key: AlertLabelKey,
-    /// Which of its reasons or arms, where it has several.
+    /// Its reason or arm, if it has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// Event time of the event that completes it, nanoseconds since the epoch.
@@ -38,7 +38,7 @@ pub struct NearMiss {
     pub scenario: &'static str,
     /// Key that an alert would have.
     pub key: AlertLabelKey,
-    /// What it misses by.
+    /// The reason of the miss.
     pub misses: &'static str,
     /// First event of the scene.
     pub first_seq: u64,
@@ -61,13 +61,13 @@ impl Serialize for AlertLabelKey {
     }
 }
 
-/// How an order ended.
+/// The end of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderEnding {
     /// All of it was filled.
     Filled,
-    /// What was left was cancelled.
+    /// The remaining quantity was cancelled.
     Cancelled,
 }
 
@@ -88,7 +88,7 @@ pub struct OrderLife {
     pub seq_ended: u64,
     /// Time of that.
     pub ts_ended: u64,
-    /// How it ended.
+    /// Its end.
     pub ending: OrderEnding,
 }
 

@@ -1,4 +1,4 @@
-//! Who and what is in a simulated day: venues, instruments, members, accounts, and their names.
+//! The world of a simulated day: venues, instruments, members, accounts, and their names.
 //!
 //! Everything here is invented. The ISINs have right check digits and belong to nobody.
 
@@ -63,7 +63,7 @@ pub struct MarketSetup {
     pub instruments: Vec<ListedInstrument>,
     /// Members; the first [`MarketSetup::crowd`] of them make the background, the others act in scenes.
     pub members: Vec<MarketMember>,
-    /// How many members make the background.
+    /// The number of members that make the background.
     pub crowd: u32,
     /// Group of each owner, as an id of [`NameKind::Owner`].
     pub groups: Vec<u32>,
@@ -180,7 +180,7 @@ impl MarketSetup {
         &self.names
     }
 
-    /// How many books there are.
+    /// The number of books.
     pub fn books(&self) -> usize {
         self.venues.len() * self.instruments.len()
     }

@@ -32,10 +32,10 @@ pub enum MdUpdateAction {
     Overlay = 5,
 }
 
-/// A change of a book as it is published.
+/// A published change of a book.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedUpdate {
-    /// What happens.
+    /// The action.
     pub action: MdUpdateAction,
     /// On which side.
     pub side: Side,
@@ -45,20 +45,20 @@ pub struct PublishedUpdate {
     pub level: Option<ExchangeLevel>,
 }
 
-/// A trade as it is published.
+/// A published trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishedTrade {
     /// The price, in units of the product's exponent.
     pub px: i64,
     /// The quantity.
     pub qty: u32,
-    /// Who came to the other: the side of the aggressor.
+    /// The side of the aggressor.
     pub aggressor: Side,
-    /// Of the day and product.
+    /// Its id, by day and product.
     pub id: u32,
 }
 
-/// Levels that are not published, at most, behind those that are.
+/// Levels that are not published, at most, after those that are.
 const HIDDEN: usize = 4;
 
 /// A book of an instrument.
@@ -66,10 +66,10 @@ const HIDDEN: usize = 4;
 pub(super) struct ExchangeBook {
     /// Best first.
     sides: [Vec<ExchangeLevel>; 2],
-    /// Of what is published.
+    /// The published depth.
     depth: usize,
     tick: i64,
-    /// What prices gather around, in ticks.
+    /// The price that prices gather around, in ticks.
     fair: i64,
 }
 
@@ -78,7 +78,7 @@ impl ExchangeBook {
         Self { sides: [Vec::new(), Vec::new()], depth: depth as usize, tick, fair }
     }
 
-    /// What is published of a side.
+    /// The published levels of a side.
     pub fn top(&self, side: Side) -> &[ExchangeLevel] {
         let levels = &self.sides[side as usize];
         &levels[..levels.len().min(self.depth)]
@@ -93,7 +93,7 @@ impl ExchangeBook {
         self.sides = [Vec::new(), Vec::new()];
     }
 
-    /// Applies what happens and returns what is published. What nobody sees is not published.
+    /// Applies random changes and returns the published ones. A hidden change is not published.
     pub fn act(
         &mut self,
         rng: &mut Rng,
@@ -266,7 +266,7 @@ impl ExchangeBook {
         }
     }
 
-    /// As many published levels went: those behind them are seen now.
+    /// This many published levels were removed: the levels after them are seen now.
     fn come_up(&mut self, side: Side, count: usize, updates: &mut Vec<PublishedUpdate>) {
         let top = self.top(side);
         for (at, level) in top.iter().enumerate().skip(self.depth - count) {

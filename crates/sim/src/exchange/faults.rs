@@ -1,4 +1,4 @@
-//! What goes wrong between the exchange and who listens: copies of packets that are lost, late, doubled, damaged.
+//! Faults between the exchange and its listeners: copies of packets that are lost, late, doubled, damaged.
 
 use super::{ChannelTemplates, DeliveredPacket, Error, ExchangeChannel, ExchangeConfig, ExchangeLine};
 use crate::rng::Rng;
@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unitape_fast::Decoder;
 
-/// How often what goes wrong, of a million packets. Nothing does by default.
+/// The rates of faults, of a million packets. By default there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultRates {
     /// Lost on one line; where there is only one line, lost.
@@ -19,7 +19,7 @@ pub struct FaultRates {
     pub burst_packets: u32,
     /// Come twice on a line.
     pub doubled: u32,
-    /// Held back on a line, so that those behind overtake them.
+    /// Held back on a line, so that later ones overtake them.
     pub swapped: u32,
     /// A copy is damaged: a bit is turned, or its end is cut off.
     pub damaged: u32,
@@ -64,7 +64,7 @@ pub(super) struct ExchangePacket<'p> {
     pub bytes: &'p [u8],
 }
 
-/// What went wrong.
+/// Counts of the faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct FaultCounts {
     /// Packets that the exchange made.
@@ -95,11 +95,11 @@ pub struct FaultCounts {
     pub missed: u64,
 }
 
-/// How long a copy is held back to be overtaken, at most.
+/// The longest time that a copy is held back to be overtaken.
 const HELD_NS: u64 = 3_000_000;
-/// How much later a line is than the other.
+/// The delay of the later line.
 const SKEW_NS: u64 = 40_000;
-/// How long a line is the later one.
+/// The time for which a line is the later one.
 const LATER_NS: u64 = 700_000_000;
 /// On its way at least.
 const WAY_NS: u64 = 5_000;

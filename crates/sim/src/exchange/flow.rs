@@ -134,19 +134,19 @@ impl Exchange {
         Ok(exchange)
     }
 
-    /// What is traded.
+    /// The traded products.
     #[must_use]
     pub fn world(&self) -> &ListedProducts {
         &self.world
     }
 
-    /// What is so. It is ahead of the packets that have come.
+    /// The true books. They are ahead of the packets that have come.
     #[must_use]
     pub fn truth(&self) -> &BookHistory {
         &self.truth
     }
 
-    /// What went wrong so far.
+    /// The faults so far.
     #[must_use]
     pub fn faults(&self) -> FaultCounts {
         self.lines.counts
@@ -362,7 +362,7 @@ impl Exchange {
     fn happen(&mut self, product: usize) -> MessageSubject {
         self.changes.clear();
         let instruments = &self.world.products[product].instruments;
-        // Mostly one of the first; those behind are quiet, as real ones are.
+        // Mostly one of the first; later ones are quiet, as real ones are.
         let count = instruments.len() as u64;
         let near = self.rng.below(count) * self.rng.below(count) / count;
         let instrument = instruments[near as usize];
@@ -566,11 +566,11 @@ impl Exchange {
     }
 }
 
-/// What a message says.
+/// The subject of a message.
 #[derive(Debug, Clone, Copy)]
 enum MessageSubject {
     Nothing,
-    /// Of an instrument; which sides have changed.
+    /// The book of an instrument; the sides that have changed.
     Depth(usize, [bool; 2]),
     /// The product is traded, or not.
     Product,

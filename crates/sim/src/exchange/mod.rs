@@ -56,7 +56,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use unitape_fast::{TemplateFile, Templates};
 
-/// What exchange to run.
+/// The configuration of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeConfig {
     /// The same seed, and the rest of this, gives the same bytes.
@@ -91,7 +91,7 @@ pub struct ExchangeConfig {
     pub reference_ns: u64,
     /// A product that is quiet for this long sends a beacon, in nanoseconds.
     pub beacon_ns: u64,
-    /// What goes wrong.
+    /// The rates of faults.
     pub faults: FaultRates,
     /// The first address: see [`ExchangeConfig::address`].
     pub group: SocketAddrV4,
@@ -127,9 +127,9 @@ impl Default for ExchangeConfig {
 }
 
 impl ExchangeConfig {
-    /// Where a channel of a partition, from 1, is published: the group's last byte is that of the first address and the
-    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5 for
-    /// their lines B; the port is that of the first address and as much.
+    /// The address of a channel of a partition, from 1: the group's last byte is that of the first address and the
+    /// partition, its third byte that and 0 for line A, 1 for line B, 2 for snapshots, 3 for reference data, 4 and 5
+    /// for their lines B; the port is that of the first address and as much.
     #[must_use]
     pub fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
         let which = match (channel, line) {
@@ -145,13 +145,13 @@ impl ExchangeConfig {
         SocketAddrV4::new(ip, self.group.port().wrapping_add(which.into()))
     }
 
-    /// How many lines a channel has.
+    /// The number of lines of a channel.
     #[must_use]
     pub fn lines(&self, channel: ExchangeChannel) -> usize {
         if channel == ExchangeChannel::Incremental || self.both_lines { 2 } else { 1 }
     }
 
-    /// What it says that cannot be.
+    /// Checks the values of the configuration.
     fn check(&self) -> Result<(), Error> {
         let within = |name, value: u64, least: u64, most: u64| {
             let fits = (least..=most).contains(&value);
@@ -177,7 +177,7 @@ impl ExchangeConfig {
     }
 }
 
-/// What is published together.
+/// A group of messages that are published together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExchangeChannel {
     /// Changes of books, trades, states, beacons.
@@ -212,21 +212,21 @@ pub enum ExchangeLine {
 /// A packet as it comes to who listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveredPacket {
-    /// Of which channel.
+    /// Its channel.
     pub channel: ExchangeChannel,
     /// On which line.
     pub line: ExchangeLine,
-    /// Of which partition, from 1; reference data is of the first.
+    /// Its partition, from 1; reference data has the first.
     pub partition: u32,
-    /// Where it goes.
+    /// Its destination.
     pub to: SocketAddrV4,
     /// Its number, from its header if that is not damaged.
     pub number: u32,
-    /// When it comes, nanoseconds since the epoch.
+    /// Its arrival time, nanoseconds since the epoch.
     pub ts_ns: u64,
-    /// What is in it.
+    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Up to here it is as it was sent: a message that begins behind this is damaged.
+    /// Up to here it is as it was sent: a message that begins after this is damaged.
     pub sound: usize,
 }
 
@@ -242,7 +242,7 @@ pub struct ChannelTemplates {
 }
 
 impl ChannelTemplates {
-    /// Those that we ship.
+    /// The templates that we ship.
     #[must_use]
     pub fn shipped() -> Self {
         const FILES: [(&str, &[u8]); 3] = [

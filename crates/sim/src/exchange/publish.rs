@@ -38,13 +38,13 @@ pub(super) struct ChannelSender {
     pub encoder: Encoder,
     pub draft: MessageDraft,
     pub bytes: Vec<u8>,
-    /// Of each partition.
+    /// The last number of each partition.
     numbers: Vec<u32>,
 }
 
 impl ChannelSender {
     fn new(templates: Arc<Templates>, partitions: u32) -> Self {
-        // What our exchange does not have is nought or empty.
+        // Fields that our exchange does not have are zero or empty.
         let encoder = Encoder::new(templates).with_neutral(true);
         let draft = encoder.draft(0);
         Self { encoder, draft, bytes: Vec::new(), numbers: vec![0; partitions as usize] }
@@ -455,7 +455,7 @@ impl FastPublisher {
 pub(super) struct SnapshotMessage<'a> {
     pub product: &'a ExchangeProduct,
     pub instrument: &'a ExchangeInstrument,
-    /// Of the channel of snapshots.
+    /// Its number in the channel of snapshots.
     pub seq: u32,
     /// The last message of the incremental channel that the snapshot contains.
     pub last_seq: u32,

@@ -1,4 +1,4 @@
-//! A receiver of the simplest kind, that misses nothing, held against the truth; and the faults against their rates.
+//! A receiver of the simplest kind, that misses nothing, compared with the truth; and the faults with their rates.
 
 use super::book::{ExchangeLevel, MdUpdateAction};
 use super::*;
@@ -124,7 +124,7 @@ fn all_is_as_it_was_meant(templates: &ChannelTemplates, seed: u64) {
         assert!(header.get("SendingTime") <= packet.ts_ns);
         if packet.channel == ExchangeChannel::Incremental {
             assert_eq!(header.get("PartitionID"), u64::from(packet.partition));
-            // The same on both lines; whichever comes first is read.
+            // Both lines have the same packet; whichever comes first is read.
             match ahead.remove(&(packet.partition, *expected)) {
                 Some(other) => {
                     assert_eq!(other, packet.bytes);
@@ -365,7 +365,7 @@ fn faults_happen_as_often_as_they_should() {
     near(counts.restarts, of_both, 4_000);
 }
 
-/// What a receiver is held against must know each packet, also one that is damaged.
+/// The truth for checking a receiver must know each packet, also a damaged one.
 #[test]
 fn packets_tell_their_number_and_how_far_they_are_sound() {
     let faults = FaultRates { damaged: 100_000, restarts: 1_000, ..FaultRates::default() };

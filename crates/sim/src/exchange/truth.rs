@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use unitape_model::Side;
 
-/// How far a product's messages are. Numbers begin again with each restart.
+/// The progress of a product's messages. Numbers begin again with each restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProductProgress {
     /// Restarts before.
@@ -14,7 +14,7 @@ pub struct ProductProgress {
     pub seq: u32,
 }
 
-/// An instrument as it is published.
+/// The published state of an instrument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BookMoment {
     /// Since this message.
@@ -56,7 +56,7 @@ impl BookHistory {
         }
     }
 
-    /// Where a product is, by its place.
+    /// The state of a product, by its place.
     #[must_use]
     pub fn progress_of(&self, product: usize) -> ProductProgress {
         self.at[product]
@@ -78,7 +78,7 @@ impl BookHistory {
         behind.take_while(move |moment| moment.at.restarts <= at.restarts)
     }
 
-    /// An instrument as it is.
+    /// The current state of an instrument.
     #[must_use]
     pub fn current_moment(&self, instrument: usize) -> Option<&BookMoment> {
         self.moments.get(instrument)?.back()

@@ -13,7 +13,7 @@ pub struct ExchangeProduct {
     pub partition: u32,
     /// Levels of a side that are published.
     pub depth: u32,
-    /// Of its prices.
+    /// The exponent of its prices.
     pub exponent: i8,
     /// Price steps, in units of the exponent.
     pub tick: i64,
@@ -21,7 +21,7 @@ pub struct ExchangeProduct {
     pub instruments: Vec<usize>,
 }
 
-/// What an instrument is.
+/// The kind of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstrumentKind {
     /// A future.
@@ -50,7 +50,7 @@ pub struct ExchangeInstrument {
     pub maturity: u32,
     /// It is deleted: the exchange publishes nothing more about it.
     pub gone: bool,
-    /// What its prices gather around at the start, in ticks.
+    /// The price that its prices gather around at the start, in ticks.
     pub(super) fair: i64,
 }
 

@@ -48,8 +48,8 @@ pub fn clock_ns(text: &str) -> u64 {
     seconds * 1_000_000_000 + part(18, 27)
 }
 
-/// Splits a file. What is not a well framed message with a right length and sum is `Err` with its bytes; it ends where
-/// the next `8=FIX.4.4` begins.
+/// Splits a file. Bytes that are no well framed message with a right length and sum are an `Err`, up to the next
+/// `8=FIX.4.4`.
 pub fn split(file: &[u8]) -> Vec<Result<Message, Vec<u8>>> {
     const HEAD: &[u8] = b"8=FIX.4.4\x01";
     let mut found = Vec::new();

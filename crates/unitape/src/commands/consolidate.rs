@@ -142,7 +142,7 @@ pub fn run_with_progress(
     output::with_progress("consolidate", position, note, || consolidate(dir, options))
 }
 
-/// What cannot be in a feed or in reference data of the command line is a matter of usage.
+/// Invalid feeds or reference data on the command line are usage errors.
 pub fn usage_or_error(error: Error) -> CommandFailure {
     match error {
         Error::Config { .. } => CommandFailure::Usage(error.to_string()),

@@ -232,8 +232,7 @@ fn explained(
 /// The most kinds of messages that are shown if none are named.
 const SORTS_MAX: usize = 20;
 
-/// A directory that nobody else has, and that goes with this: what a killed check left behind must not be taken for
-/// ours.
+/// A directory that nobody else has, and that goes with this: files of a killed check must not be mistaken for ours.
 struct ScratchDirectory(PathBuf);
 
 impl ScratchDirectory {
@@ -253,7 +252,7 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What is left behind is temporary by name and place.
+        // Files left over are temporary by name and place.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -142,7 +142,7 @@ pub fn run(args: QuarantineArgs) -> output::Result {
                     note!("unitape: {text}")
                 })?;
             output::print_hot_notice(&dir);
-            // What the sources of the tape need and these options do not give.
+            // Options that the tape's sources need and that are missing here are usage errors.
             let done =
                 quarantine::retry(&dir, mapping.as_ref(), reference.as_ref()).map_err(usage_or_error)?;
             if done.tried == 0 {

@@ -1,4 +1,5 @@
-//! What all commands that read a tape share: the options, the names on it, and what was not or could not be checked.
+//! Shared parts of all commands that read a tape: the options, the names on it, and the bytes that were not or could
+//! not be checked.
 
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
@@ -18,12 +19,12 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// The same for a reader.
+    /// These options for a reader.
     pub fn options(self) -> ReadOptions {
         ReadOptions { verify: !self.no_verify, skip_damage: self.skip_damage }
     }
 
-    /// What follows the tape in `dir`, and the names of what is gone before it.
+    /// A follower of the tape in `dir`, and the names that retention removed before it.
     pub fn follow(self, dir: &Path) -> Result<(TapeFollower, NameTable), CommandFailure> {
         Ok(TapeFollower::open(dir, self.options())?)
     }
@@ -39,7 +40,7 @@ pub fn finish(reader: &Reader, names: LostNames, done: CommandOutcome) -> output
     finish_with(reader.damaged(), reader.unverified(), names, done)
 }
 
-/// The same from what a reader has said.
+/// Prints the damage, unchecked bytes and lost names of a reader; gives how the command ends.
 pub fn finish_with(
     damaged: &DamagedParts,
     unverified: &UnverifiedBytes,
@@ -92,7 +93,7 @@ pub fn finish_with(
     Ok(if clean { done } else { CommandOutcome::Flawed })
 }
 
-/// The same as JSON, to be added to what a command prints.
+/// The result of the checks as JSON, to be added to the output of a command.
 pub fn fields(damaged: &DamagedParts, unverified: &UnverifiedBytes) -> serde_json::Value {
     let parts: Vec<_> = damaged
         .parts

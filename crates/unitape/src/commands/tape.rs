@@ -244,7 +244,7 @@ fn cat(args: &CatArgs) -> output::Result {
                 }
             }
             Err(flaw) => {
-                // What came before it is whole.
+                // The output before it is whole.
                 out.flush()?;
                 follower.refuse(position, &flaw)?;
             }
@@ -301,7 +301,7 @@ fn write_message(line: &mut Vec<u8>, message: &TopicMessage<'_>, seq: u64, posit
     line.extend_from_slice(object.to_string().as_bytes());
 }
 
-/// The same for eyes: time of day, kind, and the fields without their quotes.
+/// The event for eyes: time of day, kind, and the fields without their quotes.
 pub fn readable(json: &[u8]) -> Vec<u8> {
     let Ok(serde_json::Value::Object(map)) = serde_json::from_slice(json) else { return json.to_vec() };
     let number = |key: &str| map.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);

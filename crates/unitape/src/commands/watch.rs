@@ -121,7 +121,7 @@ fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> outpu
     Ok(CommandOutcome::Clean)
 }
 
-/// What was counted, as far as it matters: whatever keeps an alert from being given.
+/// Prints the counters of anything that keeps an alert from being given.
 fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     say!("{} events, {} alerts", grouped(replayed.events), grouped(replayed.alerts));
     for (id, m) in &replayed.metrics {
@@ -149,7 +149,7 @@ fn print_counters(replayed: &ReplaySummary) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The same as one JSON object; none when nothing was counted.
+/// The counters as one JSON object; none when nothing was counted.
 fn counters(replayed: &ReplaySummary) -> Option<Value> {
     let mut all = Map::new();
     for (id, m) in &replayed.metrics {
@@ -223,7 +223,8 @@ pub fn watch_tape(
     watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
 }
 
-/// The same with or without checks; gives the reader too, which knows what it passed over, and the names that are lost.
+/// Watches a tape with or without checks. Also returns the reader, which knows the skipped damage, and the lost
+/// names.
 fn watch_tape_with(
     dir: &Path,
     selection: &ScenarioSelection,

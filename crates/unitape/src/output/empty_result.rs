@@ -5,7 +5,7 @@
 
 use super::grouped;
 
-/// What there is beside `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
+/// The names besides `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
 ///
 /// `what` is the plural of what the names are.
 pub fn list_known_names<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {
@@ -54,7 +54,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 
 /// The most names that are listed in full.
 const LISTED_MAX: usize = 10;
-/// Of more, this many are shown.
+/// The number of names shown if there are more.
 const SHOWN: usize = 3;
 /// The most names that are compared.
 const NAMES_MAX: usize = 100_000;

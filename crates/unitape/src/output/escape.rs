@@ -1,9 +1,9 @@
-//! What feeds and file names say, made harmless for a terminal.
+//! Names and texts of feeds and files, made harmless for a terminal.
 //!
-//! A headline may hold `ESC ] 0 ;` and set the window's title, clear the screen or hide the line above; a line feed in
-//! a name makes a second line that looks like one of ours; U+202E shows the rest of a line backwards. People see such
-//! characters as `\x1b`, `\n`, `\u{202e}`; everything else is printed as it is. JSON has rules of its own for them, and
-//! raw bytes are printed only where a command says so.
+//! A headline may hold `ESC ] 0 ;` and set the window's title, clear the screen or hide the line above; a line feed
+//! in a name makes a second line that looks like one of ours; U+202E shows the rest of a line backwards. People see
+//! such characters as `\x1b`, `\n`, `\u{202e}`; everything else is printed unchanged. JSON has rules of its own for
+//! them, and raw bytes are printed only where a command says so.
 
 use std::borrow::Cow;
 use std::fmt::Write;

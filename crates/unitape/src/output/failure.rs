@@ -1,4 +1,4 @@
-//! How a command ends, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
+//! The outcome of a command, and the one rule for its exit code. Users read the rule in docs/guide-engineer.md.
 //!
 //! | code | when |
 //! |---|---|
@@ -14,7 +14,7 @@ use super::stdout::StdoutError;
 use std::process::ExitCode;
 use unitape_model::ErrorCause;
 
-/// How a command ended well.
+/// The outcome of a successful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// Nothing to remark.
@@ -23,7 +23,7 @@ pub enum CommandOutcome {
     Flawed,
 }
 
-/// How a command failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum CommandFailure {
     /// Stdout was closed by its reader.
@@ -36,7 +36,7 @@ pub enum CommandFailure {
     Error(String),
 }
 
-/// What a command comes to.
+/// The result of a command.
 pub type Result = std::result::Result<CommandOutcome, CommandFailure>;
 
 impl CommandFailure {
@@ -49,7 +49,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same failure, said of something: `tape.toml: no such file`.
+    /// This failure, said of something: `tape.toml: no such file`.
     pub fn with_subject(self, what: impl std::fmt::Display) -> Self {
         let put = |text| format!("{what}: {text}");
         match self {
@@ -60,7 +60,7 @@ impl CommandFailure {
         }
     }
 
-    /// The same failure where the value came from a configuration, not from the call.
+    /// This failure where the value came from a configuration, not from the call.
     pub fn into_configured(self) -> Self {
         match self {
             Self::Usage(text) => Self::Error(text),
@@ -77,7 +77,7 @@ impl CommandFailure {
         }
     }
 
-    /// What to print; nothing where stdout was closed.
+    /// The text to print; nothing if stdout was closed.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::ClosedStdout => None,
@@ -172,7 +172,7 @@ impl<E: std::error::Error + 'static> ErrorWithCause for unitape_ring::Error<E> {
 }
 
 impl ErrorWithCause for serde_json::Error {
-    /// What we write as JSON is ours, and what we read is data.
+    /// The JSON that we write is valid, so a syntax error comes from data that we read.
     fn error_cause(&self) -> ErrorCause {
         if self.is_syntax() || self.is_eof() { ErrorCause::Data } else { ErrorCause::Outside }
     }

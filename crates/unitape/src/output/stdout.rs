@@ -34,7 +34,7 @@ pub fn finish() -> Result<(), CommandFailure> {
     }
 }
 
-/// What stdout refused; inside the [`io::Error`] that its writers return.
+/// The error of stdout; inside the [`io::Error`] that its writers return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StdoutError {
     kind: ErrorKind,

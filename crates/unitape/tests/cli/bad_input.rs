@@ -283,7 +283,7 @@ fn a_full_disk() {
     assert_same(&tape("whole"), &tape("t"), "after the disk was full");
 }
 
-/// The same where the disk fills up in the middle of a run: a file system of two megabytes.
+/// The disk fills up in the middle of a run: a file system of two megabytes.
 #[test]
 fn a_disk_that_fills_up() {
     let dir = tempfile::tempdir().unwrap();

@@ -307,7 +307,7 @@ fn a_recorded_run_becomes_a_table_and_a_broken_one_an_error_with_its_line() {
     assert!(said.contains(&format!("run.jsonl:{}:", rows + 1)), "{said}");
 }
 
-/// What the doctor finds is read by set-up scripts, and it must name a cure for whatever it complains about.
+/// Set-up scripts read the doctor's findings, and it must name a cure for each complaint.
 #[test]
 fn the_doctor_names_a_state_and_a_cure() {
     let dir = tempfile::tempdir().unwrap();

@@ -161,7 +161,7 @@ fn auctions_levels_and_marks_are_told() {
     assert!(text.text().contains("VOD at XLON, from orders, crossed, auction, 2 orders"), "{}", text.text());
 }
 
-/// What a feed said that cannot be must reach a user who looks only at the exit code.
+/// An impossible statement of a feed must reach a user who looks only at the exit code.
 #[test]
 fn faults_are_told_and_exit_3() {
     let dir = tempfile::tempdir().unwrap();
@@ -238,7 +238,7 @@ fn a_closed_stdout_ends_it_quietly() {
     }
 }
 
-/// Who follows sees each new best price as another process appends it.
+/// A follower sees each new best price as another process appends it.
 #[test]
 fn follow_goes_on_as_the_tape_grows() {
     let dir = tempfile::tempdir().unwrap();

@@ -69,7 +69,7 @@ fn tapes_are_byte_equal_at_any_number_of_workers() {
     run(["tape".as_ref(), "verify".as_ref(), path("small").as_os_str()]).code(0);
 }
 
-/// What the simulator did is known; what stands on the tape must be that, no more and no less.
+/// The simulator's events are known; the tape must have them, no more and no less.
 #[test]
 fn a_simulated_flow_is_accounted_for_to_the_message() {
     let dir = tempfile::tempdir().unwrap();

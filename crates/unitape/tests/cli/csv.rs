@@ -34,7 +34,8 @@ kind = "payment"
 fields = { dr_acct = "IBAN", cr_acct = "Konto", amt = "Betrag" }
 "#;
 
-/// What these rows come to by [`MAPPING`]: exit code, payer, payee and amount of each payment, details of the quarantine.
+/// The result of these rows by [`MAPPING`]: exit code, payer, payee and amount of each payment, details of the
+/// quarantine.
 fn consolidated(dir: &Path, rows: &str) -> (i32, Vec<[String; 3]>, Vec<String>) {
     let (tape, file) = (dir.join("tape"), dir.join("in.csv"));
     _ = std::fs::remove_dir_all(&tape);
@@ -67,7 +68,8 @@ fn a_continental_bank_is_read_by_mapping_alone() {
     assert_eq!(payments, want);
 }
 
-// What is no number by the marks that the layout names is refused: 1.234 must never be one and a bit, or 12.34 twelve hundred.
+// A text that is no number by the layout's marks is refused: 1.234 must never be one and a bit, or 12.34 twelve
+// hundred.
 #[test]
 fn numbers_by_other_marks_are_refused() {
     let dir = tempfile::tempdir().unwrap();

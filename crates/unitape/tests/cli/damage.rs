@@ -1,8 +1,8 @@
-//! What commands do with a damaged tape: no writer blesses what is damaged, and none throws away what can be saved.
+//! Commands on a damaged tape: no writer blesses damage, and none throws away what can be saved.
 //!
-//! What went wrong before: a writer made the checksums of the last segment again from whatever was in it, so that a price
-//! with a flipped bit became "intact"; it cut the dictionary log at the first record it could not read, and then said
-//! why; and a tape without its `durable` was intact, because nothing of it was compared.
+//! Earlier mistakes: a writer made the checksums of the last segment again from its damaged contents, so that a price
+//! with a flipped bit became "intact". It cut the dictionary log at the first record it could not read, and then said
+//! why. A tape without its `durable` was intact, because nothing of it was compared.
 #![cfg(unix)]
 
 use crate::common::damage;
@@ -35,7 +35,7 @@ fn opening_for_writing_does_not_bless_a_flipped_bit() {
     bench.verify().code(0);
 }
 
-/// The same where the bytes are in a span that is full, and where they are in the open one.
+/// Damaged bytes are found in a span that is full, and in the open one.
 #[test]
 fn every_durable_span_of_the_last_segment_is_compared() {
     for messages in [1500, 1750, 2000] {
@@ -126,7 +126,7 @@ fn a_closed_tape_without_its_marks_is_unverified() {
     bench.verify().code(0);
 }
 
-/// What a running tape has not flushed, and a ring tape, have no checksums: that is said, and is no damage.
+/// Unflushed parts of a running tape, and a ring tape, have no checksums: the command says so, and it is no damage.
 #[test]
 fn what_no_checksum_covers_is_named_and_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ fn a_hot_tape_is_compared_by_writer_and_recorder() {
 #[track_caller]
 fn recorder_refuses(tape: &Path, words: &[&str]) {
     let mut child = unitape().arg("tape").arg("record").arg(tape).stderr(Stdio::piped()).spawn().unwrap();
-    // One that finds nothing wrong waits for a writer, as long as it must.
+    // A command that finds nothing wrong waits for a writer, as long as it must.
     for _ in 0..2000 {
         if child.try_wait().unwrap().is_some() {
             break;

@@ -1,5 +1,5 @@
 //! A damaged tape: no command uses a value that does not match its checksum, or a name that is not defined; each says
-//! which file and position it is, ends with 3, and reads on after the damage when it is asked to.
+//! which file and position it is, ends with 3, and continues after the damage if asked to.
 
 use crate::common::{self, Ran, cat, file, fix, run};
 use serde_json::Value;
@@ -150,7 +150,7 @@ fn a_flipped_price_is_never_printed() {
     assert!(
         before.iter().filter(|(name, _)| name.ends_with(".seg")).all(|(name, bytes)| after[name] == *bytes)
     );
-    // Who asks for it gets it.
+    // A user who asks for it gets it.
     for (command, ran) in readers(dir.path(), &tape, &["--no-verify"]) {
         assert!(!ran.stderr.contains("damage: "), "{command}: {}", ran.stderr);
         if command == "cat" {
@@ -160,7 +160,7 @@ fn a_flipped_price_is_never_printed() {
             assert_eq!(got.len(), all.len());
         }
     }
-    // What comes after it is there, and what is lost is counted: nothing more than up to the next segment.
+    // The events after it are there, and the loss is counted: nothing more than up to the next segment.
     let next = (index + 1) * SEGMENT_BYTES;
     for (command, ran) in readers(dir.path(), &tape, &["--skip-damage"]) {
         assert_eq!(ran.code, Some(3), "{command}: {}", ran.stderr);

@@ -104,7 +104,7 @@ fn the_demo_holds_and_runs_again() {
         assert_eq!(plain(&first), plain(&again), "{same}: the same input gave another answer");
     }
 
-    // What a command shows, and how it ends: a quarantine that is not empty is code 3.
+    // The output of a command, and its exit code: a quarantine that is not empty is code 3.
     let ends = [
         (0, "\"kind\":\"exec\""),
         (3, "bad_checksum"),

@@ -31,7 +31,7 @@ fn tape_cat_says_what_there_is() {
     let words = ["of 3 events none is all that was asked for", "1 of the kinds", "2 with --instr VOD"];
     cat("--kind trade --instr VOD", &words);
     explained(&inputs, "tape cat none", &["the tape has no events"]);
-    // What is there is printed without a word.
+    // Events that exist are printed without a word.
     for (options, events) in [
         ("--instr VOD", 2),
         ("--instr VOD --instr BARC", 3),
@@ -47,7 +47,7 @@ fn tape_cat_says_what_there_is() {
     }
 }
 
-/// Of many names those that are like the one that was asked for.
+/// If there are many names, those like the requested one are listed.
 #[test]
 fn a_misspelt_name_is_answered_with_the_nearest() {
     let inputs = Inputs::new();
@@ -96,7 +96,7 @@ fn a_store_says_what_there_is() {
     );
     scan("--date 2020-01-01", &["--date 2020-01-01", "from 2026-03-02"]);
     scan("--from 2027-01-01", &["--from 2027-01-01 00:00:00"]);
-    // One that is there is printed, and the other is named.
+    // A symbol that exists is printed, and the other is named.
     let ran = inputs.run("store scan s --json --symbols GB0000000001,NOPE").code(0).says(&["symbol NOPE"]);
     assert_eq!(ran.lines().len(), 59);
     inputs.run("store seal none --store empty-store").code(0);

@@ -1,5 +1,5 @@
-//! What an alert rests on, by the command line: ids in full, every execution or how many are left out, and the counters of
-//! what could not be judged.
+//! The evidence of an alert on the command line: ids in full, every execution or how many are left out, and the
+//! counters of events that could not be judged.
 //!
 //! Ids of 26 bytes were shown as `(of 26 bytes)`, and of forty executions the first eight were missing without a word.
 
@@ -111,8 +111,8 @@ fn a_match_may_have_more_than_two_legs() {
     assert_eq!(seen, [("ACME".into(), json!([1, 4]))]);
 }
 
-/// What could not be judged is in the last line of `--json`, as it is for people. A cancel that names an order and no venue
-/// was not counted at all.
+/// The last line of `--json` counts events that could not be judged, as the text for people does. A cancel that names
+/// an order and no venue was not counted at all.
 #[test]
 fn what_could_not_be_judged_is_counted_in_json() {
     let lost = "{\"ts\":40000000,\"kind\":\"order_cancel\",\"oid\":\"S\",\"instr\":\"VOD\"}\n";

@@ -30,7 +30,7 @@ fn check(inputs: &Inputs, code: i32, table: &str) {
     assert!(wrong.is_empty(), "{} of these:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What a message to people must not have: values as Rust prints them for its programmers.
+/// Words that a message to people must not have: values as Rust prints them for its programmers.
 const RUST: [&str; 8] = ["Os {", "Some(", "None", "Err(", "Ok(", "::", "{ ", "panicked"];
 
 #[test]
@@ -256,7 +256,7 @@ fn packets_follow_the_rule_too() {
     inputs.run("book day.pcap --handler other.toml").code(3).says(&["they were sent to"]);
 }
 
-/// What ran out or is held by somebody else is 1, whatever was read by then.
+/// An exhausted resource, or one that somebody else holds, is code 1, whatever was read before.
 #[test]
 fn a_tape_that_somebody_writes_is_1() {
     let inputs = Inputs::new();

@@ -81,7 +81,7 @@ fn a_name_that_comes_twice_is_an_array() {
     assert_eq!(plain.text().lines().next(), Some(r#"0 @0 T A=[1,3] G=[{"B":3},{"B":5}] Z=99"#));
 }
 
-/// What a message names itself was put among the fields around it.
+/// A field that a message names itself was put among the fields around it.
 #[test]
 fn a_dynamic_reference_is_an_object_of_its_own() {
     let templates = r#"<templates><template name="One" id="1"><uInt32 name="A"/><templateRef/></template>

@@ -108,7 +108,7 @@ fn a_garbled_message_does_not_count_as_seen() {
     let account = consolidate(&input.concat(), dir.path(), 3);
     assert_eq!(orders(&dir.path().join("tape")), ["O1", "O2", "O4", "O5", "O3"]);
     assert_eq!((&account["quarantined"], &account["duplicates"]), (&1.into(), &1.into()));
-    // The same of one that is whole on the wire and no order: the good copy must not be left out for it.
+    // A message that is whole on the wire and no order: the good copy must not be left out for it.
     let bad = message("S", 2, "35=8|", "37=O2|150=0|54=1|38=1x0|44=10.5|207=XLON|48=GB01|");
     let dir = tempfile::tempdir().unwrap();
     let input = [plain(&[1]), vec![bad], plain(&[3]), again(&[2, 3])].concat();

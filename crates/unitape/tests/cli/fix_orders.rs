@@ -1,4 +1,5 @@
-//! What the messages of FIX 4.4 do to books and events by the mapping `fix44-orders`, against the volumes of the standard.
+//! The effect of FIX 4.4 messages on books and events by the mapping `fix44-orders`, against the volumes of the
+//! standard.
 //!
 //! Orders that had expired stayed live, a halt changed no best price, and a snapshot without bid and offer wiped the book.
 
@@ -87,8 +88,8 @@ fn every_exec_type_does_to_the_order_what_the_standard_says() {
     }
 }
 
-/// An order of which nothing is left may come back: its execution was cancelled, or it is good for more than a day. One that
-/// was never accepted was never there.
+/// An order of which nothing is left may come back: its execution was cancelled, or it is good for more than a day.
+/// An order that was never accepted was never there.
 #[test]
 fn orders_come_back_where_the_venue_says_so() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! What a tape's account is made of comes from no input: `define`, `source`, `progress` and `quarantine`.
+//! No input can forge the events of a tape's account: `define`, `source`, `progress` and `quarantine`.
 //!
-//! A line of kind `quarantine` once went onto the tape as it stood. It named bytes of a raw log that nobody had written,
-//! and from then on neither `tape verify` nor the next run could read the account of the tape.
+//! A line of kind `quarantine` once went onto the tape unchanged. It named bytes of a raw log that nobody had
+//! written, and from then on neither `tape verify` nor the next run could read the account of the tape.
 
 use crate::common::{self, assert_closes, cat, file, quarantine, root, run, run_with_stdin};
 use serde_json::Value;
@@ -118,7 +118,7 @@ fn mappings_cannot_name_these_kinds() {
     }
 }
 
-/// What `tape cat` prints can be consolidated again: the events come back, and the tape's own account goes into
+/// The output of `tape cat` can be consolidated again: the events come back, and the tape's own account goes into
 /// quarantine, each line with its reason.
 #[test]
 fn a_printed_tape_comes_back_without_its_account() {

@@ -202,8 +202,8 @@ fn what_cannot_be_planted_is_said() {
     bad(&["--plant", "marking_close=200"], 2, "no instrument is free for another marking_close");
 }
 
-/// A capture that a decoder of any other make could not read would make every test of a handler test the exchange. What is
-/// damaged, and nothing else, is bad.
+/// A capture that a decoder of any other make could not read would make every test of a handler test the exchange.
+/// Damaged packets, and nothing else, are bad.
 #[test]
 fn the_exchange_is_decoded() {
     let dir = tempfile::tempdir().unwrap();

@@ -87,7 +87,7 @@ fn an_old_tape_goes_on() {
     run(["tape", "verify", tape.to_str().unwrap()]).code(0);
 }
 
-/// What the old release had received makes the tape that it had written.
+/// The old release's journal makes the tape that the old release had written.
 #[test]
 fn an_old_journal_makes_the_same_tape() {
     let dir = tempfile::tempdir().unwrap();

@@ -126,7 +126,7 @@ fn a_killed_tape_that_was_moved_is_not_opened_without_its_memory() {
     let place = hot_of(&hot.bench.tape());
     let moved = hot.copy("moved");
     std::fs::remove_dir_all(hot.bench.tape()).unwrap();
-    // What was flushed is known; without this file all of it is unverified.
+    // The flushed part is known; without this file all of it is unverified.
     let is_flushed = moved.join("durable").exists();
     let config = std::fs::read_to_string(hot.bench.path("run.toml")).unwrap();
     file(hot.bench.dir.path(), "run.toml", config.replace("\"tape\"", "\"moved\"") + "\n");

@@ -59,7 +59,7 @@ fn a_file_is_recognised_by_its_content() {
     run(["consolidate", &other, "--tape", &tape]).code(3).says(&["not recognised"]);
 }
 
-/// What `input` comes to: exit code, the events without the tape's own, and the reasons of the quarantine.
+/// The result of `input`: exit code, the events without the tape's own, and the reasons of the quarantine.
 fn consolidated(input: &[u8]) -> (i32, Vec<serde_json::Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in.xml"), dir.path().join("t"));
@@ -146,7 +146,7 @@ fn elements_of_another_namespace_are_no_payments() {
     assert_eq!(references(&events), ["R1"], "{reasons:?}");
 }
 
-// Of two amounts the first counted, and nobody got an error (the schemas of pacs.008: maxOccurs 1).
+// The first of two amounts counted, and nobody got an error (the schemas of pacs.008: maxOccurs 1).
 #[test]
 fn a_repeat_of_what_is_allowed_once_is_refused() {
     let amount = "<IntrBkSttlmAmt Ccy=\"EUR\">12.50</IntrBkSttlmAmt>";
@@ -167,7 +167,7 @@ fn a_repeat_of_what_is_allowed_once_is_refused() {
     let (code, _, reasons) = consolidated(body.replace(message, &message.repeat(2)).as_bytes());
     assert_eq!(code, 3, "two messages in one document");
     assert!(reasons[0].contains("repeated"), "{reasons:?}");
-    // What may be there several times is none the worse.
+    // Elements that may repeat are none the worse.
     let several =
         transfer("R1", "A").replace("</Dbtr>", "</Dbtr><RmtInf><Ustrd>a</Ustrd><Ustrd>b</Ustrd></RmtInf>");
     assert_eq!(consolidated(payment(1, &several).as_bytes()).0, 0);
@@ -198,7 +198,7 @@ fn declared_encodings_of_one_byte_are_decoded() {
             );
         }
     }
-    // What is no character of the set is refused: a control character where Windows has a quote.
+    // A byte that is no character of the set is refused: a control character where Windows has a quote.
     let text =
         format!("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n{}", payment(1, &transfer("R1", "@@")));
     let parts: Vec<&[u8]> = text.split("@@").map(str::as_bytes).collect();
@@ -303,7 +303,7 @@ fn reversals_and_debits_of_banks_are_payments() {
     assert_eq!((&e["group_value_date"], &e["credit_id"]), (&"2026-03-03".into(), &"C1".into()));
 }
 
-// What a customer transfer says beside its two parties was dropped (pacs.008.001.08).
+// The other fields of a customer transfer, besides its two parties, were dropped (pacs.008.001.08).
 #[test]
 fn amounts_charges_and_ultimate_parties_of_a_transfer_are_kept() {
     let more = transfer("E1", "ANN").replace(

@@ -1,7 +1,7 @@
 //! A consolidation that is killed continues where it was, and ends in the tape of one that was left alone.
 //!
-//! A resume once started behind messages that were decoded but not on the tape, and another time wrote some of them
-//! twice. Nothing but killing at every sort of moment finds that; `UNITAPE_KILL_ROUNDS` asks for more moments.
+//! A resume once started after messages that were decoded but not on the tape, and another time wrote some of them
+//! twice. Nothing but killing at every kind of moment finds that; `UNITAPE_KILL_ROUNDS` asks for more moments.
 
 use crate::common::{self, assert_same, file, run, unitape};
 use std::ffi::OsString;

@@ -109,7 +109,7 @@ fn book(dir: &Path) -> Ran {
     run(args)
 }
 
-/// Of line A and of line B of the incremental channel.
+/// The figure of line A and of line B of the incremental channel.
 fn figure(ran: &Ran, what: &str) -> [Value; 2] {
     let stats = ran.lines().pop().unwrap();
     [0, 1].map(|line| stats["stats"]["channels"][0]["lines"][line][what].clone())

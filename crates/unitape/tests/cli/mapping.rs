@@ -78,8 +78,8 @@ fn a_copy_of_a_shipped_mapping_under_another_name_makes_the_same_events() {
     run(["mapping", "show", "swift-mt", "--layout"]).code(2).says(&["names neither layout nor templates"]);
 }
 
-/// An explanation that differs from what the mapper does would mislead people. Of every sample: as many events and
-/// refusals as the account has, and a message is refused exactly when something in it is marked so.
+/// An explanation that differs from the mapper's actions would mislead people. For every sample, it has as many
+/// events and refusals as the account. A message is refused exactly when something in it is marked so.
 #[test]
 fn explanations_and_the_account_agree() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,8 +127,8 @@ fn line_of(text: &str, what: &str) -> usize {
     1 + text.lines().position(|l| l.contains(what)).unwrap_or_else(|| panic!("no {what}"))
 }
 
-/// Which rule, why not the ones before it, and from where each value came: what a look at tape and mapping side by side
-/// does not show.
+/// The rule, why not the ones before it, and where each value came from: a look at tape and mapping side by side does
+/// not show these.
 #[test]
 fn a_message_is_explained() {
     let mapping = example("harbour.toml");

@@ -1,5 +1,5 @@
-//! What is printed and where to: control characters of feeds moved the cursor on the terminals of people; a full disk
-//! after stdout was no error where the last buffer was dropped; a closed pipe ended some commands with a panic.
+//! Output and its destination. Control characters of feeds moved the cursor on the terminals of people. A full disk
+//! after stdout was no error where the last buffer was dropped. A closed pipe ended some commands with a panic.
 #![cfg(unix)]
 
 use crate::common::inputs;
@@ -174,7 +174,7 @@ fn data_stay_as_they_are() {
     assert!(shown.text().contains(r"junk\x1b[2J"), "{}", shown.text());
 }
 
-/// What a run prints while it runs and at its end: names of feeds and why they ended.
+/// The output of a run while it runs and at its end: names of feeds and why they ended.
 #[test]
 fn a_run_and_its_configuration_are_harmless() {
     let inputs = Inputs::new();

@@ -102,9 +102,9 @@ fn a_retry_that_recovers_all_ends_clean() {
     common::consolidate_orders(&orders, &tape, 3);
     retry(&tape, Some(&mended(dir.path()))).code(0);
     run(["quarantine".as_ref(), "list".as_ref(), tape.as_os_str()]).code(0);
-    // More of the feed after a retry: late events must not be taken for its place.
+    // More of the feed after a retry: late events must not count as its place.
     let more = file(dir.path(), "more.fix", [order(3), order(4)].concat());
-    // What is in quarantine was recovered.
+    // The quarantined messages were recovered.
     let account = common::consolidate_orders(&more, &tape, 0);
     assert_closes_but_for_recovered(&account);
     assert_eq!(oids(&tape), ["O1", "O3", "O4"]);

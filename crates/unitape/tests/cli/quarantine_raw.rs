@@ -162,7 +162,7 @@ fn without_hash(event: &Event<'_>, out: &mut Vec<u8>) {
     e.finish(event.header().flags()).unwrap();
 }
 
-/// What a retry makes with another mapping names that mapping, and the source keeps its own.
+/// Events of a retry with another mapping name that mapping, and the source keeps its own.
 #[test]
 fn recovered_events_name_the_mapping_that_made_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -224,7 +224,7 @@ fn a_mapping_of_another_format_is_refused_with_a_reason() {
     assert!(kept(&before) == kept(&after), "a refused retry changed the tape");
 }
 
-/// What could not be read has no time before the first time of its feed, and the year of it is not 1970.
+/// An unreadable message has no time before the first time of its feed, and its year is not 1970.
 #[test]
 fn no_time_is_printed_as_such() {
     let dir = tempfile::tempdir().unwrap();

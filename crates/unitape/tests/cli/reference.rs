@@ -96,7 +96,7 @@ fn one_share_in_three_feeds_is_one_instrument() {
     assert!(sources(&apart).iter().all(|(_, m)| !m.contains('+')));
 }
 
-/// A symbol goes to another company at midnight of UTC, also for an event that comes late and for each sort of feed.
+/// A symbol goes to another company at midnight of UTC, also for an event that comes late and for each kind of feed.
 #[test]
 fn a_symbol_that_is_used_again_changes_hands_at_midnight() {
     let dir = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ fn a_session_of_itch_may_have_midnight_within_it() {
     }
 }
 
-/// What is not found keeps its name and is counted, and the count is the tape's: a rerun has it too.
+/// A name that is not found stays and is counted, and the tape has the count: a rerun has it too.
 #[test]
 fn what_the_master_does_not_have_is_counted() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn what_the_master_does_not_have_is_counted() {
     );
 }
 
-/// With `--reference-strict` it is refused, and a retry needs the master: names beside each other are of one sort.
+/// With `--reference-strict` it is refused, and a retry needs the master: names next to each other are of one kind.
 #[test]
 fn strict_data_refuse_and_a_mended_master_recovers() {
     let dir = tempfile::tempdir().unwrap();
@@ -341,7 +341,7 @@ fn a_run_shows_its_reference_data_and_names_the_line_of_a_mistake() {
             "run.toml:12: reference.1.file: reference data",
         ),
     ] {
-        // What the entries say is data, unlike the file that names them.
+        // The entries are data, unlike the file that names them.
         let code = if says.ends_with("reference data") { 3 } else { 1 };
         run(["run", &configured(rest), "--check"]).code(code).says(&[says]);
     }

@@ -1,4 +1,4 @@
-//! A writer that is refused leaves the tape as it was, and a configuration that can run does run.
+//! A writer that is refused leaves the tape unchanged, and a configuration that can run does run.
 #![cfg(unix)]
 
 use crate::common::damage;
@@ -52,7 +52,7 @@ fn a_closed_tape_stays_closed_when_a_writer_is_refused() {
     bench.verify().code(0);
 }
 
-/// The same of a tape in shared memory: no hot directory is left of a run that was refused.
+/// A tape in shared memory: a refused run leaves no hot directory.
 #[test]
 fn a_refused_run_leaves_no_hot_directory() {
     let bench = Bench::new();

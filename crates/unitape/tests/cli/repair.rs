@@ -37,7 +37,7 @@ fn mended(bench: &Bench, what: &str, options: &[&str], damage: impl Fn()) {
     );
     assert!(!out["findings"].as_array().unwrap().is_empty(), "{what}: {out}");
     same(&bench.content(), &good, what);
-    // What was damaged is kept as it was.
+    // The damaged bytes are kept unchanged.
     let aside = Path::new(out["aside"].as_str().unwrap());
     let kept = common::files(aside);
     for (name, bytes) in damaged.iter().filter(|(name, bytes)| good.get(*name) != Some(bytes)) {
@@ -243,9 +243,9 @@ fn definitions_of_removed_segments_are_kept_and_lost_ones_are_named() {
     bench.tape_command("retain", &["--bytes", "200000"]).code(0);
     let log = bench.path("definitions.log");
     let good = std::fs::read(&log).unwrap();
-    // Of segments that are there: all of it comes back.
+    // Records of existing segments: all of them come back.
     mended(&bench, "a record that a segment has", &[], || flip(&log, good.len() as u64 - 30));
-    // Of one that is gone: the others are kept, and it is named.
+    // A record of a removed segment: the others are kept, and it is named.
     let second = 64 + 16 + u64::from(u32::from_le_bytes(good[72..76].try_into().unwrap()));
     flip(&log, second + 40);
     let out = bench.repair(&["--apply", "--json"]).code(3).json();

@@ -254,7 +254,8 @@ fn stopped_again_and_again(tape: &Path, feed: &FileFeed, messages: u64, rng: &mu
     unreachable!("the loop has no end")
 }
 
-/// What is found while it runs is defined on the way, and a block is then what is there at the time.
+/// A source that is found while it runs is defined on the way, and a block then holds the bytes available at the
+/// time.
 #[test]
 fn a_live_run_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -287,8 +288,8 @@ fn a_live_run_too() {
     }
 }
 
-/// Reference data for what stands on a tape: of every three names one is an ISIN of all days, one a symbol on each venue
-/// that changes hands, and one is not known.
+/// Reference data for the names on a tape: one of every three is an ISIN of all days, one a symbol on each venue that
+/// changes hands, and one is not known.
 fn reference(tape: &Path, dir: &Path) -> PathBuf {
     let names = TapeAccount::load(tape).unwrap().names.dictionary().clone();
     let all = |dict: NameKind| {
@@ -323,8 +324,8 @@ fn reference(tape: &Path, dir: &Path) -> PathBuf {
     path
 }
 
-/// What a name means depends on the venue and the day of its event, and ids are given in the order of first use: a worker
-/// that looked at anything else would make another tape.
+/// The meaning of a name depends on the venue and the day of its event, and ids are given in the order of first use.
+/// A worker that looked at anything else would make another tape.
 #[test]
 fn with_reference_data_too() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Files that are not what they were when the tape read them: grown, shrunk, replaced, removed, under another name.
 //!
-//! A file of a directory that grew between two runs was never read on, and one of `consolidate` was read again from its
-//! start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a word.
+//! A file of a directory that grew between two runs was never read further. One of `consolidate` was read again from
+//! its start, both with exit code 0. Tomorrow's `log.fix` and a copy of it passed for new sources without a word.
 #![cfg(unix)]
 
 use crate::common::{
@@ -61,7 +61,7 @@ fn a_grown_file_is_read_on_and_not_again() {
     assert!(before == common::files(&tape), "a rerun changed a file");
 }
 
-/// The same in steps, with and without a cut message, and with a bad one at the end that is whole.
+/// A file grows in steps, with and without a cut message, and with a bad one at the end that is whole.
 #[test]
 fn a_file_grows_again_and_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn a_file_of_a_directory_that_grew_between_two_runs_is_read_on() {
     assert!(before == common::files(&bench.tape()));
 }
 
-/// What was read to its end and is another file now, is shorter, or not there any more.
+/// A file that was read to its end and is another one now, is shorter, or is missing.
 #[test]
 fn files_of_a_directory_that_were_changed_between_two_runs_are_noticed() {
     let with = |change: &dyn Fn(&Path)| {
@@ -254,7 +254,7 @@ fn files_of_a_directory_that_were_changed_between_two_runs_are_noticed() {
     let mut changed = orders(1..10);
     let at = changed.len() - 60;
     changed[at] ^= 1;
-    // Of the same length, and the same in its first message.
+    // A file of the same length, and the same in its first message.
     let (ran, bench) = with(&|dir| _ = file(dir, "1", &changed));
     ran.code(3).says(&["feed a", "1 of feed a", "--new-source", "another feed name"]);
     let (ran, _) = run_json(&bench, &["--new-source"]);
@@ -265,7 +265,7 @@ fn files_of_a_directory_that_were_changed_between_two_runs_are_noticed() {
     ran.code(3).says(&["2 of feed a", "50 bytes", "--new-source"]);
     let (ran, _) = with(&|dir| _ = file(dir, "2", orders(60..90)));
     ran.code(3).says(&["2 of feed a", "--new-source"]);
-    // What was read whole and put elsewhere is said, and is no error.
+    // A file that was read whole and moved is reported, and is no error.
     let (ran, _) = with(&|dir| std::fs::remove_file(dir.join("1")).unwrap());
     ran.code(0).says(&["a: 1 files", "1"]);
     // A copy, and a file that was renamed.
@@ -310,8 +310,8 @@ fn a_file_that_was_being_followed_and_is_gone_ends_its_feed() {
     assert_eq!(running.stop().0, Some(0));
 }
 
-/// A file that may still grow was compared up to its last mark of progress, and a short one has none: another content, a shorter
-/// file and a copy passed with exit code 0, and the copy's orders stood on the tape twice.
+/// A file that may still grow was compared up to its last mark of progress, and a short one has none: another
+/// content, a shorter file and a copy passed with exit code 0, and the copy's orders were on the tape twice.
 #[test]
 fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
     for killed in [false, true] {
@@ -342,7 +342,7 @@ fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
             assert_eq!((code, oids(&bench.tape())), (Some(0), names(1..upto)), "{killed}: {said}");
             said
         };
-        // Of the same length, and the same but for the last message.
+        // A file of the same length, and the same but for the last message.
         let mut changed = orders(1..10);
         let at = changed.len() - 20;
         changed[at] ^= 1;
@@ -357,7 +357,7 @@ fn a_followed_file_that_was_changed_between_two_runs_is_noticed() {
         ends(&with(&copy_and_more), &["2 of feed a", "holds what 1 of feed a holds", "--again"]);
         let bench = with(&|dir| append(&dir.join("1"), &orders(10..12)));
         goes_on(&bench, 12);
-        // What was noted of it is lost: then the tape alone is asked, and that is said.
+        // The notes on it are lost: then the tape alone is asked, and the run says so.
         std::fs::write(bench.tape().join("run/sources"), "{}\n").unwrap();
         append(&bench.path("in/1"), &orders(12..14));
         let said = goes_on(&bench, 14);
@@ -559,7 +559,7 @@ fn another_mapping_is_said_and_points_to_retry() {
     run([OsStr::new("run"), config.as_os_str()]).code(0).says(&["quarantine retry", "--mapping"]);
 }
 
-/// What a retry had recovered kept every later run at exit code 3.
+/// Messages that a retry had recovered kept every later run at exit code 3.
 #[test]
 fn what_a_retry_recovered_is_no_flaw_any_more() {
     let dir = tempfile::tempdir().unwrap();
@@ -586,7 +586,7 @@ fn assert_closes_but_recovered(account: &Value) {
     );
 }
 
-/// Who pressed Ctrl-C read that nothing was left to do.
+/// A user who pressed Ctrl-C read that nothing was left to do.
 #[test]
 fn after_an_interrupt_the_summary_does_not_say_that_all_is_done() {
     let dir = tempfile::tempdir().unwrap();
@@ -608,7 +608,7 @@ fn after_an_interrupt_the_summary_does_not_say_that_all_is_done() {
     assert!(said.contains("stopped") && !said.contains("nothing left to do"), "{said}");
 }
 
-/// What was refused before anything had a time was sealed into a day of 1970.
+/// A message that was refused before anything had a time was sealed into a day of 1970.
 #[test]
 fn events_without_a_time_are_not_of_1970() {
     let dir = tempfile::tempdir().unwrap();

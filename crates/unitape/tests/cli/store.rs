@@ -21,7 +21,7 @@ fn tape(dir: &Path) -> PathBuf {
     tape
 }
 
-/// A small day of a simulated market: auctions, halts, orders of every sort, news, payments, planted scenes.
+/// A small day of a simulated market: auctions, halts, orders of every kind, news, payments, planted scenes.
 fn simulated_day() -> Vec<u8> {
     let config = SimConfig { seed: 9, events: 4_000, instruments: 12, ..SimConfig::default() };
     let (mut sim, mut lines, mut scratch) = (Sim::new(config).unwrap(), Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
-//! A seal that is killed leaves the store as it was, and run again it ends in the store of one that was left alone.
+//! A seal that is killed leaves the store unchanged, and run again it ends in the store of one that was left alone.
 //!
 //! Half a day under a manifest that names all of it, or names whose tokens are given twice: nothing but killing at
-//! every sort of moment finds that. `UNITAPE_KILL_ROUNDS` asks for more moments.
+//! every kind of moment finds that. `UNITAPE_KILL_ROUNDS` asks for more moments.
 
 use crate::common::{self, assert_same, file, run, unitape};
 use std::ffi::OsString;

@@ -11,7 +11,7 @@ fn vectors(name: &str) -> String {
     root().join("vectors/swift").join(name).display().to_string()
 }
 
-// A pipe gives its bytes in pieces, and the last message may have nothing behind it.
+// A pipe gives its bytes in pieces, and the last message may have nothing after it.
 #[test]
 fn decode_reads_stdin_and_keeps_the_neighbours_of_bad_messages() {
     let input = format!("{GOOD}$\n{{1:F01A}}{{2:I103B}}{{3:{{108:X}}{{4:\n:20:B\n-}}$\njunk\n{GOOD}");
@@ -65,7 +65,7 @@ fn a_bare_statement_is_recognised_by_its_content() {
     run(["tape", "verify", tape.to_str().unwrap()]).code(0);
 }
 
-// What a mended mapping recovers is appended; until then the raw bytes are to be had.
+// Messages that a mended mapping recovers are appended; until then their raw bytes are available.
 #[test]
 fn what_is_refused_is_kept_and_can_be_tried_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_mapping_with_a_path_that_is_none_names_it() {
     run(["mapping", "check", "swift-mt", &vectors("prowide/MT103-bulk-with-ack.rje")]).code(0);
 }
 
-/// What `input` comes to: the account, its events without the tape's own, and the details of its quarantine.
+/// The result of `input`: the account, its events without the tape's own, and the details of its quarantine.
 fn consolidated(input: &[u8]) -> (Value, Vec<Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in.fin"), dir.path().join("t"));
@@ -141,7 +141,8 @@ fn bodies_between_soh_and_etx_are_read() {
     }
 }
 
-// A line break behind `{4:` made a service message swallow the message it acknowledges (User Handbook, FIN system messages).
+// A line break after `{4:` made a service message swallow the message it acknowledges (User Handbook, FIN system
+// messages).
 #[test]
 fn a_line_break_before_the_fields_of_a_service_message_is_legal() {
     for br in ["\r\n", "\n", ""] {

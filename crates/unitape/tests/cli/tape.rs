@@ -210,7 +210,7 @@ fn replay_passes_the_events() {
     run(["tape", "replay", t, "--speed", "nan"]).code(2).says(&["--speed"]);
 }
 
-/// Every subcommand has help with an example, however deep it stands.
+/// Every subcommand has help with an example, however deep it is.
 #[test]
 fn every_command_helps_with_an_example() {
     fn subcommands(help: &str) -> Vec<String> {

@@ -32,7 +32,7 @@ fn prints_that_do_not_count_say_so() {
     run(["store", "seal", t, "--store", s]).code(0);
     let sealed = run(["store", "scan", s, "--schema", "trades", "--json"]).code(0).lines();
     assert_eq!(actions(&sealed), want);
-    // What counts is 1, 2 and 8 shares.
+    // The counted trades have 1, 2 and 8 shares.
     let volume: u32 = sealed
         .iter()
         .filter(|t| t["action"] != "cancel")

@@ -123,7 +123,7 @@ fn no_text_of_a_mail_is_lost() {
     }
 }
 
-// Of several attachments the first was named, and how many there were was not said.
+// The first of several attachments was named, and their number was not reported.
 #[test]
 fn attachments_are_named_and_counted() {
     let event = comm(

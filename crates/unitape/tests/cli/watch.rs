@@ -138,7 +138,7 @@ fn parameters_are_overlaid_in_the_order_of_the_contract() {
     assert_eq!([4_000, 10_000].map(|gap| alerts(gap, "", "", &from_file)), [1, 0]);
 }
 
-/// What cannot be is named, with the names that could have been meant.
+/// An unknown name is reported, with the names that could have been meant.
 #[test]
 fn wrong_scenarios_parameters_and_lines_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn said(alerts: &[Alert]) -> Vec<Said> {
     alerts.iter().map(said).collect()
 }
 
-/// What the scenarios that we have must say of this day.
+/// The alerts that our scenarios must raise on this day.
 fn labels(sim: &Sim, known: &[&str]) -> Vec<Said> {
     let label = |l: &&unitape_sim::day::AlertLabel| {
         let key = serde_json::to_string(&l.key).unwrap();

@@ -1,5 +1,5 @@
-//! What the tests of the command line share: the binary, inputs made by hand or by the simulator, and tapes
-//! compared byte for byte.
+//! Helpers of the command-line tests: the binary, inputs made by hand or by the simulator, and tapes compared byte
+//! for byte.
 #![allow(dead_code)] // each test file uses its part
 
 pub mod binary;
@@ -29,7 +29,7 @@ pub fn jse() -> PathBuf {
     root().join("vectors/fix/jse/jse_fix50_marketdata_head80.fix")
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -171,7 +171,7 @@ pub fn order(n: u32) -> Vec<u8> {
     order_with(n, "44=10.5|")
 }
 
-/// The same with other fields in place of its price.
+/// The report of a new order with other fields in place of its price.
 pub fn order_with(n: u32, fields: &str) -> Vec<u8> {
     let time = format!("20260302-{:02}:{:02}:{:02}", n / 3600, n / 60 % 60, n % 60);
     fix(&format!(
@@ -216,7 +216,7 @@ pub fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in std::fs::read_dir(&d).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // What is under `run/` is not of the tape: who wrote it how often, and how far names are.
+                // Files under `run/` do not belong to the tape: its writers and how far names are.
                 if !(path.ends_with("run") && d.join("tape.toml").exists()) {
                     todo.push(path);
                 }

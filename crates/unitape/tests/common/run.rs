@@ -151,7 +151,8 @@ pub fn connect(port: u16) -> TcpStream {
     stream.unwrap()
 }
 
-/// What does not happen within this time hangs. It is no measure of speed: a machine that is busy may need long.
+/// An event that does not happen within this time hangs. It is no measure of speed: a machine that is busy may need
+/// long.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Waits until it is so; false if it hangs.

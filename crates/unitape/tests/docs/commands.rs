@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A command that hangs is ended and reported; nothing is said of how long one that works may take.
 const HANG: Duration = Duration::from_secs(300);
 
-/// What the commands find in their folder.
+/// The fixtures that the commands find in their folder.
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.
@@ -344,7 +344,7 @@ fn line_matches<'a>(head: &str, parts: impl Iterator<Item = &'a str>, line: &str
     left.ends_with(last)
 }
 
-/// The reader of pages is itself what stands between a stale page and a green run.
+/// Only the reader of pages itself keeps a stale page from a green run.
 #[test]
 fn commands_are_read_with_their_exit_code_and_output() {
     let page = "text\n```console\n$ unitape a \\\n    b   # exit 3\none\n\n$ git clone x\n\n```\n```json\n$ no\n```\n";

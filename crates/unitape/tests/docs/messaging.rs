@@ -15,7 +15,7 @@ use example::example;
 use messages::{Order, Price};
 use unitape::tape::{StartPosition, Subscription, verify};
 
-/// What the strategy buys at, as in its source.
+/// The price at which the strategy buys, as in its source.
 const LIMIT: i64 = 1_085_490_000;
 
 /// A service that hangs is ended and reported; nothing is said of how long one that works may take.
@@ -39,7 +39,7 @@ fn start(name: &str, dir: &Path, count: u64) -> Service {
     Service(Some(command.spawn().unwrap_or_else(|e| panic!("{name}: {e}"))))
 }
 
-/// What it has said, when it has ended by itself.
+/// The output of a service that has ended by itself.
 fn says(mut service: Service) -> String {
     let since = Instant::now();
     while service.0.as_mut().expect("running").try_wait().expect("it is ours").is_none() {
@@ -56,7 +56,7 @@ fn expected(prices: u64) -> Vec<i64> {
     (0..prices).map(|n| Price::of(n).ask).filter(|&ask| ask <= LIMIT).collect()
 }
 
-/// What is on the tape of orders must be each order once, whatever was killed.
+/// The tape of orders must have each order once, whatever was killed.
 fn check_orders(dir: &Path, limits: &[i64]) {
     let mut subscription = Subscription::open(&dir.join("orders"), StartPosition::Oldest).unwrap();
     let mut orders = Vec::new();

@@ -1,4 +1,4 @@
-//! What `docs/events.md` and `docs/formats-journal.md` promise, tried out one sentence after the other.
+//! The promises of `docs/events.md` and `docs/formats-journal.md`, tried out one sentence after the other.
 //!
 //! Pages once said that an execution has a price, that `null` is always the same as nothing, and named half of the words
 //! of quarantine.
@@ -25,7 +25,7 @@ fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     table.map(|l| l.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()).collect()
 }
 
-/// What is between a pair of `mark`s in a cell.
+/// The texts between pairs of `mark`s in a cell.
 fn marked<'c>(cell: &'c str, mark: &str) -> BTreeSet<&'c str> {
     cell.split(mark).skip(1).step_by(2).collect()
 }

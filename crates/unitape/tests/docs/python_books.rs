@@ -16,7 +16,7 @@ use unitape_sim::day::{ItchDayWriter, Sim, SimConfig};
 
 const OPTIONS: [&str; 3] = ["--depth", "20", "--orders"];
 
-/// What the keeper in Python makes of these lines of a tape.
+/// The Python keeper's result for these lines of a tape.
 fn python(lines: &[u8]) -> Vec<Value> {
     let script = root().join("examples/python/keep_books.py");
     assert!(script.is_file(), "{} is missing", script.display());

@@ -1,7 +1,7 @@
 //! The reader in `examples/python`, which was written from the format pages alone, prints what `tape cat` prints.
 //!
-//! The pages once had no tags of fields, no numbers of dictionaries and no payloads of the extension: nobody could have
-//! written a reader from them. What it reads of a kind it reads out of the page's table.
+//! The pages once had no tags of fields, no numbers of dictionaries and no payloads of the extension: nobody could
+//! have written a reader from them. It reads the fields of a kind out of the page's table.
 #![cfg(unix)]
 
 use crate::common::{Ran, file, files, flow, orders_option, root, run, unitape};
@@ -26,7 +26,7 @@ fn reader(tape: &Path) -> Command {
     command
 }
 
-/// What the reader in Python says of a tape: exit code, lines, problems.
+/// The Python reader's result for a tape: exit code, lines, problems.
 fn python(tape: &Path) -> (Option<i32>, Vec<u8>, String) {
     let output = reader(tape).output();
     let output =
@@ -379,7 +379,7 @@ fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, 
     let value = match spec.slot {
         FieldLayout::Sym { dict, .. } => EventValue::Sym(dict, rng.pick(&[1, 2, 3, 4])),
         FieldLayout::Publisher { bank } => {
-            // One of the two.
+            // Only one of the two is set.
             if bank == rng.one_in(2) {
                 return;
             }
@@ -430,7 +430,7 @@ fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, 
 fn damage(frame: &mut [u8], rng: &mut Rng, kind: EventKind) {
     let fixed = usize::from(EventSchema::for_kind(kind).fixed_bytes);
     for _ in 0..1 + rng.below(3) {
-        // Of a quarantine event what names its bytes stays as it is.
+        // In a quarantine event, the fields that name its bytes stay unchanged.
         let all = if kind == EventKind::Quarantine { 8..32 } else { 8..frame.len() };
         let at = all.start + rng.below((all.end - all.start) as u64) as usize;
         frame[at] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff, b'A']);

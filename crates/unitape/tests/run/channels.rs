@@ -1,7 +1,8 @@
 //! A venue's lines off the wire: `run` listens to all channels that a mapping names, while the exchange in a box publishes.
 //!
-//! What is sent is sent in small parts, and the next one when the journal has the last: so the test knows what has been
-//! received, whatever the machine does besides. Where groups cannot be joined it is done with addresses of the host itself.
+//! The test sends small parts, and the next one when the journal has the last. So it knows which bytes have been
+//! received, whatever the machine does besides. Where groups cannot be joined it is done with addresses of the host
+//! itself.
 #![cfg(target_os = "linux")]
 
 use crate::common::{self, assert_same, cat, file, root, unitape};
@@ -199,7 +200,7 @@ impl Venue {
         );
         let ran = common::run(["consolidate", "--feed", &feed, "--tape", files.to_str().unwrap()]);
         assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.stderr);
-        // A source that is known before is defined in other words, and what is behind that stands elsewhere.
+        // A source that is known before is defined in other words, and events after that are at other positions.
         let events = |tape: &Path| {
             let mut events = cat(tape, &["--full"]);
             events.iter_mut().for_each(|event| _ = event.as_object_mut().unwrap().remove("position"));
@@ -265,7 +266,7 @@ fn datagrams(bytes: &[u8]) -> Vec<(SocketAddr, &[u8])> {
     }
 }
 
-/// How often the tape reports which state of the handler; a channel's losses with its name.
+/// The number of reports on the tape by state of the handler; a channel's losses with its name.
 fn states(tape: &Path) -> BTreeMap<String, usize> {
     let mut states = BTreeMap::new();
     for event in cat(tape, &["--kind", "status"]) {

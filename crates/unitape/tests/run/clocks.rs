@@ -49,7 +49,7 @@ fn has(event: &Value, flag: &str) -> bool {
     event["flags"].as_array().unwrap().iter().any(|f| f == flag)
 }
 
-/// Live, together and apart: the event is held against the time of its receipt.
+/// Live, together and apart: the event is compared with the time of its receipt.
 #[test]
 fn one_event_of_2261_makes_no_other_late() {
     for segments in ["", "segments = \"apart\""] {
@@ -76,7 +76,8 @@ fn one_event_of_2261_makes_no_other_late() {
         let events = cat(&bench.tape(), &["--full"]);
         assert_eq!(events.len(), 8);
         let late: Vec<_> = events.iter().filter(|e| has(e, "late")).collect();
-        // What the first run has placed a minute ahead of us is earlier than nothing: the second run begins within it.
+        // Events that the first run placed a minute ahead of us are earlier than nothing: the second run begins
+        // within that minute.
         let expected = late.iter().all(|e| ["O5", "O7"].contains(&e["oid"].as_str().unwrap()));
         assert!(expected, "{segments}: {late:?}");
         let ahead: Vec<_> = events.iter().filter(|e| has(e, "clock_ahead")).collect();

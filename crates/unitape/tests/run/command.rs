@@ -1,4 +1,4 @@
-//! `unitape run` over each sort of source, and what sources do that they should not.
+//! `unitape run` over each kind of source, and sources that misbehave.
 #![cfg(unix)]
 
 use crate::common::{self, cat, file, oids, order, unitape};
@@ -259,7 +259,7 @@ fn datagrams_to_one_host_and_to_a_group() {
         let mut run = bench.start();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.set_multicast_loop_v4(true).unwrap();
-        // What is sent before the socket is there is nobody's: continue until the first one is on the tape.
+        // Messages that are sent before the socket exists are lost: continue until the first one is on the tape.
         let tape = bench.tape();
         let first = std::cell::Cell::new(1);
         run.until(|| {
@@ -385,7 +385,7 @@ fn a_quiet_feed_is_waited_for_a_while() {
     file(&bench.path("a"), "1", orders(1..10));
     let mut run = bench.start();
     bench.has(&mut run, 9);
-    // The second feed's clock is behind: feed order wins within it, and the merge appends it as late.
+    // The second feed's clock lags: feed order wins within it, and the merge appends it as late.
     file(&bench.path("b"), "1", [order(5), order(20), order(15)].concat());
     bench.has(&mut run, 12);
     assert_eq!(run.stop().0, Some(0));

@@ -157,7 +157,7 @@ fn full_disk(segments: &str) {
     assert!(said.contains(waits), "{said}");
 }
 
-/// What ends while its disk is full decides the exit code, and so does a feed that is not to be tried again.
+/// A feed that ends while its disk is full decides the exit code, and so does one that is not to be tried again.
 #[test]
 fn a_feed_that_fails_decides_the_exit_code() {
     for restart in ["", "restart = \"never\""] {

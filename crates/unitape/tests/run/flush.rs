@@ -132,7 +132,7 @@ fn a_run_onto_a_hot_tape_writes_again_until_a_flush_succeeds() {
     running.until(|| end(&bench) > 2 << 20);
     let stands = durable(&bench);
     running.until(|| running_said(&bench).contains("writes the rest again"));
-    // A writer waits five seconds for a recorder that is behind; a flush is tried again within a twentieth of one.
+    // A writer waits five seconds for a recorder that lags; a flush is tried again within a twentieth of one.
     let failed = failures(&bench);
     running.until(|| failures(&bench) > failed + 150);
     assert_eq!(durable(&bench), stands);

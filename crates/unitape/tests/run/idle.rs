@@ -47,7 +47,7 @@ fn processes(run: &Running) -> Vec<u32> {
     all
 }
 
-/// How often their threads have gone to sleep.
+/// The number of times that their threads have gone to sleep.
 fn sleeps(processes: &[u32]) -> u64 {
     let mut sum = 0;
     for process in processes {
@@ -60,7 +60,7 @@ fn sleeps(processes: &[u32]) -> u64 {
     sum
 }
 
-/// Threads woke thousands of times a second to find that nothing had come. What they may do so often is bounded here by the
+/// Threads woke thousands of times a second to find that nothing had come. The test bounds their wake-ups by the
 /// second, however fast the machine is: a slow one sleeps less often.
 #[test]
 fn a_quiet_run_sleeps() {

@@ -1,7 +1,7 @@
-//! Five feeds of five sorts onto one tape, killed again and again, end in the tape of a run that was left alone.
+//! Five feeds of five kinds onto one tape, killed again and again, end in the tape of a run that was left alone.
 //!
-//! What went wrong before it worked: bytes read from a socket and not yet written down were lost with us; a stream
-//! was cut at another byte after each restart; a source was defined twice. `UNITAPE_KILL_ROUNDS` asks for more kills,
+//! Earlier mistakes: bytes read from a socket and not yet journaled were lost with us; a stream was cut at another
+//! byte after each restart; a source was defined twice. `UNITAPE_KILL_ROUNDS` asks for more kills,
 //! `UNITAPE_KILL_SEED` for other moments.
 #![cfg(unix)]
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use unitape_base::capture::write as capture;
 use unitape_sim::Rng;
 
-/// What the five feeds bring.
+/// The contents of the five feeds.
 struct Market {
     tcp: Vec<u8>,
     fifo: Vec<u8>,
@@ -109,7 +109,7 @@ impl RunFolder {
     }
 }
 
-/// How fast what grows may grow: parts of 1000 that may be there by now.
+/// How fast a growing feed may grow: parts of 1000 that may be there at this time.
 struct Pace(AtomicU64);
 
 impl Pace {

@@ -86,7 +86,7 @@ fn half_open_peers_are_found_out() {
     let row = row.into_iter().find(|r| r.get(1) == Some(&&*here) && r.get(2) == Some(&&*there)).unwrap();
     assert_eq!((row[3], &row[5][..2]), ("01", "02"), "{row:?}");
     assert_eq!(run.stop().0, Some(0));
-    // One that says nothing for too long.
+    // A sender that is silent for too long.
     bench.configure("", &[("a", &format!("{listen}\nidle_limit = \"1s\""))]);
     let run = bench.start();
     let mut silent = connect(port);
@@ -154,7 +154,7 @@ fn the_journal_of_a_resumed_stream_rotates() {
     {
         let mut run = bench.start();
         let from = send_on(port, &bytes, upto, piece);
-        // What stood in the socket when it was killed was not received.
+        // The bytes in the socket when it was killed were not received.
         assert!(from <= at && from + message > at, "{from} of {at}: {}", said(&bench));
         // Whole orders that have been sent.
         let sent = (1u32..).scan(0, |sum, n| {
@@ -220,7 +220,7 @@ fn what_comes_after_a_journal_was_removed_is_read() {
         for n in 0..3 {
             let before = placed(&bench);
             let run = bench.start();
-            // What is sent before the socket is there is nobody's.
+            // Messages that are sent before the socket exists are lost.
             let come = becomes(|| {
                 sent += 1;
                 sender.send_to(&orders(sent..sent + 1), ("127.0.0.1", port)).unwrap();
@@ -264,9 +264,9 @@ fn what_comes_after_a_journal_was_restored_is_read() {
     assert!(journal.join("00000003.raw").exists());
 }
 
-/// The file in hand of a journal from a backup is shorter than what the tape has read of it. What came next was written where
-/// the tape had read something else, so it was never read, with exit code 0. The same after a power loss: a journal is not
-/// flushed.
+/// The file in hand of a journal from a backup is shorter than what the tape has read of it. The next bytes were
+/// written where the tape had read others, so they were never read, with exit code 0. A power loss has the same
+/// effect: a journal is not flushed.
 #[test]
 fn a_journal_that_is_shorter_than_what_was_read_hides_nothing() {
     for boot in [Boot::Same, Boot::Other, Boot::NotNoted] {
@@ -460,7 +460,7 @@ fn a_journal_that_is_needed_and_was_removed_ends_its_feed() {
     }
 }
 
-/// What a killed run leaves, processes and connections, does not hold its ports and tapes against the next start.
+/// The processes and connections of a killed run do not hold its ports and tapes against the next start.
 /// `UNITAPE_START_TRIES` asks for more of them.
 #[test]
 fn a_killed_run_starts_again_at_once() {
@@ -533,7 +533,7 @@ fn stops_do_not_change_a_merge_without_bound() {
             ("b", "directory = \"b\"\nreceive_times = false"),
         ];
         let parts: [[std::ops::Range<u32>; 2]; 3] = [[1..50, 1..20], [50..55, 20..60], [55..90, 60..80]];
-        // Up to the last of the feed that is behind; of what has the same time the first feed's comes first.
+        // Up to the last event of the feed that lags; among equal times the first feed's event comes first.
         let placed_by = [19 + 19, 54 + 53, 79 + 79];
         let whole = Bench::new(&run_keys, &feeds);
         let stopped = Bench::new(&run_keys, &feeds);

@@ -1,9 +1,9 @@
 //! A run that keeps little of its tape, killed again and again: all that was ever on the tape is what a run that was
 //! left alone, and kept everything, has.
 //!
-//! What went wrong before it worked: the account of what was read was on the tape alone, so that after retention a
-//! restart read every source again from its start, and cut off the raw bytes of what was in quarantine.
-//! `UNITAPE_KILL_ROUNDS` asks for more kills, `UNITAPE_KILL_SEED` for other moments.
+//! Earlier mistakes: the account of the sources was on the tape alone. So a restart after retention read every source
+//! again from its start, and cut off the raw bytes of the quarantine. `UNITAPE_KILL_ROUNDS` asks for more kills,
+//! `UNITAPE_KILL_SEED` for other moments.
 #![cfg(unix)]
 
 use crate::common::{self, file, run, unitape};
@@ -113,7 +113,7 @@ fn archive(tape: &Path, all: &Mutex<Vec<u8>>, over: &AtomicBool) {
             let mut all = all.lock().unwrap();
             while reader.position() < durable {
                 let Some(frame) = reader.next().unwrap() else { break };
-                // What is not durable may be cut and come again.
+                // Events that are not durable may be cut and come again.
                 if frame.position >= durable {
                     break;
                 }

@@ -72,7 +72,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// What goes wrong.
+/// The fault of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     ParentKilled,
@@ -276,8 +276,8 @@ impl Live {
                     // A process that has just been started would die of the signal.
                     becomes(|| self.run.as_ref().is_none_or(|run| catches_interrupts(run.child.id())));
                     let (code, said) = self.run.take().map(Running::stop).unwrap_or_default();
-                    // What is in quarantine is flawed; all else is not.
-                    // A process that was killed just before is an error of its own.
+                    // A quarantined message is a flaw; nothing else is. A process that was killed just before is an
+                    // error of its own.
                     let killed = faults.contains(&Fault::ChildKilled);
                     let expected = matches!(code, Some(0 | 3)) || killed && code == Some(1);
                     if !expected {

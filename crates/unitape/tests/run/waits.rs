@@ -1,5 +1,5 @@
-//! Feeds that are quiet for long and then behind: each event of theirs was `late`, because a feed that had been quiet once was
-//! not waited for again.
+//! Feeds that are quiet for long and then late: each event of theirs was `late`, because a feed that had been quiet
+//! once was not waited for again.
 #![cfg(unix)]
 
 use crate::common::{self, cat};
@@ -23,8 +23,8 @@ fn late(bench: &Bench) -> Vec<String> {
 /// Orders of the dense feed in a round.
 const DENSE: u32 = 20;
 
-/// A dense feed and one that is seldom and behind: in each round its order is earlier than the last one of the dense feed, and
-/// comes after it, when `ready` says so of the orders that the dense feed has sent.
+/// A dense feed and one that is rare and late: in each round its order is earlier than the last one of the dense
+/// feed, and comes after it, when `ready` says so of the orders that the dense feed has sent.
 fn sparse(bench: &Bench, ports: [u16; 2], ready: impl Fn(u32) -> bool) -> Ended {
     let out = bench.path("out");
     let mut command = bench.command();
@@ -40,7 +40,7 @@ fn sparse(bench: &Bench, ports: [u16; 2], ready: impl Fn(u32) -> bool) -> Ended 
         assert!(becomes(|| ready(round * DENSE)), "{}", run.said());
         seldom.write_all(&common::order(1000 * round + 10 * DENSE - 15)).unwrap();
     }
-    // What the dense feed has sent waits for the other no longer; the last order may wait for the dense feed.
+    // Orders of the dense feed wait for the other no longer; the last order may wait for the dense feed.
     seldom.write_all(&common::order(9_000)).unwrap();
     let all = u64::from(3 * DENSE + 4);
     assert!(becomes(|| orders_of(bench, "dense") + orders_of(bench, "seldom") + 1 >= all), "{}", run.said());

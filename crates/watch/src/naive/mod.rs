@@ -21,11 +21,11 @@ use unitape_model::{Dictionary, Event, NameKind, UnixNanos};
 
 /// A scenario as slow and as plain as it can be.
 pub trait Twin {
-    /// What the event at hand, the last of `history`, completes.
+    /// The alerts that the current event, the last of `history`, completes.
     fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert>;
 }
 
-/// What a twin finds.
+/// An alert of a twin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NaiveAlert {
     /// When: the time of the event at hand, or that of a timer.

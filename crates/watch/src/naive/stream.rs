@@ -112,7 +112,7 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
 }
 
 fn oid(n: u8) -> Vec<u8> {
-    // One of them is too long for its place in the frame.
+    // A name that is too long for its place in the frame.
     if n == 0 { vec![b'x'; 40] } else { vec![b'o', b'0' + n] }
 }
 
@@ -157,8 +157,8 @@ pub(crate) fn run(watch: &mut Watch, arena: &[u8]) -> Vec<Alert> {
     out
 }
 
-/// How many alerts both give on this stream; panics where they part. From where the fast code says that it could
-/// not know any more, they may.
+/// The number of alerts that both give on this stream; panics where they part. From where the fast code says that it
+/// could not know any more, they may.
 pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
     let (arena, names) = (arena(ops), names());
     let (mut watch, mut twins) = (Watch::new(selection).unwrap(), Twins::new(selection).unwrap());

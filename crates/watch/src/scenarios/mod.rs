@@ -50,7 +50,7 @@ pub fn find(id: &str) -> Result<&'static ScenarioDef, Error> {
     })
 }
 
-/// Those that `selection` runs.
+/// The scenarios that `selection` runs.
 pub(crate) fn selected(
     selection: &ScenarioSelection,
 ) -> Result<impl Iterator<Item = &'static ScenarioEntry> + use<>, Error> {

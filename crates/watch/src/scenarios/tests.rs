@@ -1,4 +1,4 @@
-//! What holds for every scenario that is in the registry.
+//! Properties of every scenario in the registry.
 
 use super::*;
 use crate::jsonl::replay;

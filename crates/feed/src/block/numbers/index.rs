@@ -14,7 +14,7 @@ pub struct SessionIndex {
     keys: SessionKeys,
     /// By session.
     pub(crate) latest: Vec<u32>,
-    /// Runs before this one are closed: a mark of progress is behind them.
+    /// Runs before this one are closed: a mark of progress follows them.
     pub(crate) open_runs: usize,
 }
 

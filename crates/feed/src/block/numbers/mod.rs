@@ -1,5 +1,5 @@
-//! What a feed knows of sequence numbers: which of them each of its sessions has sent, and what follows for a message
-//! that says it may have been sent before.
+//! The sequence numbers that each session of a feed has sent, and the consequence for a message that says it may have
+//! been sent before.
 //!
 //! ```text
 //!  worker                        sequencer, stretch by stretch up to the next mark of progress
@@ -23,11 +23,11 @@ use crate::block::Block;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A feed's sessions that are kept, the first ones in its order. What a further session says it sends again is kept
-/// and flagged, so nothing is lost to the bound.
+/// The number of sessions that a feed keeps, the first ones in its order. A message that a further session flags as
+/// sent again is kept and flagged, so the bound loses nothing.
 pub const SESSIONS_MAX: usize = 1024;
 
-/// What messages of one session do to the numbers that it has sent, between two marks of progress of a block.
+/// The effect of one session's messages on the numbers that it has sent, between two marks of progress of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceRun {
     /// Index into the block's sessions.
@@ -40,14 +40,14 @@ pub struct SequenceRun {
     pub end: u64,
 }
 
-/// What a message means for the numbers of its session.
+/// The effect of a message on the numbers of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceEffect {
     /// Its own number is used.
     Counts,
     /// It comes in place of messages that are not sent again: its number is not that of a message.
     Fills,
-    /// The session counts from `next` again; `counts` says whether its own number is used behind that.
+    /// The session counts from `next` again; `counts` says whether its own number is used after that.
     #[allow(missing_docs)]
     Restarts { next: u64, counts: bool },
 }
@@ -57,9 +57,9 @@ pub enum SequenceEffect {
 pub struct FeedSessions {
     ids: BTreeMap<Vec<u8>, u32>,
     sets: Vec<SequenceSet>,
-    /// How many runs were of sessions that are not kept, see [`SESSIONS_MAX`].
+    /// The number of runs of sessions that are not kept, see [`SESSIONS_MAX`].
     pub refused: u64,
-    /// How often a range was forgotten, see [`set::RANGES_MAX`].
+    /// The number of forgotten ranges, see [`set::RANGES_MAX`].
     pub forgotten: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct RepeatRange {
     pub run: u32,
     /// The numbers.
     pub numbers: Range<u64>,
-    /// What was known of them.
+    /// The certainty of the repeat.
     pub what: RepeatCertainty,
 }
 
@@ -100,8 +100,8 @@ impl FeedSessions {
         Some(id)
     }
 
-    /// Notes these runs of a block; `ids` keeps the sessions of the block that were looked up. What was known of them
-    /// goes to `known`.
+    /// Notes these runs of a block; `ids` keeps the block's sessions that were looked up. `known` receives the
+    /// numbers that were known already.
     pub(super) fn note(
         &mut self,
         block: &Block,

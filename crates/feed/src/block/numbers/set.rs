@@ -5,9 +5,9 @@
 //!             floor   range      range
 //! ```
 //!
-//! A session without gaps is one range that grows at its end. A gap makes a second one, and the messages that fill the
-//! gap close it again. Of more than [`RANGES_MAX`] ranges the lowest is forgotten: nobody can say any more which numbers
-//! below its end were seen.
+//! A session without gaps is one range that grows at its end. A gap makes a second one, and the messages that fill
+//! the gap close it again. If there are more than [`RANGES_MAX`] ranges, the lowest is forgotten: nobody can say any
+//! more which numbers below its end were seen.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use std::ops::Range;
 /// Ranges of a session that are kept.
 pub const RANGES_MAX: usize = 64;
 
-/// Which sequence numbers of a session were seen.
+/// The sequence numbers of a session that were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceSet {
-    /// Of numbers below it nobody knows whether they were seen.
+    /// Nobody knows whether numbers below it were seen.
     floor: u64,
     /// Seen, ascending; two of them neither overlap nor touch.
     ranges: Vec<Range<u64>>,
 }
 
-/// What is known of a stretch of numbers that comes again.
+/// The certainty that a stretch of numbers is a repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatCertainty {
     /// They were seen.
@@ -36,7 +36,7 @@ pub enum RepeatCertainty {
 }
 
 impl SequenceSet {
-    /// What an older mark of progress says: the greatest number, and nothing of those below it.
+    /// The set of an older mark of progress, which has only the greatest number and nothing of those below it.
     pub fn from_greatest(greatest: u64) -> Self {
         Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl SequenceSet {
         if new.is_empty() {
             return false;
         }
-        // Those that it overlaps or touches become one with it.
+        // The ranges that it overlaps or touches merge with it.
         let first = self.ranges.partition_point(|r| r.end < new.start);
         let end = self.ranges.partition_point(|r| r.start <= new.end);
         let mut whole = new.clone();
@@ -153,7 +153,7 @@ mod tests {
         known
     }
 
-    /// Only the greatest number was kept once, so what filled a gap was taken for a duplicate.
+    /// Only the greatest number was kept once, so messages that filled a gap counted as duplicates.
     #[test]
     fn gaps_are_kept_and_filled() {
         let mut set = SequenceSet::default();

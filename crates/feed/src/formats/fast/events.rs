@@ -56,7 +56,7 @@ pub struct FastDecoder {
     place: UnitOffsets,
 }
 
-/// Where the next unit may be.
+/// The possible place of the next unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitOffsets {
     /// Behind the last one.
@@ -188,15 +188,15 @@ impl FormatDecoder for FastDecoder {
         self.place = UnitOffsets::default();
     }
 
-    /// What waits in the handler before comes as it is, and its books are stale.
+    /// Messages that wait in the previous handler come unchanged, and its books are stale.
     fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
         let Some(before) = (before as &mut dyn Any).downcast_mut::<Self>() else { return };
         self.before = Some(std::mem::replace(&mut before.handler, Engine::new(before.config.clone())));
         self.place = before.place;
     }
 
-    /// What waits comes as it is. Where another source follows, of which this handler will know nothing, its books are
-    /// stale; after the last one they are as they were.
+    /// Waiting messages come unchanged. If another source follows, of which this handler will know nothing, its books
+    /// are stale; after the last source they stay unchanged.
     fn end_source(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         self.place.end = block.base + block.bytes.len() as u64;
         self.with(block, source, known, None);
@@ -207,7 +207,7 @@ impl FormatDecoder for FastDecoder {
     }
 }
 
-/// Where the events of steps go.
+/// The destination of the events of steps.
 struct FastEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,

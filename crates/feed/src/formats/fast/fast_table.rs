@@ -16,19 +16,19 @@ impl Mapping {
         Ok(())
     }
 
-    /// What a handler is made by.
+    /// The configuration of a handler.
     ///
     /// # Errors
-    /// What is wrong in the table `[fast]` or in the templates, with file and line.
+    /// An error in the table `[fast]` or in the templates, with file and line.
     pub fn fast_config(&self) -> Result<Arc<HandlerConfig>, Error> {
         let config = self.fast_table()?.config();
         config.map(Arc::new).map_err(|wrong| self.wrong_fast(&wrong))
     }
 
-    /// What the table `[fast]` holds; none where there is none.
+    /// The summary of the table `[fast]`; none if there is no table.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// An error in the table.
     pub fn fast_summary(&self) -> Result<Option<ConfigSummary>, Error> {
         let holds = self.fast_table.as_ref().map(ConfigSummary::from_table).transpose();
         holds.map_err(|wrong| self.wrong_fast(&wrong))

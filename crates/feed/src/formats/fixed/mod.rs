@@ -31,11 +31,11 @@ pub struct FixedRecordsDecoder {
     decoder: FixedWidthDecoder,
     mapper: MessageMapper<u16>,
     kinds: Vec<RecordSlots>,
-    /// The fast way, for records that can take it.
+    /// The fast path, for records that can use it.
     fast: Option<FixedBatchDecoder>,
 }
 
-/// Where a sort of record has what the mapping looks at.
+/// The places of the mapping's columns in a type of record.
 #[derive(Debug)]
 pub(crate) struct RecordSlots {
     /// Column by slot, or [`NONE`], or [`RECORD`].
@@ -142,7 +142,7 @@ impl FixedRecordsDecoder {
         Ok(Self { decoder: FixedWidthDecoder::new(layout), mapper: MessageMapper::new(plan), kinds, fast })
     }
 
-    /// Decodes what is at `at`, the general way, and gives its end; `None` when there is no more.
+    /// Decodes the record at `at` by the general path, and gives its end; `None` when there is no more.
     fn one(
         &mut self,
         block: &mut Block,
@@ -289,12 +289,12 @@ impl RecordSlots {
 /// The record in hand.
 pub(crate) struct FixedRecordView<'m> {
     pub raw: &'m [u8],
-    /// What the values are offsets into.
+    /// The bytes that the values are offsets into.
     pub record: &'m [u8],
     pub of: &'m RecordLayout,
     pub values: &'m [ColumnValue],
     pub kind: &'m RecordSlots,
-    /// What has columns that the layout does not name.
+    /// The decoder that has the columns missing from the layout.
     pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,

@@ -1,4 +1,4 @@
-//! The fast way against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
+//! The fast path against its twin, the general one: the same frames, units, fix-ups and quarantine, byte for byte,
 //! whatever is in the records and wherever blocks are cut.
 
 use crate::block::Block;
@@ -10,7 +10,7 @@ use unitape_codec::fixed::FixedWidthLayout;
 
 const TAQ: &[u8] = include_bytes!("../../../../../vectors/fixed/taq/nyse_taq_bbo_20140206.txt");
 
-/// What a source becomes, block by block.
+/// The events of a source, block by block.
 fn decoded(mut way: SourceDecoder, input: &[u8], block_bytes: usize, learn: bool) -> Vec<(Vec<u8>, String)> {
     let mut blocks = way.blocks(input, block_bytes);
     let mut out = Vec::new();
@@ -242,6 +242,6 @@ fn shipped_mappings_take_the_fast_way() {
     let mut decoder = super::FixedRecordsDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
     decoder.stretch(&mut block, 1, &unitape_model::Dictionary::default());
-    // The last record has no bytes behind it to load with it.
+    // The last record has no bytes after it to load with it.
     assert!(decoder.fast.unwrap().records_decoded() >= 9_990);
 }

@@ -6,8 +6,8 @@
 //!   "transactions":"3"}]
 //! ```
 //!
-//! `amt` is what the line adds to the account, exact and in canonical form. Of several transactions in one line
-//! (`TxDtls`) the list has the first.
+//! `amt` is what the line adds to the account, exact and in canonical form. If a line has several transactions
+//! (`TxDtls`), the list has the first.
 
 use super::IsoFieldValue;
 use super::tree::LINE;

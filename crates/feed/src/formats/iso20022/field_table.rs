@@ -1,4 +1,4 @@
-//! What is noted of a message while it is read: registers, and the entries of groups.
+//! The values noted while a message is read: registers, and the entries of groups.
 
 use super::single_elements::ONCE;
 use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopy, RegisterIndex, RegisterPair};
@@ -24,7 +24,7 @@ pub(super) struct IsoFieldTable {
     scratch: Vec<u8>,
     /// Elements in the document.
     messages: u32,
-    /// What is there twice and may be there once.
+    /// An element that occurs twice and may occur once.
     pub(super) repeated: Option<RepeatedElement>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct RepeatedElement {
 /// No message of ISO 20022 has an attribute of this name.
 const PRESENT: &[u8] = b"present";
 
-/// What is in `Document`, by any name.
+/// The element in `Document`, by any name.
 pub(super) const MESSAGE: &str = "Document/*";
 
 /// A node, and the element in the message that it is now.
@@ -175,7 +175,7 @@ impl ElementVisitor for IsoFieldTable {
         let seen = &mut self.seen[node as usize];
         if this.repeats {
             if !this.groups.is_empty() {
-                // What an entry holds before the first entry in it is what is known of it.
+                // Values that an entry holds before its first nested entry are all that is known of it there.
                 if !self.open.is_empty() {
                     self.note_open(at);
                 }
@@ -200,7 +200,7 @@ impl ElementVisitor for IsoFieldTable {
         ElementMark { node, serial: self.serial }
     }
 
-    /// What is of another namespace is none of the message's elements, whatever its name.
+    /// An element of another namespace is none of the message's elements, whatever its name.
     #[inline(never)]
     fn open_foreign(&mut self, _: ElementMark, _: &[u8], _: usize) -> ElementMark {
         ElementMark::default()

@@ -58,10 +58,10 @@ struct IsoFieldValue {
     is: IsoFieldKind,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IsoFieldKind {
-    /// Text as it is.
+    /// Unchanged text.
     Text,
     /// An amount, and whether it is less than zero.
     Signed(bool),
@@ -105,12 +105,11 @@ impl IsoFeedDecoder {
         })
     }
 
-    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
-    /// What is in quarantine once more: a message, or a part of one, with its context as the block's head.
+    /// Retries a quarantined message, or a part of one, with its context as the block's head.
     #[cold]
     fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
         block.decoded = bytes.len();
-        // What was around it is not over where it ends; it is as if the next one began there.
+        // The surrounding elements are still open at its end; the decoder sees the next message begin there.
         let followed = [bytes, b"<AppHdr/>"].concat();
         for bytes in [bytes, &followed] {
             self.decoder.set_context(&block.head);
@@ -239,7 +238,7 @@ impl FormatDecoder for IsoFeedDecoder {
     }
 }
 
-/// Whether messages may be parted behind entries of each group: where all events come of entries.
+/// Whether messages may be parted after entries of each group: if all events come from entries.
 fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     let mut parts = vec![true; groups];
     let mut used = vec![false; groups];
@@ -257,7 +256,7 @@ impl IsoFieldTable {
     /// Fills the slots of values that no element gives.
     fn set_message_slots(&mut self, message: &iso20022::IsoMessage) {
         if message.goes_on {
-            // Entries behind the place where it is parted belong to the next part.
+            // Entries after the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
         }
         let kind = message.kind;
@@ -281,7 +280,7 @@ impl IsoFieldTable {
 /// The message in hand.
 struct IsoMessageView<'m> {
     raw: &'m [u8],
-    /// What values are in.
+    /// The text that contains the values.
     text: &'m [u8],
     /// The message with its context.
     all: &'m [u8],

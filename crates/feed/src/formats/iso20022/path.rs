@@ -1,4 +1,4 @@
-//! How mappings name what is in an ISO 20022 message.
+//! The paths by which mappings name the elements of an ISO 20022 message.
 //!
 //! | path | is |
 //! |---|---|
@@ -41,18 +41,18 @@ pub enum IsoPath {
     Element(IsoElementPath),
 }
 
-/// Where an element or attribute is.
+/// The place of an element or attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsoElementPath {
     /// From where.
     pub from: IsoPathStart,
     /// The way down.
     pub steps: Vec<IsoPathStep>,
-    /// What of it.
+    /// The part of the element.
     pub what: IsoElementPart,
 }
 
-/// Where a path begins.
+/// The start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsoPathStart {
     /// `AppHdr`.
@@ -63,7 +63,7 @@ pub enum IsoPathStart {
     Entry(usize),
 }
 
-/// What of an element is meant.
+/// The part of an element that a path selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsoElementPart {
     /// Its text.
@@ -189,7 +189,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    // A path that is misspelled and yet taken is a field that never has a value.
+    // A misspelled path that is accepted is a field that never has a value.
     #[test]
     fn paths_are_read_or_refused() {
         for good in [

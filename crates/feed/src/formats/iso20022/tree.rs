@@ -29,19 +29,19 @@ pub(super) struct ElementNode {
     children: Vec<ElementChild>,
     /// Whatever has no child of its own.
     any: u32,
-    /// Where the text goes.
+    /// The registers of the text.
     pub(super) text: RegisterPair,
     /// Attributes and where they go.
     pub(super) attributes: Vec<(Box<[u8]>, RegisterPair)>,
     /// It may be there several times, each with values of its own.
     pub(super) repeats: bool,
-    /// What is emptied where it begins.
+    /// Registers that are cleared where it begins.
     pub(super) clears: Vec<RegisterIndex>,
-    /// What is done where it ends.
+    /// Copies that are made where it ends.
     pub(super) actions: Vec<RegisterCopy>,
     /// Groups whose entries it is.
     pub(super) groups: Vec<u16>,
-    /// A message that is too large may be parted behind it.
+    /// A message that is too large may be parted after it.
     pub(super) parts: bool,
     /// Registers of actions in it.
     owns: Vec<RegisterIndex>,
@@ -93,7 +93,7 @@ pub(super) struct ElementTree {
 pub(super) const HEADER: u32 = 1;
 pub(super) const DOCUMENT: u32 = 2;
 
-/// What of an element the line of a statement is made of, from `Ntry` on; see [`super::entry`].
+/// The parts of an element that make the line of a statement, from `Ntry` on; see [`super::entry`].
 pub(super) const LINE: [&str; 24] = [
     "ValDt/Dt|DtTm",
     "BookgDt/Dt|DtTm",
@@ -126,7 +126,7 @@ impl ElementTree {
     /// The tree of a compiled mapping whose messages have `slots` slots.
     ///
     /// # Errors
-    /// What cannot be, for people.
+    /// The reason why a path is impossible, for people.
     pub(super) fn new(places: &PathSlots<IsoPath>, slots: usize) -> Result<Self, String> {
         let mut this = Self {
             nodes: (0..3).map(|_| ElementNode::default()).collect(),
@@ -155,7 +155,7 @@ impl ElementTree {
         for group in &places.groups {
             this.group(group.members.iter(), &group.delimiter)?;
         }
-        // What is asked of all messages is asked of each that is named, and of all others.
+        // A path for all messages applies to each named message and to all others.
         let mut roots: Vec<String> =
             this.nodes[DOCUMENT as usize].children.iter().map(|c| text(&c.name)).collect();
         roots.push("*".to_owned());
@@ -214,7 +214,7 @@ impl ElementTree {
         let mut node = DOCUMENT;
         for step in steps {
             node = self.add(node, &step.names[0]);
-            // What an entry is in may be there several times, too.
+            // The elements around an entry may repeat, too.
             self.nodes[node as usize].repeats = true;
         }
         self.nodes[node as usize].groups.push(number);
@@ -396,8 +396,9 @@ impl ElementTree {
         new
     }
 
-    /// Lets messages be parted behind elements that nothing outside asks of: such that hold entries of groups that
-    /// `may` be parted, and nothing of the message's own or of other groups' entries. `slots` is how many the message has.
+    /// Lets messages be parted after elements that nothing outside asks for: such that hold entries of groups that
+    /// `may` be parted, and nothing of the message's own or of other groups' entries. `slots` is how many the message
+    /// has.
     pub(super) fn part(&mut self, may: &[bool], slots: usize) {
         for n in 0..self.nodes.len() {
             if !self.nodes[n].repeats {

@@ -1,7 +1,7 @@
 //! Messages that are alone, many at a time.
 //!
-//! Which type comes next cannot be guessed, so a loop that asks every message for its type waits for a wrong guess at
-//! every second one. Here the types are only counted in the order of the stream, and the work is done type by type:
+//! The next type cannot be guessed, so a loop that asks every message for its type waits for a wrong guess at every
+//! second one. Here the types are only counted in the order of the stream, and the work is done type by type:
 //!
 //! ```text
 //!  messages   A D A U D A …  ─▶ a place in the arena for the frames of each, by table; a list for each type
@@ -29,27 +29,27 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 /// Memory for a batch.
 #[derive(Debug)]
 pub(super) struct ItchBatch {
-    /// For each sort the messages of it.
+    /// The messages of each type.
     lists: [[MessageSpot; MESSAGES_MAX]; SORTS],
     /// Messages still to be read one by one before the next batch.
     singly: usize,
 }
 
-/// Where a message is.
+/// The place of a message.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageSpot {
     /// Its length, in the block.
     at: u32,
     /// Its frames, from the end of the arena.
     out: u16,
-    /// Which message of the batch it is.
+    /// Index of the message in the batch.
     n: u16,
 }
 
-/// What is known of a message by its letter.
+/// The properties of a message type, by its letter.
 #[derive(Clone, Copy, Debug)]
 struct FrequentMessageType {
-    /// Bytes behind the length; more than there can be for what is not frequent.
+    /// Bytes after the length; more than there can be for a rare type.
     bytes: u32,
     /// Bytes of its frames.
     out: u16,
@@ -91,7 +91,7 @@ const CANCEL: usize = 4;
 const REPLACE: usize = 5;
 const TRADE: usize = 6;
 
-/// What is known of a message by its sort: letter, bytes behind the length, bytes of its frames, events.
+/// The properties of a message type: letter, bytes after the length, bytes of its frames, events.
 const ROWS: [(u8, usize, usize, u32); SORTS] = [
     (AddOrder::LETTER, AddOrder::BYTES, NEW, 1),
     (AddOrderMpid::LETTER, AddOrderMpid::BYTES, NEW, 1),
@@ -117,12 +117,12 @@ static SORTED: [FrequentMessageType; 256] = {
 
 const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place among the frames of a batch");
 
-/// What the units of a batch have in common.
+/// The common parts of a batch's units.
 struct BatchUnits<'u> {
     units: &'u mut [MaybeUninit<BlockUnit>; MESSAGES_MAX],
-    /// Of the block's bytes in their source.
+    /// Offset of the block's bytes in their source.
     base: u64,
-    /// Where the frames of the batch start.
+    /// Start of the batch's frames.
     start: u32,
     fixups_end: u32,
     raw_end: u32,
@@ -327,10 +327,10 @@ impl ItchDecoder {
     }
 }
 
-/// Fewer messages than this are not worth the way.
+/// Fewer messages than this are not worth a batch.
 const MESSAGES_MIN: usize = 4;
 
-/// The message behind its length.
+/// The message after its length.
 #[inline(always)]
 fn body<'b, const N: usize>(bytes: &'b [u8], spot: &MessageSpot) -> &'b [u8; N] {
     bytes[spot.at as usize + 2..].first_chunk().expect("as long as its type")
@@ -341,7 +341,7 @@ const fn bytes_of<const N: usize>(_: fn(&FrameImages) -> &[u8; N]) -> usize {
     N
 }
 
-/// A copy of `image` so far behind the end of the arena.
+/// A copy of `image` at this distance after the end of the arena.
 #[inline(always)]
 fn put<'f, const N: usize>(coming: &'f mut [MaybeUninit<u8>], out: u16, image: &[u8; N]) -> &'f mut [u8; N] {
     let place = &mut coming[usize::from(out)..][..N];

@@ -1,4 +1,4 @@
-//! What a mapping file says of an ITCH feed: names, session date, and whether orders are kept.
+//! The settings of an ITCH feed in a mapping file: names, session date, and whether orders are kept.
 //!
 //! The messages of ITCH are fixed, and so is what they mean; what differs from venue to venue and from day to day
 //! is in the table `[itch]`:
@@ -51,7 +51,7 @@ pub struct ItchConfig {
     pub trading_state: BTreeMap<String, String>,
 }
 
-/// How messages are separated.
+/// The framing of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ItchFramingConfig {
@@ -68,7 +68,7 @@ impl ItchConfig {
     /// That of a mapping.
     ///
     /// # Errors
-    /// What is wrong in it, with its line.
+    /// An error in the settings, with its line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct ItchMappingFile {
@@ -79,7 +79,7 @@ impl ItchConfig {
 }
 
 impl ItchFramingConfig {
-    /// How the codec separates messages; in a datagram they have lengths too.
+    /// The codec's framing of messages; in a datagram they have lengths too.
     pub fn to_codec(self) -> ItchTransport {
         match self {
             ItchFramingConfig::Soup => ItchTransport::Soup,
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A time five hours off in winter and four in summer was once taken for five all the year.
+    /// A time five hours off in winter and four in summer once counted as five all the year.
     #[test]
     fn midnight_in_new_york() {
         let hours =

@@ -55,7 +55,7 @@ impl FirmCache {
     }
 }
 
-/// Where these letters may be; the first place is for none.
+/// The place of these letters; the first place is for none.
 #[inline]
 fn place(letters: &[u8; 4]) -> usize {
     let n = u32::from_le_bytes(*letters);

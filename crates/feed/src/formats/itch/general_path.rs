@@ -1,4 +1,4 @@
-//! Messages to events field by field: all types, and the twin of the fast way for the frequent ones.
+//! Messages to events field by field: all types, and the twin of the fast path for the frequent ones.
 //!
 //! | message | events |
 //! |---|---|
@@ -61,7 +61,7 @@ pub(super) fn write(
     Ok((ts, count))
 }
 
-/// Where the events of a message go.
+/// The destination of a message's events.
 struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
@@ -69,7 +69,7 @@ struct ItchEventWriter<'o, I> {
     place: ItchMessagePlace,
     ts: UnixNanos,
     count: u32,
-    /// Where the last event begins.
+    /// Start of the last event.
     last: usize,
 }
 
@@ -239,7 +239,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         }
     }
 
-    /// What is not about a single order.
+    /// Decodes messages that do not concern a single order.
     fn rest(&mut self, d: &mut ItchDecoder, message: ItchMessage<'_>) -> Result<(), MessageRefusal> {
         match message {
             ItchMessage::SystemEvent(m) => {

@@ -1,7 +1,7 @@
 //! The frequent messages one by one, as images with the values put in.
 //!
-//! What does not fit this way (a name without an id, a reference of more than 56 bits, anything refused) is left to
-//! `general_path`, and nothing has happened then.
+//! The hot path leaves all it cannot handle to `general_path`, and has changed nothing then: a name without an id, a
+//! reference of more than 56 bits, anything refused.
 
 use super::general_path::side;
 use super::image::{

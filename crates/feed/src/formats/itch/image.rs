@@ -127,7 +127,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
         self.set(FIRM, id.to_le_bytes());
     }
 
-    /// What the order table says: instrument, side, price.
+    /// The order table's values: instrument, side, price.
     #[inline(always)]
     pub fn order(&mut self, order: &ItchOrderState, id: InstrumentId, firm: u32) {
         self.instrument(id);

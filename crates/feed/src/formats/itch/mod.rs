@@ -8,10 +8,10 @@
 //!                            └──────────────────────────────────┘
 //! ```
 //!
-//! What the messages mean is fixed, so no rules of a mapping are asked: the frequent ones are written as images of
-//! events that were made once a block, with the values put in (`image`), many at a time where they are alone
-//! (`batch`) or one by one (`fast`), all others field by field (`general_path`), and all ways write the same bytes. What
-//! differs from venue to venue is in the mapping's table `[itch]` (`config`).
+//! The meaning of the messages is fixed, so a mapping has no rules for them. Frequent messages are images of events
+//! that are made once a block, with the values put in (`image`). They are written many at a time (`batch`) or one by
+//! one (`fast`). All others are written field by field (`general_path`). Every path writes the same bytes.
+//! Differences between venues are in the mapping's table `[itch]` (`config`).
 //!
 //! **State.** With orders, the events of a message depend on all messages before it in its source. Such a feed is of
 //! the class `stream`: its blocks are decoded in order, by one decoder that moves from worker to worker. The state
@@ -67,18 +67,18 @@ pub struct ItchDecoder {
     firms: FirmCache,
     images: FrameImages,
     batch: ItchBatch,
-    /// Where a session of MoldUDP64 has come to.
+    /// The state of a session of MoldUDP64.
     mold: MoldSession,
     /// Another session has begun, and no event has said so yet.
     restarted: bool,
     /// Always field by field.
     slow: bool,
-    /// Looks symbols up, where there is reference data. What a symbol means then depends on the day of each message, and
-    /// images are made for none.
+    /// Looks symbols up, if there is reference data. The meaning of a symbol then depends on the day of each message,
+    /// so no images are made.
     by: Option<ReferenceLookup>,
 }
 
-/// Where a message is, and when it was sent.
+/// The place of a message, and its send time.
 #[derive(Clone, Copy, Debug)]
 struct ItchMessagePlace {
     source: u32,
@@ -102,7 +102,7 @@ impl ItchMessagePlace {
 #[derive(Clone, Copy)]
 struct ItchMessageInput<'m> {
     bytes: &'m [u8],
-    /// Where in `bytes` it is.
+    /// Its place in `bytes`.
     bounds: ItchMessageBounds,
     message: ItchMessage<'m>,
     place: ItchMessagePlace,
@@ -189,7 +189,7 @@ impl ItchDecoder {
         })
     }
 
-    /// The same by the framing of the feed.
+    /// Decodes the block's bytes by the framing of the feed.
     fn bytes<I: InstrumentLookup>(
         &mut self,
         block: &mut Block,
@@ -346,7 +346,7 @@ impl ItchDecoder {
         bytes.len()
     }
 
-    /// Which books a refused message may concern: its security's, where its code has a symbol.
+    /// The books that a refused message may concern: those of its security, if its code has a symbol.
     ///
     /// Only with orders is that known from the source alone. Without, blocks are decoded by any worker in any order, and its
     /// table has what that worker has seen.

@@ -33,7 +33,7 @@ pub struct ItchOrderState {
 
 const _: () = assert!(size_of::<ItchOrderState>() == 32);
 
-/// Why an order was not taken.
+/// The reason why an order was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderInsertRefusal {
     /// It is there already.
@@ -47,7 +47,7 @@ pub enum OrderInsertRefusal {
 pub struct ItchOrderTable {
     /// A power of two.
     slots: Vec<ItchOrderState>,
-    /// How far a product is shifted to become a slot.
+    /// The shift that makes a slot of a product.
     shift: u32,
     live: usize,
     /// A larger table had no place for what is in this one; it is not tried again.
@@ -154,7 +154,7 @@ impl ItchOrderTable {
     #[inline]
     fn remove_at(&mut self, mut gap: usize) {
         let mask = self.slots.len() - 1;
-        // What follows moves up if it may: nothing may be behind a gap that lies behind its home.
+        // The orders after it move up if they may: no order may be after a gap that comes after its home.
         let mut at = gap;
         loop {
             at = (at + 1) & mask;
@@ -230,7 +230,7 @@ mod tests {
         ItchOrderState { order, left, side: 1, ..ItchOrderState::default() }
     }
 
-    /// An order that is not found behind a gap would be unknown for the rest of the day.
+    /// An order that is not found after a gap would be unknown for the rest of the day.
     fn like_a_map(steps: &[(u8, u64)]) {
         let (mut orders, mut map) = (ItchOrderTable::default(), HashMap::new());
         for (n, (what, reference)) in steps.iter().enumerate() {

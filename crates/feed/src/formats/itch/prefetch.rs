@@ -14,7 +14,7 @@ pub(super) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// The same for the value at `at`, which may also be after the end of `values`.
+/// Prefetches the value at `at`, which may also be after the end of `values`.
 #[inline(always)]
 pub(super) fn prefetch_behind<T>(values: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

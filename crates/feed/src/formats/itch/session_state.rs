@@ -1,4 +1,4 @@
-//! What orders and sessions come to, message by message: the state of a source.
+//! The state of a source: its orders and sessions, message by message.
 
 use super::ItchDecoder;
 use super::orders::{ItchOrderState, ItchOrderTable, OrderInsertRefusal};
@@ -8,17 +8,17 @@ use std::fmt;
 use std::ops::Range;
 use unitape_codec::itch::{MoldPacket, OrderReplace};
 
-/// Where a session of MoldUDP64 has come to.
+/// The state of a session of MoldUDP64.
 #[derive(Clone, Debug, Default)]
 pub struct MoldSession {
     session: [u8; 10],
     /// Number of the next message; 0 before the first packet.
     next: u64,
-    /// What did not come, the latest [`GAPS_MAX`].
+    /// Missing messages, the latest [`GAPS_MAX`] gaps.
     gaps: VecDeque<MoldGap>,
 }
 
-/// Gaps that are remembered. What comes of an older one counts as come twice.
+/// Gaps that are remembered. A message from an older gap counts as a duplicate.
 const GAPS_MAX: usize = 64;
 
 /// Messages that did not come.
@@ -73,7 +73,7 @@ impl MoldSession {
     }
 }
 
-/// What became of an order by an execution or a partial cancel.
+/// The state of an order after an execution or a partial cancel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReducedOrder {
     /// The order as it is now, also when nothing is left.

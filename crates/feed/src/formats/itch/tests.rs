@@ -66,7 +66,7 @@ fn lines(block: &Block, known: &Dictionary) -> Vec<String> {
             EventLineForm::Plain,
         );
         let line = String::from_utf8(line).unwrap();
-        // What is the same in all lines is left out.
+        // Values that are equal in all lines are left out.
         out.push(
             line.split_once(",\"kind\":").map_or(line.clone(), |(_, rest)| format!("{{\"kind\":{rest}")),
         );
@@ -100,7 +100,7 @@ fn check(mapping: &str, expected: expect_test::Expect) {
     expected.assert_eq(&format!("{}\n", lines(&block, &known).join("\n")));
 }
 
-/// What each type becomes is a promise to the readers of the tape.
+/// The events of each type are a promise to the readers of the tape.
 #[test]
 fn every_type_with_orders() {
     check(
@@ -136,7 +136,7 @@ fn every_type_with_orders() {
     );
 }
 
-/// The same without orders: what is about an order names it, and nothing that is not in the message.
+/// Every type without orders: an event about an order names it, and nothing that is not in the message.
 #[test]
 fn every_type_by_itself() {
     check(
@@ -238,10 +238,10 @@ proptest! {
     }
 }
 
-/// What is in the book, by a plain map: side, price, shares left and executed, locate code.
+/// The book as a plain map: side, price, shares left and executed, locate code.
 type Plain = HashMap<u64, (u8, u32, u32, u32, u16)>;
 
-/// What an event of the order family says: oid, side, px, qty, instrument.
+/// The fields of an event of the order family: oid, side, px, qty, instrument.
 fn order_fields(event: &Event<'_>) -> (u64, u8, i64, u64, u32) {
     let order = unitape_model::records::OrderRecord::from_event(event).expect("of the order family");
     let qty = order.qty.get() as u64 * 10u64.pow(u32::from(order.common.kind_b));
@@ -332,7 +332,7 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
     write(&mut input, letter, header(locate, 2_000), values);
     write(&mut input, b'D', header(5, 3_000), &[SampleValue::Number(77)]);
     let mut out = String::new();
-    // With the names known and unknown: the way that a message goes must not show.
+    // With the names known and unknown: the path of a message must not show.
     for known in [Dictionary::default(), {
         let mut k = names(0);
         k.intern(NameKind::Instrument, b"ZVZZT").unwrap();
@@ -385,7 +385,7 @@ fn what_orders_cannot_be_is_told() {
     ] {
         assert_eq!(after_add(letter, locate, values), says);
     }
-    // What is refused has not happened: the order is deleted all the same.
+    // A refused message has no effect: the order is deleted all the same.
     assert_eq!(after_add(b'E', 5, &[N(77), N(499), N(1)]), "");
     // References of more than 56 bits are exact, too.
     assert_eq!(after_add(b'A', 5, &[N(u64::MAX), T(b"S"), N(7), T(b"ZVZZT"), N(u32::MAX.into())]), "");

@@ -13,7 +13,7 @@
 //!    `98a:ESET`; the day of the deal, `98a:TRAD` or `30T`; that of a statement, `98a:STAT`; that of the first line, `61`;
 //! 5. when the network acknowledged it: `177` of the acknowledgement in front, taken as UTC.
 //!
-//! Days are their midnight. What is there and is no day is an error, not passed over.
+//! Days are their midnight. A value that is no day is an error and is not skipped.
 //!
 //! **A value that is not of its tag's form** is refused where the rule asks for a component of it; whole
 //! values and fields that nothing names may be of any form. **Unlisted** fields are kept under their tag, with
@@ -67,13 +67,13 @@ pub struct SwiftDecoder {
 /// Index of a value found and one more.
 type ValueIndex = NonZeroU32;
 
-/// What was found in the message in hand.
+/// The values found in the current message.
 #[derive(Debug, Default)]
 struct SwiftFieldTable {
     found: Vec<SwiftFieldValue>,
     /// The value in each slot of the message.
     slots: Vec<Option<ValueIndex>>,
-    /// Which slots were asked of a field.
+    /// The slots that were asked of a field.
     seen: [u64; 4],
     /// Values of group entries, in order.
     hits: Vec<GroupValue>,
@@ -90,10 +90,10 @@ struct SwiftFieldTable {
     texts: RefCell<(String, Vec<u8>)>,
 }
 
-/// What is asked for, by the number of the type.
+/// The fields asked for, by the number of the type.
 #[derive(Debug)]
 struct SelectionByType {
-    /// Of types that have no rules of their own, of what has no number, then of the others.
+    /// The selections for types that have no rules of their own: for fields without a number, then for the others.
     all: Vec<SwiftFieldSelection>,
     of: Box<[u16; 1000]>,
 }
@@ -269,8 +269,8 @@ impl SwiftFieldTable {
                 }
                 let taken = match want.group {
                     Some((group, first)) => {
-                        // Entries are without gaps, or last as long as a sequence: what is behind one is none of
-                        // its fields.
+                        // Entries are without gaps, or last as long as a sequence: fields after one are none of its
+                        // fields.
                         let lasts = wants.lasts[usize::from(group)].is_some();
                         let (last, seen) = &mut self.open[usize::from(group)];
                         match last {
@@ -408,7 +408,7 @@ impl SwiftFieldTable {
                 SwiftFieldValue::from_span(Span::default(), SwiftValueKind::Repeat),
             ));
         }
-        // The parts of a block are together, and it is taken apart once.
+        // The parts of a block are together, and the decoder splits it once.
         let mut apart = (0, Ok(false));
         for want in &wants.blocks {
             let found = match want.block {
@@ -444,7 +444,7 @@ fn has_repeat(trailers: &[u8]) -> bool {
 /// The message in hand.
 struct SwiftMessageView<'m> {
     message: &'m unitape_codec::swift_mt::SwiftMessage,
-    /// What offsets are into.
+    /// The buffer that offsets point into.
     buf: &'m [u8],
     text: &'m [u8],
     tokens: &'m [SwiftField],
@@ -516,7 +516,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
                 let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
                 let token = self.tokens.iter().find(is_field)?;
                 let fault = parts::split_field(token, self.text, &mut parts).err()?;
-                // Of a value that is too long, the component that ends where more follows.
+                // For a value that is too long: the component that ends where more follows.
                 let (start, end) = (token.start, token.start + fault.offset);
                 let shorter = SwiftField { end, line: token.line.min(end), ..*token };
                 let cut = parts::split_field(&shorter, self.text, &mut parts);

@@ -1,4 +1,4 @@
-//! How mappings name the fields of a SWIFT message.
+//! The paths by which mappings name the fields of a SWIFT message.
 //!
 //! | path | is |
 //! |---|---|
@@ -173,7 +173,7 @@ fn is_plain(text: &str, most: usize) -> bool {
 mod tests {
     use super::*;
 
-    // A path that is misspelled and yet taken is a field that never has a value.
+    // A misspelled path that is accepted is a field that never has a value.
     #[test]
     fn paths_are_read_or_refused() {
         for good in [

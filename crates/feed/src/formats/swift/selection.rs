@@ -1,4 +1,4 @@
-//! Which fields of a message the rules for its type ask for, found by tag.
+//! The fields that the rules for a message type ask for, found by tag.
 
 use super::path::{SwiftFieldPath, SwiftPath};
 use crate::mapping::{PathSlots, SlotUsage};
@@ -11,15 +11,15 @@ pub(super) struct SwiftFieldTarget {
     sequence: Option<Box<[u8]>>,
     /// As [`qualifier_word`] gives it; 0 for any.
     qualifier: u32,
-    /// What of it.
+    /// The part of the field.
     pub(super) part: SwiftFieldPart,
-    /// Where it goes; 0 is nowhere: it is known and not wanted.
+    /// Its slot; 0 for a field that is known and not wanted.
     pub(super) slot: u8,
     /// The group whose entries it is a member of, and whether it begins one.
     pub(super) group: Option<(u8, bool)>,
 }
 
-/// What of a field is wanted.
+/// The part of a field that the mapping wants.
 #[derive(Debug)]
 pub(super) enum SwiftFieldPart {
     Whole,
@@ -53,7 +53,7 @@ pub(super) struct SwiftFieldSelection {
     pub(super) entries: u8,
     /// Unlisted fields are kept.
     pub(super) keeps: bool,
-    /// Of each group, the sequence that an entry lasts as long as; without, an entry has no gaps.
+    /// For each group, the sequence that bounds an entry; without one, an entry has no gaps.
     pub(super) lasts: Vec<Option<Box<[u8]>>>,
 }
 
@@ -139,7 +139,7 @@ impl SwiftFieldSelection {
         });
     }
 
-    /// What is asked for of fields of this number.
+    /// The selections for fields of this number.
     #[inline]
     pub(super) fn for_number(&self, number: u8) -> &[SwiftFieldTarget] {
         &self.fields[usize::from(number)]
@@ -169,7 +169,7 @@ pub(super) fn option_bit(letter: u8) -> u32 {
     }
 }
 
-/// The qualifier that a value begins with (`:SETR/…`), as a word; 0 without. What the four bytes are is not looked at.
+/// The qualifier that a value begins with (`:SETR/…`), as a word; 0 without. It does not check the four bytes.
 #[inline]
 pub(super) fn qualifier_word(value: &[u8]) -> u32 {
     match value.first_chunk::<5>() {

@@ -10,7 +10,7 @@
 //! | 204 | with each `20` but the first | |
 //! | category 3 | with `15B` | with `15C`, and so on |
 //!
-//! What is before is A. All others have none, or name theirs with `16R`.
+//! Fields before them are in A. All other messages have no sequences, or name theirs with `16R`.
 
 use unitape_codec::swift_mt::SwiftMessageType;
 
@@ -20,7 +20,7 @@ pub(super) struct SwiftSequenceTracker {
     rule: SwiftSequenceRule,
     /// The sequence in hand; 0 where there is none.
     letter: u8,
-    /// `20` of a 204, and `32B` behind a `21`.
+    /// `20` of a 204, and `32B` after a `21`.
     seen: u32,
 }
 
@@ -93,7 +93,7 @@ impl SwiftSequenceTracker {
 mod tests {
     use super::*;
 
-    // A creditor taken from the next transaction is paid by the wrong payer, and nothing looks wrong.
+    // A creditor from the next transaction is paid by the wrong payer, and nothing looks wrong.
     #[test]
     fn each_type_has_its_sequences() {
         let letters = |kind, cover, fields: &str| -> String {

@@ -1,4 +1,4 @@
-//! Where the event time of a message comes from; [`super`] documents the order of precedence.
+//! The source of a message's event time; [`super`] documents the order of precedence.
 
 use super::selection::SwiftFieldPart;
 use super::values::{self, NANOS, SwiftFieldValue, SwiftValueKind};

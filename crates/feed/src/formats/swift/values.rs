@@ -13,7 +13,7 @@ pub(super) struct SwiftFieldValue {
     pub(super) is: SwiftValueKind,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwiftValueKind {
     /// A component, or lines of text.
@@ -24,9 +24,9 @@ pub(super) enum SwiftValueKind {
     Moment(i64),
     /// The type of the message.
     Kind,
-    /// The same behind `MT`.
+    /// The type of the message after `MT`.
     Mt,
-    /// Of an acknowledgement: whether it is a refusal.
+    /// For an acknowledgement: whether it is a refusal.
     Ack(bool),
     /// The message may have been sent before.
     Repeat,
@@ -73,7 +73,7 @@ impl SwiftFieldValue {
         scratch.clear();
         match self.is {
             SwiftValueKind::Part(ComponentKind::Lines | ComponentKind::Text) => {
-                // Up to a carriage return, which stays unless a line feed is behind it.
+                // Up to a carriage return, which stays unless a line feed follows.
                 let mut rest = text;
                 while let Some(at) = words::find(rest, b'\r') {
                     let kept = at + usize::from(rest.get(at + 1) != Some(&b'\n'));
@@ -121,7 +121,7 @@ fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
     }
 }
 
-/// What the mapping asks of a value that is at `whole`, which was taken apart with this result.
+/// The mapping's part of a value that is at `whole`; its parsed result is given.
 pub(super) fn part(
     want: &SwiftFieldPart,
     result: Result<bool, ValueFault>,
@@ -161,7 +161,7 @@ pub(super) fn part(
     }
 }
 
-/// What the mapping asks of block 1 or 2.
+/// The mapping's part of block 1 or 2.
 pub(super) fn from_header(
     name: &str,
     result: Result<bool, ValueFault>,

@@ -26,7 +26,7 @@ use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 
-/// A sort of text.
+/// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// JSON Lines of any make.
@@ -100,7 +100,7 @@ pub struct TextDecoder {
 struct TextFieldValue {
     /// Index of the first; [`KIND`] for the message's kind.
     first: u32,
-    /// Index behind the last that may belong to it.
+    /// Index after the last that may belong to it.
     to: u32,
     reading: TextValueReading,
 }
@@ -110,7 +110,7 @@ const KIND: u32 = u32::MAX;
 /// Subject and text of a mail: `TextFieldValue::first` of what is put together.
 const WORDS: u32 = u32::MAX - 1;
 
-/// What the mapping asks of values, by path.
+/// The mapping's targets of values, by path.
 #[derive(Debug)]
 struct TextFieldSelection {
     by_path: FxHashMap<String, TextValueTarget>,
@@ -124,24 +124,24 @@ struct TextFieldSelection {
     keeps: bool,
 }
 
-/// What the mapping asks of the values of a path.
+/// The mapping's targets for the values of a path.
 #[derive(Clone, Debug, Default)]
 struct TextValueTarget {
     message: Vec<(u8, TextValueReading)>,
     members: Vec<(usize, u8, TextValueReading)>,
 }
 
-/// What was found in the message in hand.
+/// The values found in the current message.
 #[derive(Debug, Default)]
 struct TextFieldTable {
     slots: Vec<Option<TextFieldValue>>,
-    /// What is wanted of each path, by its number in the leaves.
+    /// The target of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
     generation: u64,
 }
 
 impl TextDecoder {
-    /// A decoder for text of this sort by `mapping`.
+    /// A decoder for text of this kind by `mapping`.
     ///
     /// # Errors
     /// When the mapping cannot be compiled.

@@ -1,4 +1,4 @@
-//! How mappings name values of text.
+//! The paths by which mappings name values of text.
 //!
 //! | path | is |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; blank lines between |
 //!
-//! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and those
-//! behind it.
+//! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
+//! longer ones.
 
 use super::TextKind;
 use crate::mapping::Dialect;
@@ -30,7 +30,7 @@ pub enum TextPath {
     Value { path: String, reading: TextValueReading },
 }
 
-/// How a value is read.
+/// The reading of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextValueReading {
     /// As it is.

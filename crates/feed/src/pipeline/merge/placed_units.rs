@@ -1,4 +1,4 @@
-//! What the tape of a merge has of each segment when the merge begins.
+//! The units of each segment that the tape of a merge has when the merge begins.
 
 use crate::account::TapeAccount;
 use crate::account::retention_checkpoint;
@@ -6,7 +6,7 @@ use crate::error::Error;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-/// What a tape has of a segment.
+/// The units of a segment that a tape has.
 #[derive(Debug, Default)]
 pub struct PlacedSegment {
     /// Units that are placed.

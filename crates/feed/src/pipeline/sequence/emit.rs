@@ -84,7 +84,7 @@ impl BlockSequencer {
 struct UnitEmitter<'e> {
     block: &'e mut Block,
     sorted: Option<&'e FormatReload>,
-    // Of the feed.
+    // The feed's state.
     sources: &'e mut Vec<SourceState>,
     cursor: &'e mut BlockCursor,
     sessions: &'e mut FeedSessions,
@@ -95,7 +95,7 @@ struct UnitEmitter<'e> {
     late: &'e mut u64,
     ahead: &'e mut u64,
     link: Option<&'e FeedLink>,
-    // Of the sequencer.
+    // The sequencer's state.
     run: PieceRun<'e>,
     placed_max: &'e mut UnixNanos,
     events: &'e mut u64,
@@ -106,7 +106,7 @@ struct UnitEmitter<'e> {
     counters: &'e RunCounters,
 }
 
-/// Which of the flags of time the frames of a unit get; `ahead` comes first where both hold.
+/// The time flag that the frames of a unit get; `ahead` comes first where both hold.
 #[derive(Clone, Copy)]
 struct TimeFlags {
     ahead: bool,
@@ -157,7 +157,7 @@ impl UnitEmitter<'_> {
         Ok(())
     }
 
-    /// Puts the cursor behind a unit.
+    /// Moves the cursor past a unit.
     fn step_over(&mut self, unit: &BlockUnit) {
         self.cursor.unit += 1;
         self.cursor.arena = unit.end as usize;
@@ -196,7 +196,7 @@ impl UnitEmitter<'_> {
         Ok(is_new)
     }
 
-    /// What follows this unit is decoded by another mapping, and starts afresh from here, also after a restart.
+    /// Another mapping decodes the rest of the source after this unit. It starts fresh here, also after a restart.
     fn switch(&mut self, unit: &BlockUnit, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
@@ -265,7 +265,8 @@ impl UnitEmitter<'_> {
         source
     }
 
-    /// Flags the frames of a unit whose time leads, or that comes behind its time order; any other one moves that order.
+    /// Flags the frames of a unit whose time leads, or that comes after its time order; any other one moves that
+    /// order.
     fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, time: TimeFlags) {
         if time.ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
@@ -391,7 +392,7 @@ struct LargeUnit<'a> {
     log: &'a mut RawLog,
 }
 
-/// What became of it.
+/// The outcome for a large message.
 #[derive(Default)]
 struct LargeOutcome {
     /// Where in the block's added frames those of a message are that is whole now, and where of these its event begins.
@@ -444,7 +445,7 @@ fn large_step(
     Ok(outcome)
 }
 
-/// The stretch of a block's arena that is being taken, as pieces.
+/// The stretch of a block's arena that is being sequenced, as pieces.
 struct PieceRun<'p> {
     pieces: &'p mut Vec<FramePiece>,
     feed: usize,
@@ -545,7 +546,7 @@ fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockUnit, raw: &'b [u8]
     }
 }
 
-/// What is printed of the first message of a feed that leads.
+/// The report of the first message of a feed that leads.
 #[cold]
 fn lead_note(unit: &BlockUnit, running_max: UnixNanos) -> String {
     let beside = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };

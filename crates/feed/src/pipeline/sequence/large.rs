@@ -24,9 +24,9 @@ use unitape_model::{Event, EventField, EventValue, UnixNanos};
 pub struct LargeMessage {
     /// Index of its source.
     pub source: usize,
-    /// Where it starts in the source.
+    /// Its start in the source.
     offset: u64,
-    /// Where the next part of it begins.
+    /// Start of its next part.
     end: u64,
     reason: String,
     detail: String,
@@ -37,7 +37,7 @@ pub struct LargeMessage {
     hasher: blake3::Hasher,
 }
 
-/// Where the event of a large message goes.
+/// The destination of a large message's event.
 #[derive(Debug)]
 pub struct LargeDestination<'a> {
     pub state: &'a mut SourceState,

@@ -1,4 +1,4 @@
-//! What waiting for a feed costs the others: figures, and the time at which the merge is to look again.
+//! The cost of waiting for a feed: statistics, and the time of the merge's next look.
 
 use super::BlockSequencer;
 use std::sync::atomic::Ordering;

@@ -57,37 +57,37 @@ pub struct BlockSequencer {
     patience: MergeTimer,
     /// The latest time that was placed; what comes before it is late.
     placed_max: UnixNanos,
-    /// The same when the run began.
+    /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
-    /// How far an event's time may lead.
+    /// The bound on the lead of an event's time.
     lead: ClockLead,
     stats: Option<Arc<RunStats>>,
-    /// Of a run that continues while flushes fail: up when it is to end.
+    /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
     open_sources: Option<OpenSources>,
 }
 
-/// What a merge waits for.
+/// The timer of a waiting merge.
 #[derive(Debug, Default)]
 pub struct MergeTimer {
     /// When it is to look again, on the intake's clock; the intake reads it. `i64::MAX`: not before something comes.
     due_ns: Arc<AtomicI64>,
-    /// What time it was when the block in hand was claimed.
+    /// The time when the current block was claimed.
     now_ns: i64,
     /// It waits no more: all that is at hand is placed.
     over: bool,
 }
 
 impl MergeTimer {
-    /// One whose intake reads `due_ns`.
+    /// A timer whose intake reads `due_ns`.
     pub fn new(due_ns: Arc<AtomicI64>) -> Self {
         Self { due_ns, ..Self::default() }
     }
 }
 
-/// What a run has done so far, for progress bars.
+/// The progress of a run, for progress bars.
 #[derive(Debug, Default)]
 #[allow(missing_docs)]
 pub struct RunCounters {
@@ -111,7 +111,7 @@ pub struct SequencerStart {
     pub stats: Option<Arc<RunStats>>,
 }
 
-/// A stretch of frames that goes onto the tape as it is.
+/// A stretch of frames that goes onto the tape unchanged.
 #[derive(Clone, Copy, Debug)]
 struct FramePiece {
     feed: u32,
@@ -123,7 +123,7 @@ struct FramePiece {
     end: u32,
 }
 
-/// Where a block goes: its own pieces and the place claimed for them.
+/// The destination of a block: its own pieces and the place claimed for them.
 #[derive(Debug)]
 pub struct TapePlacement {
     job: Box<BlockJob>,
@@ -359,7 +359,7 @@ impl BlockSequencer {
             let Some((_, i)) = next else { break None };
             let came_ns = self.feeds[i].head_came_ns();
             let until = || self.feeds.iter().filter_map(|feed| feed.waits_until(came_ns)).max();
-            // What waits without bound waits on at the end of the run.
+            // A unit that waits without bound still waits at the end of the run.
             if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
                 break Some((came_ns, until));
             }

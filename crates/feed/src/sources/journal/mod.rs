@@ -11,10 +11,10 @@
 //! ```
 //!
 //! So a restart, a replay and the evidence of an event are the same for live feeds and for files, and a tape is a
-//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which
-//! is written behind the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9
-//! bytes without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost, and a record
-//! that was cut short is cut off and counted.
+//! function of what was recorded. A byte of a stream counts as received when its stretch is in `.times`, which is
+//! written after the bytes; an entry with the time [`END`] says that the stream ended there. After a kill -9, bytes
+//! without an entry get one without a time (`NO_TIME`), so that nothing that was read is lost. A record that was cut
+//! short is cut off and counted.
 
 mod number;
 mod packets;
@@ -84,7 +84,7 @@ impl ReceiveTimes {
         }
     }
 
-    /// How far the stream may be read, and whether it ends there.
+    /// The end of the readable part of the stream, and whether the stream ends there.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -125,7 +125,7 @@ impl ReceiveTimes {
     }
 }
 
-/// What becomes of the file in hand when its receiver begins again.
+/// The fate of the current file when its receiver begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamContinuity {
     /// It has ended: each connection is a stream.
@@ -156,7 +156,7 @@ struct OpenStreamFile {
     /// Bytes in the journal.
     len: u64,
     times_len: u64,
-    /// Bytes behind `len` that were moved there and have no entry yet, and when they were received.
+    /// Bytes after `len` that were moved there and have no entry yet, and when they were received.
     moved: Option<(u64, UnixNanos)>,
 }
 
@@ -188,8 +188,8 @@ impl StreamJournal {
             if continuity == StreamContinuity::Resumed && this.open.is_some() && !this.places.knows(last) {
                 return refuse(StreamOffsets::NAME);
             }
-            // What a power loss took of a pipe does not come again; what comes must not be in its place. The next run must
-            // know it even where nothing comes in this one.
+            // A pipe does not send again the bytes that a power loss removed; new bytes must not take their place.
+            // The next run must know it even if nothing comes in this one.
             let is_cut = continuity == StreamContinuity::Pipe && this.file_len() < known.read_of(last);
             if is_cut {
                 begun = this.next;
@@ -210,12 +210,12 @@ impl StreamJournal {
         let stream = match &mut self.open {
             Some(stream) => stream,
             None => {
-                // A stream that begins behind others has a place, too.
+                // A stream that begins after others has a place, too.
                 if self.continuity == StreamContinuity::Resumed && !self.places.knows(self.next) {
                     self.places.note(self.next, 0)?;
                 }
                 let stream = OpenStreamFile::new(self.path(self.next))?;
-                // One that could not be made is tried again under the same number.
+                // A file that could not be made is tried again under the same number.
                 self.next += 1;
                 let stream = self.open.insert(stream);
                 note_number(&self.dir, self.next - 1)?;
@@ -266,8 +266,8 @@ impl StreamJournal {
     /// how many bytes; 0 at the pipe's end.
     ///
     /// # Errors
-    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The same may be tried again: what was moved
-    /// and has no entry yet gets it first, and is then counted.
+    /// When the pipe or the disk refuses; `WouldBlock` when the pipe is empty. The call may be retried: what was
+    /// moved and has no entry yet gets it first, and is then counted.
     ///
     /// # Panics
     /// When no stream was begun.
@@ -326,7 +326,7 @@ impl OpenStreamFile {
         Ok(Self { raw, times, path, len: 0, times_len: 0, moved: None })
     }
 
-    /// The stream as it is; `None` when it has ended.
+    /// The current stream; `None` when it has ended.
     fn recover_file(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         let options = || {
@@ -428,7 +428,7 @@ fn create(path: &Path) -> Result<File, Error> {
     options.open(path).map_err(|source| Error::Read { path: path.to_owned(), offset: 0, source })
 }
 
-/// The number behind `last`.
+/// The number after `last`.
 fn next_number(dir: &Path, last: u64) -> Result<u64, Error> {
     match last {
         0..NUMBER_MAX => Ok(last + 1),
@@ -480,7 +480,7 @@ const SPLICE_BYTES: usize = 1 << 20;
 mod tests {
     use super::*;
 
-    /// Without it the sender was asked for a byte that was far behind, and what it sent came twice.
+    /// Without it the sender was asked for a much earlier byte, and its bytes came twice.
     #[test]
     fn a_resumed_stream_needs_its_places() {
         let dir = tempfile::tempdir().unwrap();

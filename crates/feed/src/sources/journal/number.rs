@@ -29,7 +29,7 @@ impl LastFile {
     }
 }
 
-/// What a journal notes of its last file.
+/// A journal's note on its last file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalFileNumber {
     /// Its number.
@@ -38,7 +38,7 @@ pub struct JournalFileNumber {
     pub is_of_this_boot: bool,
 }
 
-/// How a journal stood before its receiver wrote to it.
+/// The state of a journal before its receiver wrote to it.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalStart {
     /// Number of its last file; 0 where it had none.

@@ -24,7 +24,7 @@ pub struct PacketJournal {
     batch: Vec<u8>,
     /// Bytes written since [`PacketJournal::flush`] last reported.
     written: u64,
-    /// Where the file in hand was when it was last noted.
+    /// The place in the current file at the last note.
     noted: u64,
     /// Bytes of a record that a kill had cut short, which were cut off.
     pub cut_bytes: u64,
@@ -58,7 +58,7 @@ impl PacketJournal {
             cut_bytes: 0,
         };
         let mut begun = this.next - 1;
-        // One behind which there was another has ended.
+        // A file that another one followed has ended.
         if last > 0 && last >= known.number {
             let path = this.path(last);
             let fail = |source| Error::Read { path: path.clone(), offset: 0, source };
@@ -128,7 +128,7 @@ impl PacketJournal {
                 source,
             })?;
             let made = head.len() as u64;
-            // One that could not be made is tried again under the same number.
+            // A file that could not be made is tried again under the same number.
             self.next += 1;
             self.written += made;
             self.noted = made;
@@ -168,7 +168,7 @@ impl PacketJournal {
         noted?.map_err(|source| Error::Read { path, offset: 0, source })
     }
 
-    /// Where a record of this file begins, as far as it was noted.
+    /// Start of a record of this file, if it was noted.
     fn noted_at(&self, number: u64) -> u64 {
         let entry = std::fs::read(self.dir.join(NOTED)).ok();
         let entry = entry.as_deref().and_then(|e| e.first_chunk::<ENTRY>());
@@ -208,7 +208,7 @@ fn whole_records(file: &File, noted: u64) -> std::io::Result<Option<(u64, Option
     }
 }
 
-/// Where a record begins in the last file, beside the files: number of the file, offset.
+/// The file that notes the start of a record in the last file, beside the files: number of the file, offset.
 const NOTED: &str = ".at";
 
 /// It is noted again after this many bytes.
@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Opening a long journal used to read all of it before a socket was open. What was noted on the way may also be
-    /// of another file, or lie after the end following a loss of power: then all of it is read.
+    /// Opening a long journal used to read all of it before a socket was open. The notes may also describe another
+    /// file, or a place after the end following a loss of power: then the whole journal is read.
     #[test]
     fn a_long_file_goes_on_where_it_was_noted() {
         for noted in [None, Some((1u64, 24 + 3 * 52)), Some((1, 1i64 << 40)), Some((2, 50)), Some((1, -5))] {

@@ -1,10 +1,11 @@
-//! Where the files of a resumed stream begin in that stream, so that a file that is done with may be removed.
+//! The starts of a resumed stream's files in that stream, so that a file that is done with may be removed.
 //!
 //! ```text
 //!  FEED/.resume   16 bytes a file: its number u64, the byte of the stream that it begins with u64; little-endian
 //! ```
 //!
-//! An entry is written before the file before it ends. Of several for one number the last one counts; file 1 begins at byte 0.
+//! An entry is written before the file before it ends. If one number has several, the last one counts; file 1 begins
+//! at byte 0.
 
 use super::{ENTRY, create, make};
 use crate::error::Error;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where the files of a stream begin.
+/// The starts of a stream's files.
 #[derive(Debug, Default)]
 pub struct StreamOffsets {
     path: PathBuf,

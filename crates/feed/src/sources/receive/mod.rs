@@ -1,9 +1,9 @@
 //! Receivers: sockets and pipes, written down in journals as they come.
 //!
-//! One thread a feed. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats. When
-//! it is further ahead of the decoders than it may be, a stream is not read on (its sender then waits, by TCP's or
-//! the pipe's own back-pressure), and datagrams are dropped, by us or by the kernel as configured; each drop is
-//! counted and is in the journal, so it comes onto the tape.
+//! Each feed has one thread. It reads, writes the journal, counts, and wakes the intake; it knows nothing of formats.
+//! When it is too far ahead of the decoders, it stops reading a stream; its sender then waits, by TCP's or the pipe's
+//! own back-pressure. Datagrams are dropped, by us or by the kernel as configured. Each drop is counted and is in the
+//! journal, so it comes onto the tape.
 
 mod retry;
 mod stream;
@@ -32,7 +32,7 @@ pub use tcp::TcpFeed;
 pub use udp::OverflowPolicy;
 pub use wait::HaltSignal;
 
-/// What is received.
+/// The input of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiveSource {
     /// TCP, where senders connect; one connection at a time.
@@ -45,7 +45,7 @@ pub enum ReceiveSource {
     Stdin,
     /// UDP, to hosts or to groups, all of them into one journal.
     Udp {
-        /// Where datagrams are sent to.
+        /// The addresses that datagrams are sent to.
         lines: Vec<UdpEndpoint>,
         /// Bytes of the buffer of each socket, as the kernel grants them.
         buffer_bytes: usize,
@@ -57,7 +57,7 @@ pub enum ReceiveSource {
 }
 
 impl ReceiveSource {
-    /// What its journal holds.
+    /// The kind of its journal's directory.
     pub(crate) fn folder_kind(&self) -> FolderKind {
         match self {
             ReceiveSource::Udp { .. } => FolderKind::Packets,
@@ -79,7 +79,7 @@ impl ReceiveSource {
     }
 }
 
-/// Where a receiver writes and where it reports.
+/// The context of a receiver: its journal, and its statistics.
 #[derive(Clone, Debug)]
 pub struct ReceiverContext {
     /// Directory of the journal.
@@ -96,7 +96,7 @@ pub struct ReceiverContext {
     pub tape_number: u64,
     /// Bytes of a file of a datagram journal, about.
     pub file_bytes: u64,
-    /// What becomes of it when it fails.
+    /// The restart policy when it fails.
     pub restart: RestartPolicy,
     /// Ends its waits when the run stops.
     pub halt: Arc<HaltSignal>,
@@ -153,7 +153,7 @@ impl ReceiverContext {
         self.stats.placed.notify();
     }
 
-    /// The same where a file of the journal has begun, or nothing more will come.
+    /// Has the journal read after a file of it has begun, or if nothing more will come.
     fn wake_for_file(&self) {
         // Release: as in `wake`.
         self.stats().began.store(true, Ordering::Release);
@@ -193,7 +193,7 @@ pub fn start(
     }
     let receive = receive.clone();
     let body = move || {
-        // One that has panicked says so on stderr; the feed must not seem to be at its end.
+        // A receiver that has panicked says so on stderr; the feed must not seem to be at its end.
         match catch_unwind(AssertUnwindSafe(|| work(receive, &place))) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => place.stats().fail(error.to_string(), error.cause()),
@@ -247,5 +247,5 @@ pub(crate) fn age_ns(received: UnixNanos) -> i64 {
 /// How often a receiver of datagrams asks how many the kernel has dropped.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long a receiver sleeps when it must not read on.
+/// How long a receiver sleeps when it must not continue reading.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -1,8 +1,9 @@
-//! What a receiver does when the system refuses: it reports, waits and tries the same again, and keeps what it has in hand.
+//! A receiver's handling of refused system calls: it reports, waits, retries the same call, and keeps its current
+//! data.
 //!
-//! A receiver keeps its sockets and its connection meanwhile, and does not read on: senders of streams wait by their
-//! back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that was full
-//! costs nothing that was received.
+//! A receiver keeps its sockets and its connection meanwhile, and does not read further: senders of streams wait by
+//! their back-pressure, and datagrams wait in the socket, where the kernel counts those that it drops. So a disk that
+//! was full costs nothing that was received.
 
 use super::ReceiverContext;
 use crate::error::Error;
@@ -18,7 +19,8 @@ impl ReceiverContext {
         self.try_again(work, false)
     }
 
-    /// The same with something in hand that is lost where it is given up: the end of a run is such an end.
+    /// Does `work` as [`Self::outlast`] does, for data in hand that is lost if the receiver gives up: the end of a
+    /// run is such an end.
     ///
     /// # Errors
     /// When it is not to be tried again, or the run stops and it has failed once more.

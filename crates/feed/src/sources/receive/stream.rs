@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a receiver of streams has open before data comes.
+/// The open endpoint of a stream receiver before data comes.
 #[derive(Debug)]
 pub enum StreamEndpoint {
     /// A socket that listens.
     Listener(TcpListener, TcpFeed),
-    /// Where to connect to.
+    /// The address to connect to.
     Address(TcpFeed),
     /// A named pipe.
     Fifo(PathBuf, File),
@@ -35,14 +35,14 @@ pub enum StreamEnd {
     Here,
 }
 
-/// What is beside a stream while it is read.
+/// The surroundings of a stream while it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamPeer<'a> {
-    /// Where further senders come, which are refused.
+    /// The listener for further senders, which are refused.
     pub listener: Option<&'a TcpListener>,
-    /// Who sends.
+    /// The sender.
     pub peer: Option<SocketAddr>,
-    /// How it comes, where it comes by TCP.
+    /// The settings of its feed, if it comes by TCP.
     pub feed: Option<&'a TcpFeed>,
 }
 
@@ -181,7 +181,7 @@ pub fn copy(
 /// When the journal of a resumed stream continues in a further file.
 #[derive(Debug, Default)]
 struct JournalRotation {
-    /// The decoder stood still: it is not waited for before this time.
+    /// The decoder made no progress: the receiver does not wait for it before this time.
     not_before: Option<Instant>,
 }
 
@@ -228,7 +228,7 @@ fn pipe(pipe: &impl AsFd, journal: &mut StreamJournal, place: &ReceiverContext) 
         if paused(place) || !place.wait(pipe, None, None).first {
             continue;
         }
-        // What is in the pipe stays there, and what was moved is in the journal: nothing is in hand.
+        // The data in the pipe stays there, and the journal has all moved data: nothing is in hand.
         let moved = place.outlast(|| match journal.splice(pipe, now) {
             Err(Error::Read { source, .. }) if is_passing(&source) => Ok(None),
             moved => moved.map(Some),
@@ -273,5 +273,5 @@ const READ_BYTES: usize = 256 << 10;
 const SETTLE: Duration = Duration::from_millis(200);
 const SETTLE_LOOK: Duration = Duration::from_micros(100);
 
-/// How long it is not waited for where it stood still.
+/// How long the receiver does not wait for a decoder without progress.
 const SETTLE_AGAIN: Duration = Duration::from_secs(1);

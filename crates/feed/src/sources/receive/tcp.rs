@@ -6,10 +6,9 @@
 //! has written down, and the sender resumes from there. So neither our death nor the sender's loses or repeats a
 //! byte.
 //!
-//! **A second sender** is refused at once, and stderr says so: it would wait in the socket for the first one to go. One that
-//! comes when the first has hung up is served when all that the first one sent has been read. A sender
-//! that is gone without a word is found out by the kernel's keepalive, and one that is silent for too long by
-//! `idle_limit`.
+//! **A second sender** is refused at once, and stderr says so: it would wait in the socket for the first one to go. A
+//! sender that connects after the first has hung up is served when all bytes of the first one have been read. The
+//! kernel's keepalive finds a sender that has vanished, and `idle_limit` finds one that is silent for too long.
 
 use super::stream::{StreamEnd, StreamPeer, copy};
 use super::{PAUSE, ReceiverContext};

@@ -20,7 +20,7 @@ use unitape_base::capture::write;
 use unitape_marketdata::wire::{DatagramBatch, UdpSockets};
 use unitape_model::UnixNanos;
 
-/// What becomes of datagrams when the decoders are too far behind.
+/// The treatment of datagrams when the decoders are too far behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowPolicy {
     /// They are read, dropped and counted.
@@ -43,7 +43,8 @@ pub fn receive(
     let mut drops = DroppedDatagrams::default();
     let (mut last, mut rounds) = (false, 0);
     while !last {
-        // What the kernel holds when the run stops has been received; this number of rounds is more than it can hold.
+        // All datagrams in the kernel when the run stops count as received; it cannot hold more than this number of
+        // rounds reads.
         last = place.stopped() && rounds >= LAST_ROUNDS;
         rounds += u32::from(place.stopped());
         let full = place.full();
@@ -74,7 +75,7 @@ pub fn receive(
             place.came(place.outlast_with(|| journal.flush())?);
             continue;
         }
-        // What is in hand stays there.
+        // The datagrams in hand stay there.
         if place.outlast(|| hands.look(&mut sockets))?.is_none() {
             continue;
         }
@@ -94,7 +95,7 @@ pub fn receive(
     Ok(())
 }
 
-/// Where datagrams go: into the journal, or into the count of dropped ones.
+/// The destination of datagrams: into the journal, or into the count of dropped ones.
 struct DatagramSink<'s> {
     journal: &'s mut PacketJournal,
     drops: &'s mut DroppedDatagrams,
@@ -129,17 +130,17 @@ fn fail(sockets: &UdpSockets, source: std::io::Error) -> Error {
     Error::Socket { address: addresses.join(", "), what: "wait for", source }
 }
 
-/// What the sockets have brought and the journal does not have yet.
+/// Datagrams from the sockets that the journal does not have yet.
 #[derive(Debug)]
 struct SocketBatches {
     all: Vec<SocketBatch>,
-    /// How often they were looked at.
+    /// The number of looks at them.
     looks: u64,
-    /// What had come before this was there at the last look.
+    /// All datagrams that came before this time were there at the last look.
     upto: UnixNanos,
 }
 
-/// The same of one socket.
+/// The batch of one socket.
 #[derive(Debug, Default)]
 struct SocketBatch {
     /// Room, made when the first datagram comes.
@@ -190,7 +191,8 @@ impl SocketBatches {
         some.min_by_key(|(_, hand)| hand.ts).map(|(n, _)| n)
     }
 
-    /// The same, unless a socket may have an earlier one: then it is to be looked at again.
+    /// The socket with the earliest datagram, unless a socket may have an earlier one: then it is to be looked at
+    /// again.
     fn next(&self) -> Option<usize> {
         let n = self.earliest()?;
         let first = &self.all[n];
@@ -268,7 +270,7 @@ mod tests {
 
     /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
     struct KernelModel {
-        /// What will come: time, socket.
+        /// Future arrivals: time, socket.
         to_come: VecDeque<(UnixNanos, usize)>,
         queues: Vec<VecDeque<UnixNanos>>,
         now: UnixNanos,
@@ -285,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Line B was looked at after line A, so what A got in between came behind what B had got later: gaps were seen
-        /// where there were none.
+        /// Line B was looked at after line A, so what A got in between came after datagrams that B had got later:
+        /// gaps were seen where there were none.
         #[test]
         fn the_order_is_that_of_receipt(
             gaps in prop::collection::vec((1i64..20, 0usize..4), 1..1000),

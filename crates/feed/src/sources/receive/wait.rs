@@ -13,17 +13,17 @@ pub struct HaltSignal {
     write: OwnedFd,
 }
 
-/// What was found by a wait.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitReadiness {
-    /// What it waited for.
+    /// The first descriptor is ready.
     pub first: bool,
-    /// What is beside that.
+    /// The second descriptor is ready.
     pub second: bool,
 }
 
 impl HaltSignal {
-    /// One that is not raised.
+    /// A signal that is not raised.
     ///
     /// # Errors
     /// When the system has no descriptors for it.

@@ -1,4 +1,4 @@
-//! What each line of a stream did not bring, packet by packet.
+//! The missing packets of each line of a stream, packet by packet.
 //!
 //! ```text
 //!  numbers of the stream   1 2 3 4 5 6 7 8 9 │ 1 2 3        the stream begins again with 1
@@ -38,13 +38,13 @@ impl LineTracker {
 }
 
 impl ArbitratedStream {
-    /// How far a line has come until now.
+    /// The progress of a line until now.
     pub(super) fn line_progress(&self, line: u8) -> LineProgress {
         let LineTracker { heard, epoch, last, .. } = self.lines[usize::from(line)];
         LineProgress { heard, epoch, last }
     }
 
-    /// What comes after the greatest number of the numbering at hand; one of its lines had come this far.
+    /// The number after the greatest number of the current numbering; one of its lines had come this far.
     fn end(&self, line: u8, reached: LineProgress) -> u64 {
         let other = self.line_progress(1 - line);
         let of_stream = |reached: LineProgress| reached.heard && reached.epoch == Some(self.epoch);
@@ -53,7 +53,7 @@ impl ArbitratedStream {
         end.max(self.expected.unwrap_or(0))
     }
 
-    /// How many packets before `end` a line lacks that has come this far, besides those that it went past.
+    /// The number of packets before `end` that a line at this progress lacks, besides those that it went past.
     fn lacks(&self, reached: LineProgress, end: u64) -> u64 {
         let of_numbering = end.saturating_sub(self.lowest);
         let (top_before, packets_before) = self.before;
@@ -69,7 +69,7 @@ impl ArbitratedStream {
         }
     }
 
-    /// By how many packets a line is behind the other, and behind what was given up.
+    /// By how many packets a line lags behind the other, and behind the packets that were given up.
     pub fn packets_behind(&self, line: u8) -> u64 {
         let reached = self.line_progress(line);
         if self.expected.is_none() { 0 } else { self.lacks(reached, self.end(line, reached)) }

@@ -1,5 +1,5 @@
-//! What is believed no longer, though no message is known to be missing: products whose numbers may have begun again unseen, or
-//! whose sender is another one now, a book with a level that cannot be, and all books when nothing more will come.
+//! Marks products stale though no message is known to be missing. The reasons: numbers that may have begun again
+//! unseen, another sender, a book with an impossible level, and the end of all messages.
 
 use super::MessageProcessor;
 use crate::engine::context::{MessageContext, PacketContext, SequenceRange};
@@ -139,7 +139,7 @@ impl MessageProcessor {
         }
     }
 
-    /// Nothing more will come: no book is known from here on, but all stay as they are.
+    /// Nothing more will come: no book is known from here on, but all stay unchanged.
     pub fn close(&mut self, of: &PacketContext, out: &mut impl MarketEventSink) {
         let around = MessageContext::from_packet(of);
         for instrument in (0..self.products.instruments.len() as u32).map(InstrumentId) {

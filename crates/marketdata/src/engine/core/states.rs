@@ -77,7 +77,7 @@ impl MessageProcessor {
     }
 }
 
-/// Which product has a state, and which of its instruments; none for all.
+/// The product that has a state, and its instrument; none for all.
 #[derive(Clone, Copy)]
 struct StateSubject {
     product: ProductId,

@@ -52,7 +52,7 @@ struct SnapshotReplaySink<'s, S>(&'s mut S);
 impl<S: MarketEventSink> MarketEventSink for SnapshotReplaySink<'_, S> {
     fn emit(&mut self, at: &EventContext<'_>, step: MarketEvent<'_>) {
         match step {
-            // One that is bad was of no use when it came, either.
+            // A bad message was of no use when it came, either.
             MarketEvent::Refused(_) => {}
             MarketEvent::End(_) => self.0.emit(at, MarketEvent::End(MessageOutcome::Early)),
             step => self.0.emit(at, step),

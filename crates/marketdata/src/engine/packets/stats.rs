@@ -1,11 +1,11 @@
-//! What the engine has seen, summed up.
+//! Statistics of the engine, summed up.
 
 use super::{Engine, SenderStream};
 use crate::engine::arbitration::LineStats;
 use crate::engine::stats::{ChannelStats, EngineStats};
 
 impl Engine {
-    /// What it has seen.
+    /// The statistics of the engine.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         let mut channels: Vec<_> = self
@@ -43,7 +43,7 @@ impl Engine {
         }
     }
 
-    /// What a line of a stream did, with what is missing at its end where nothing more will come.
+    /// The statistics of a line of a stream, with the packets missing at its end if nothing more will come.
     fn line_stats(&self, sent: &SenderStream, line: u8) -> LineStats {
         let mut stats = *sent.stream.line_stats(line);
         let pulse = &self.pulses[sent.channel.index()];

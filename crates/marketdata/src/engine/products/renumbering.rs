@@ -1,4 +1,4 @@
-//! What says that a product is not where its numbers are: copies, other senders, numbers that begin again unseen.
+//! Signs that a product is not at its numbers: copies, other senders, numbers that begin again unseen.
 
 use super::{ProductRecovery, TrackedProduct};
 use crate::engine::context::{PacketContext, StreamId};
@@ -68,7 +68,7 @@ impl ProductRecovery {
         }
     }
 
-    /// A packet of a stream lies aside since then, or it is known by now what it was.
+    /// A packet of a stream lies aside since then, or its meaning has become known.
     #[cold]
     pub fn set_aside_since(&mut self, stream: StreamId, since: Option<i64>) {
         self.list.iter_mut().filter(|of| of.stream == stream).for_each(|of| of.aside = since);
@@ -101,7 +101,7 @@ impl ProductRecovery {
         let next = self.list[product.index()].next.filter(|_| since);
         self.restart(product, now, each);
         let of = &mut self.list[product.index()];
-        // Those of its snapshots have already.
+        // Its snapshots have the new numbers already.
         (of.restarted, of.early) = (None, None);
         if let Some(next) = next {
             of.next = Some(next);

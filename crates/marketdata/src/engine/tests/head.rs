@@ -15,7 +15,7 @@ fn templates(id: u32, fields: &[F]) -> String {
     let field = |(n, (kind, optional, bit)): (usize, &F)| {
         let kind = ["uInt32", "uInt64", "byteVector", "int32", "string"][usize::from(*kind)];
         let presence = if *optional { " presence=\"optional\"" } else { "" };
-        // One that is not optional needs a value of its own, and is the decoder's.
+        // A field that is not optional needs a value of its own, and is left to the decoder.
         let inside = match (*bit, *optional) {
             (true, true) => "<default/>",
             (true, false) if kind != "byteVector" => "<default value=\"3\"/>",
@@ -35,7 +35,7 @@ fn templates(id: u32, fields: &[F]) -> String {
 
 const NAMES: [&str; 6] = ["Number", "Sender", "Sent", "Reset", "Partition", "More"];
 
-/// What a header says, where messages begin, and what these say; or why the packet cannot be used.
+/// The values of a header, the start of the messages, and their values; or the reason why the packet cannot be used.
 type Said = Result<(PacketHeader, usize, Result<String, String>), (&'static str, String)>;
 
 fn said(packets: &mut PacketDecoder, packet: &[u8]) -> Said {
@@ -112,7 +112,7 @@ proptest! {
             let mut packet = vec![0xc0 | map & used];
             put(&mut packet, id.into());
             packet.extend(values.into_iter().zip(there).filter(|(_, there)| *there).flat_map(|(value, _)| value));
-            // Of a message that leaves its template's id away, as one of the header's would be, and of another.
+            // A message without its template's id, as one with the header's id would be, and another message.
             packet.extend([0x80 | map & 0x3f, 0x81, 0x82, 0x83]);
             packet.extend(message(4, &[9, 1]));
             match harm {

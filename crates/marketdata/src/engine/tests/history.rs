@@ -280,7 +280,7 @@ fn check(seed: u64, rig: &Rig, venue: &Venue) {
         let at = (next - 1).max(state.has);
         let default = Book::default();
         let book = rig.seen.books.get(&index).unwrap_or(&default);
-        // Which numbering it counts by is not asked: the books of one of them it must be.
+        // The test does not check the numbering: the books must be those of one of them.
         let fits = (0..=venue.restarts)
             .filter_map(|restart| venue.truth.get(&(restart, product, at)))
             .any(|books| &books[n as usize] == book);

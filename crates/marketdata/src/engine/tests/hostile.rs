@@ -135,7 +135,7 @@ fn a_reset_waits_for_the_snapshot_that_it_is_behind() {
     rig.bid(7);
     rig.send(0, SNAP, &snap(1, 4));
     assert_eq!(rig.bids("50"), [7], "6 emptied the books");
-    // Of an instrument that it did not know, too: only one with the reset in it is good.
+    // An unknown instrument, too: only a snapshot with the reset in it is good.
     let of_51 = |n: u64, last: u64| packet(n, n * 10, false, &[snapshot(9, last, 51, &bids_up_to(2))]);
     rig.send(0, SNAP, &of_51(2, 5));
     assert_eq!(rig.book("51"), None);
@@ -172,7 +172,7 @@ fn a_book_with_a_level_that_cannot_be_wants_a_snapshot() {
     rig.send(0, SNAP, &snap(4, 2));
     rig.send(0, SNAP, &snap(5, 3));
     assert_eq!((rig.said(), rig.bids("50")), ("recovered 50, whole 9".to_owned(), vec![3, 2, 1]));
-    // Who makes the books may find that one is wrong, too.
+    // The maker of the books may find that one is wrong, too.
     assert!(rig.handler.want_snapshot(InstrumentId(0)) && !rig.handler.is_live(InstrumentId(0)));
     rig.send(0, SNAP, &snap(6, 2));
     assert!(!rig.handler.is_live(InstrumentId(0)));

@@ -145,7 +145,7 @@ fn snapshot(product: u64, last: u64, id: u64, book: &Book) -> Vec<u8> {
 /// Bids and offers, best first: price in hundredths, and quantity.
 type Book = [Vec<(i64, u64)>; 2];
 
-/// What a book by depth does with a level, as the venue means it.
+/// The action of a book by depth on a level, as the venue means it.
 fn act(book: &mut Book, action: u64, side: u64, px: i64, qty: u64, level: u64, max: usize) {
     let levels = &mut book[side as usize];
     let at = level as usize - 1;

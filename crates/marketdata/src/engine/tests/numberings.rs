@@ -50,7 +50,7 @@ fn a_damaged_clock_is_not_believed() {
     bad.pop();
     rig.send(0, INC, &bad);
     rig.bid(21);
-    // One that is good, but a copy.
+    // A good packet, but a copy.
     rig.send(1, INC, &packet(21, 1 << 62, false, &[depth(21, 9, &[(50, 0, 0, 21, 1, 1)])]));
     assert_eq!((rig.said(), rig.bids("50")[0]), ("refused truncated".to_owned(), 21));
     // No packet says so, and both lines restart.
@@ -61,7 +61,7 @@ fn a_damaged_clock_is_not_believed() {
     assert_eq!(rig.seen.outcomes["waits"], 20 + 4);
 }
 
-/// The machine that continues may have a clock that is behind.
+/// The machine that continues may have a clock that lags.
 #[test]
 fn a_word_is_believed_from_a_clock_that_is_behind() {
     let mut rig = up_to("", 20);
@@ -155,8 +155,8 @@ fn a_quiet_product_begins_again_with_its_pair() {
     assert_eq!((rig.said(), rig.book("50")), ("restart, stale 50".to_owned(), None));
 }
 
-/// Who joins by snapshots alone, and hears of the incremental channel first that its numbers begin, has snapshots of other
-/// numbers: they were once believed where the new numbers came past theirs.
+/// A receiver may join by snapshots alone, and first hear of the incremental channel that its numbers begin. Its
+/// snapshots then have other numbers: they were once believed where the new numbers came past theirs.
 #[test]
 fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_before() {
     let mut rig = Rig::new("");
@@ -165,7 +165,7 @@ fn numbers_that_begin_with_the_first_packet_heard_are_not_those_of_snapshots_bef
     let begun = |n: u64| packet(n, 1000 + n, n == 1, &[depth(n, 9, &[(50, 0, 0, 90 + n as i64, 1, 1)])]);
     (1..=6).for_each(|n| rig.send(0, INC, &begun(n)));
     assert_eq!((rig.said(), rig.bids("50")), ("restart, stale 50".to_owned(), vec![]));
-    // One of the new numbers is as good as ever.
+    // A packet with new numbers is as good as ever.
     rig.send(0, SNAP, &packet(1, 2000, true, &[snapshot(9, 6, 50, &bids_up_to(2))]));
     assert_eq!(rig.bids("50"), [2, 1]);
 }
@@ -197,7 +197,7 @@ fn a_restart_that_both_lines_missed_is_told_by_the_snapshots() {
             rig.send(0, SNAP, &again);
             assert_eq!(rig.said(), "restart, stale 50");
         }
-        // One that is older than what came of the new numbers is of no use.
+        // A packet that is older than one with new numbers is of no use.
         rig.send(0, INC, &at(9, 7));
         rig.send(0, SNAP, &packet(2, 290, false, &[snapshot(9, 2, 50, &bids_up_to(2))]));
         assert_eq!(rig.said(), "");
@@ -227,8 +227,8 @@ fn a_damaged_packet_does_not_hide_that_numbers_begin_again() {
     assert_eq!(rig.bids("50"), [6, 5, 4, 3, 2, 1]);
 }
 
-/// A packet that is far behind lies aside until a second one says that numbers have begun again. What waited by then is of the
-/// old numbers, and a snapshot of the new ones was taken with it.
+/// A packet that is far behind lies aside until a second one says that numbers have begun again. Packets that waited
+/// until then have old numbers, and a snapshot with new ones was once applied with them.
 #[test]
 fn no_snapshot_is_taken_while_a_packet_lies_aside() {
     let mut rig = Rig::new("");
@@ -243,9 +243,9 @@ fn no_snapshot_is_taken_while_a_packet_lies_aside() {
     assert_eq!(rig.bids("50"), [72, 1]);
 }
 
-/// In a silence of both lines a snapshot came that has messages up to 20. What is sent after it and has a lesser number is of
-/// new numbers, though it is the next, or one after a gap, by the old ones: the book of before was once considered
-/// whole.
+/// In a silence of both lines a snapshot came that has messages up to 20. A packet that is sent after it with a
+/// smaller number has new numbers. By the old ones it would be the next, or one after a gap: the earlier book was
+/// once considered whole.
 #[test]
 fn a_message_that_an_earlier_snapshot_has_is_of_new_numbers() {
     let clockless =

@@ -89,8 +89,8 @@ impl Made {
     }
 }
 
-/// What is taken in one loop where values are of the types that they mostly have must be what is taken part by part: of all
-/// types, of fields that are absent, or outside of entries, in groups and in sequences inside entries, in any order.
+/// One loop reads values of the usual types, and its result must equal reading part by part. This holds for all
+/// types, for absent fields, outside of entries, and in groups and sequences inside entries, in any order.
 #[test]
 fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
     let chance = &mut Chance(7);
@@ -199,7 +199,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
     assert!(entries > 1000 && bad > 100 && bad < 5900, "{entries} entries, {bad} bad");
 }
 
-/// A quantity without zeros at its end is taken as it is: that must be what becomes of it in one form.
+/// A quantity without zeros at its end is kept unchanged: this must equal its canonical form.
 #[test]
 fn quantities_are_in_one_form() {
     let chance = &mut Chance(9);

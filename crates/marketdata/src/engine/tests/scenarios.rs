@@ -201,7 +201,7 @@ fn a_number_that_is_far_off_is_set_aside() {
 #[test]
 fn a_window_that_is_full_or_old_is_given_up() {
     let mut rig = up();
-    // B is alive, and behind: A's packets wait, 16 at most.
+    // B is alive, and lags: A's packets wait, 16 at most.
     run(&mut rig, &[(1, 3), (0, 3)]);
     (5..21).for_each(|n| run(&mut rig, &[(0, n)]));
     assert_eq!(rig.said(), "");
@@ -242,7 +242,7 @@ fn with_reference_data_a_product_is_whole_when_all_have_come() {
     let before = rig.seen.outcomes["ignored"];
     rig.send(0, SNAP, &snap(3, 1));
     assert_eq!(rig.seen.outcomes["ignored"], before + 1, "nobody needs it");
-    // One that is new is asked for.
+    // A new instrument is asked for.
     rig.send(0, REF, &define(3, 52));
     rig.send(0, SNAP, &packet(4, 90, false, &[snapshot(9, 1, 52, &bids_up_to(2))]));
     assert_eq!((rig.said(), rig.bids("52")), ("recovered 52, whole 9".to_owned(), vec![2, 1]));
@@ -305,7 +305,7 @@ fn packets_of_no_channel_and_of_no_use_are_told() {
     assert_eq!((rig.handler.stats().unknown, rig.handler.stats().refused), (1, 2));
 }
 
-/// What waits at the end comes, with its gap.
+/// Packets that wait at the end are delivered, with their gap.
 #[test]
 fn the_end_of_a_source_lets_everything_go() {
     let mut rig = up();

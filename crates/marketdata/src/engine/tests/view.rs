@@ -1,4 +1,4 @@
-//! What is taken of a message, and what in it is not its own.
+//! Extraction of a message's fields, and the fields in it that are not its own.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn what_a_message_inside_says_is_not_said_by_the_message() {
             [1, 6 - px as u64].iter().for_each(|n| put(&mut out, *n));
             out.extend(message(6, &[8, 77]));
         }
-        // One of no entries, with a beacon in it.
+        // A message without entries, with a beacon in it.
         out.extend(message(2, &[99, 8, 0]));
         out.extend(message(4, &[8, 99]));
         out

@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::rng::Rng;
 use crate::wire::FixFrameFlaw;
 
-/// What is in a drop copy beside the messages of the day.
+/// The additions of a drop copy to the messages of the day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropCopyNoise {
     /// A heartbeat on each session about this often, in nanoseconds of the day; zero is never.
@@ -93,7 +93,7 @@ impl DropCopy {
         })
     }
 
-    /// The same, which ends before the closing call: all books still trade.
+    /// This drop copy, ended before the closing call: all books still trade.
     pub fn to_close(self) -> DropCopy {
         DropCopy { to_close: true, ..self }
     }
@@ -133,7 +133,7 @@ impl DropCopy {
         &self.sim
     }
 
-    /// What was written so far.
+    /// The truth of all that was written so far.
     pub fn truth(&self) -> DropCopyTruth {
         let by_kind = KINDS.iter().zip(self.by_kind).filter(|(_, n)| *n > 0);
         let scene = |arm, misses, key: &super::AlertLabelKey, seqs: [u64; 2]| {

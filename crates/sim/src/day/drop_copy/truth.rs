@@ -28,11 +28,11 @@ pub struct DropCopyTotals {
     pub by_kind: BTreeMap<String, u64>,
     /// Good messages that should become no event: requests and heartbeats.
     pub no_event: u64,
-    /// What is bad on purpose.
+    /// Counts of the deliberate damage.
     pub bad: DamageCounts,
 }
 
-/// What is bad on purpose; each is one entry in quarantine, and none is an event.
+/// Counts of the deliberate damage; each is one entry in quarantine, and none is an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct DamageCounts {
     /// Copies of an exec with a wrong `10`.
@@ -57,9 +57,9 @@ impl DamageCounts {
 pub struct WashTradePair {
     /// Always `wash_trade`.
     pub scenario: &'static str,
-    /// Which arm it fires, or would if it were not a miss: `self_match` or `round_trip`.
+    /// The arm that it fires, or would if it were not a miss: `self_match` or `round_trip`.
     pub arm: &'static str,
-    /// What it misses by; none for a wash trade.
+    /// The reason of the miss; none for a wash trade.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misses: Option<&'static str>,
     /// Event time of the second leg.

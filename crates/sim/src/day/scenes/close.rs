@@ -94,8 +94,8 @@ impl MarkingCloseScene {
 }
 
 impl MarkingCloseScene {
-    /// Who trades how much each time: the lead, and others. Two who go along with him have less than a fifth each; five
-    /// who do as he does leave him with a sixth.
+    /// The traders and their quantities each time: the lead, and others. Two who go along with him have less than a
+    /// fifth each; five who do as he does leave him with a sixth.
     fn parts(&self, stage: &SceneContext<'_>) -> Vec<(u32, i64)> {
         let lead = self.portion(stage);
         let other = if self.miss == MarkingMiss::None { (lead * 3 / 10).max(1) } else { lead };

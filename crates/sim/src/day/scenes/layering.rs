@@ -37,7 +37,7 @@ pub(crate) struct LayeringScene {
     layers: usize,
     placed: Vec<OrderRef>,
     best: i64,
-    /// Of the execution, and where.
+    /// Quantity of the execution, and its price.
     small: i64,
     small_px: i64,
     genuine: OrderRef,

@@ -108,7 +108,7 @@ pub(crate) fn make(
     }
 }
 
-/// Where and when a scene plays.
+/// The place and time of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScenePlacement {
     pub book: u32,

@@ -15,7 +15,7 @@ pub(crate) struct StructuringScene {
     pub debtor: u32,
     /// Currency and hundredths of each payment.
     pub parts: Vec<(&'static str, i64)>,
-    /// How many were made.
+    /// The number of payments made.
     pub made: usize,
     /// First event.
     pub first_seq: u64,

@@ -105,7 +105,7 @@ impl RunawayAlgoScene {
         if self.flood.sent < messages { Some(stage.now() + 8 * MS) } else { self.end(stage) }
     }
 
-    /// The same order again and again, then slowly out again.
+    /// Enters the same order again and again, then slowly out again.
     fn repeat(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
         let orders = if self.miss.is_some() { 21 } else { 23 };
         if self.entered < orders {

@@ -39,7 +39,7 @@ pub(crate) struct SpoofingScene {
     /// At the threshold itself and not inside.
     edge: bool,
     step: u8,
-    /// Of the large order and of the small one.
+    /// Quantities of the large order and of the small one.
     qty: [i64; 2],
     px: [i64; 2],
     orders: [OrderRef; 2],

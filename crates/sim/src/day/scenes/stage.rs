@@ -1,4 +1,4 @@
-//! What a scene acts on: the exchange, and a few moves that all scenes share.
+//! The stage of a scene: the exchange, and a few moves that all scenes share.
 
 use super::super::event::{DayEventBody, OrderKind, TimeInForce};
 use super::super::exchange::{NewOrder, OrderRef, SimulatedVenues};
@@ -23,14 +23,14 @@ pub(crate) struct SceneContext<'a> {
     pub scene: u32,
 }
 
-/// What is said of a scene at the closing event of its book.
+/// The label of a scene at the closing event of its book.
 #[derive(Debug, Clone)]
 pub(crate) enum PendingLabel {
     Fires { scene: u32, key: AlertLabelKey, first_seq: u64 },
     Misses { scene: u32, key: AlertLabelKey, misses: &'static str, first_seq: u64 },
 }
 
-/// Who plays: the one it is about, and two who trade with him, one buying and one selling, and nothing else.
+/// The cast: the lead, and two members who trade with him, one buying and one selling, and nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SceneCast {
     pub lead: u32,

@@ -29,7 +29,7 @@ const MISSES: [(WashTradePlot, &str); 5] = [
 #[derive(Debug)]
 pub(crate) struct WashTradeScene {
     cast: SceneCast,
-    /// Who has the second leg: the same, another of his group, or a stranger.
+    /// The owner of the second leg: the same, another of his group, or a stranger.
     second: u32,
     books: [u32; 2],
     side: Side,

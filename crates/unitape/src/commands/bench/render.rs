@@ -87,7 +87,7 @@ fn ratios(r: &BenchRecord) -> String {
     found.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a model says of more workers.
+/// The prediction of a model for more workers.
 fn predicted(model: &ScalingModel) -> String {
     let each: Vec<_> = model.predicted_ns.iter().map(|(w, ns)| format!("{} at {w}", figure(*ns))).collect();
     format!("model: {} ns", each.join(", "))
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use unitape_bench::record::RepeatTimes;
 
-    /// The docs' table is made of these cells; a column too few shifts all figures behind it.
+    /// The docs' table is made of these cells; a column too few shifts all later figures.
     #[test]
     fn a_row_has_the_cells_of_the_head() {
         let mut repeats = RepeatTimes::default();

@@ -122,7 +122,7 @@ pub fn run(args: BookArgs) -> output::Result {
         let (ordinal, frame) = match follower.step() {
             Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
             Ok(FollowStep::AtEnd) => {
-                // What is there is printed, and what comes then once more.
+                // Prints the current books; later ones are printed once more as they come.
                 if !args.bbo && args.follow {
                     view.books(&tape, here)?;
                 }
@@ -216,7 +216,7 @@ fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<T
     Ok(TapeBooks::with_names(BookOptions::default(), follower.reopen()?))
 }
 
-/// What was counted over all books and is not in them: its word, how often, and what it says.
+/// The counters over all books that the books themselves lack: word, count, and meaning.
 fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
     let c = tape.books.counters();
     let all = [
@@ -269,7 +269,7 @@ fn explain(args: &BookArgs, tape: &TapeBooks, here: TapeMoment) {
     }
 }
 
-/// What is printed, and where to.
+/// The printer of books: its options, and its destination.
 struct BookPrinter<'a, W> {
     args: &'a BookArgs,
     out: W,

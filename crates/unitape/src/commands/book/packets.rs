@@ -21,7 +21,7 @@ struct HandlerProblems {
     first: Option<String>,
     /// Times there was no room for what waited.
     no_room: u64,
-    /// What happened to lines, the first times.
+    /// Events of lines, the first few.
     lines: Vec<String>,
     line_changes: u64,
 }

@@ -62,7 +62,7 @@ pub fn book_json(
     line(out, &value)
 }
 
-/// What was counted over all books, as the last line.
+/// The counters over all books, as the last line.
 pub fn warnings_json(
     out: &mut impl Write,
     warnings: &[(&'static str, u64, &'static str)],
@@ -143,7 +143,7 @@ pub struct BestPriceRow<'a> {
 }
 
 impl<'a> BestPriceRow<'a> {
-    /// Of a venue, from `basis` or from the basis of its best price.
+    /// The row of a venue, from `basis` or from the basis of its best price.
     pub fn for_venue(
         tape: &'a TapeBooks,
         here: TapeMoment,

@@ -10,7 +10,7 @@ use unitape_watch::Alert;
 /// Something that must hold, and what differs if it does not.
 #[derive(Debug, serde::Serialize)]
 pub struct DemoCheck {
-    /// What must hold.
+    /// The condition that must hold.
     pub what: String,
     /// Where it does not; empty when all is well.
     pub differs: Vec<String>,

@@ -84,7 +84,7 @@ pub fn directory_failure(what: &str, path: &Path, error: &std::io::Error) -> Com
 }
 
 const MARK: &str = "unitape-demo.txt";
-/// What every version's mark begins with.
+/// The common start of every version's mark.
 const MARK_BEGINS: &str = "Made by `unitape demo`.";
 const MARK_TEXT: &str =
     "Made by `unitape demo`. The next demo in this directory replaces `feeds`, `tape` and `store`.\n";

@@ -1,8 +1,8 @@
 //! Market data in FAST: an exchange in a box whose lines lose packets, read by a handler's configuration; and what must be on
 //! the tape of it.
 //!
-//! What came is counted as it is written, from the numbers of the packets alone. The exchange's books are those that the tape
-//! and the handler must have in the end.
+//! Arrivals are counted while they are written, from the numbers of the packets alone. The exchange's books are those
+//! that the tape and the handler must have in the end.
 
 use super::demo_directory::{DemoDirectory, directory_failure};
 use crate::output::CommandFailure;
@@ -26,7 +26,7 @@ pub const MESSAGES_PER_SECOND: u64 = 10_000;
 const AFTER_NS: u64 = 70 * 60 * 1_000_000_000;
 const RATE: u32 = 2_000;
 
-/// What is known of the exchange and its lines.
+/// The truth of the exchange and its lines.
 #[derive(Debug)]
 pub struct ExchangeTruth {
     /// The handler's configuration, and the capture.
@@ -55,14 +55,14 @@ pub struct ExpectedBook {
 /// A level of it.
 pub type ExpectedLevel = (i64, u64, u32);
 
-/// What came on the lines of a channel.
+/// The arrivals on the lines of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelArrivals {
     /// By line.
     pub lines: [LineArrivals; 2],
-    /// Packets that came whole on no line, and others behind them did.
+    /// Packets that came whole on no line, while later ones did.
     pub lost: u64,
-    /// Those of which not even the header did.
+    /// Packets among these of which not even the header came.
     pub unheard: u64,
 }
 
@@ -71,13 +71,13 @@ pub struct ChannelArrivals {
 pub struct LineArrivals {
     /// Copies.
     pub packets: u64,
-    /// Those of packets that had come on it.
+    /// Copies of packets that had come on it already.
     pub twice: u64,
-    /// Packets that did not come, and others behind them did.
+    /// Packets that did not come, while later ones did.
     pub missed: u64,
 }
 
-/// What came of a packet.
+/// The copies of a packet that arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct PacketCopies {
     /// By line.
@@ -197,12 +197,12 @@ fn take(streams: &mut PacketStreams, packet: &DeliveredPacket) {
     if stream.len() <= number {
         stream.resize(number + 1, PacketCopies::default());
     }
-    // A header that is whole is a message of its own, so that damage behind it begins behind it.
+    // A header that is whole is a message of its own, so that damage after it begins after it.
     stream[number].headers[packet.line as usize] += u16::from(packet.sound > 0);
     stream[number].whole |= packet.sound == packet.bytes.len();
 }
 
-/// What came, by channel.
+/// The arrivals, by channel.
 fn came(streams: &PacketStreams) -> [ChannelArrivals; 3] {
     let mut all: [ChannelArrivals; 3] = Default::default();
     for ((channel, _), stream) in streams {
@@ -235,7 +235,7 @@ fn gaps(there: impl Iterator<Item = bool>) -> u64 {
     there[first..last].iter().filter(|t| !**t).count() as u64
 }
 
-/// Every book of the exchange as it is.
+/// The current books of the exchange.
 fn books(exchange: &Exchange) -> Vec<ExpectedBook> {
     let (world, truth) = (exchange.world(), exchange.truth());
     let of = |(place, instrument): (usize, &unitape_sim::exchange::ExchangeInstrument)| {

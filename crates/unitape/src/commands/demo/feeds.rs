@@ -25,22 +25,22 @@ pub const ORDERS: &str = "orders";
 /// Name of the simulated day.
 pub const MARKET: &str = "market";
 
-/// What is known of the feeds before anything has decoded them.
+/// The truth of the feeds before anything has decoded them.
 #[derive(Debug)]
 pub struct WrittenFeeds {
-    /// Of the order flow: all of it.
+    /// The whole truth of the order flow.
     pub truth: DropCopyTruth,
-    /// Of the simulated day.
+    /// The truth of the simulated day.
     pub market: MarketTruth,
-    /// Of the exchange's market data.
+    /// The truth of the exchange's market data.
     pub depth: ExchangeTruth,
-    /// What each of the other feeds holds.
+    /// The contents of each of the other feeds.
     pub counted: Vec<(&'static str, PlainCounts)>,
     /// All of them, as consolidation wants them.
     pub feeds: Vec<FileFeed>,
 }
 
-/// What is known of the simulated day.
+/// The truth of the simulated day.
 #[derive(Debug)]
 pub struct MarketTruth {
     /// Alerts that its scenes must raise.
@@ -90,7 +90,7 @@ pub fn write(place: &DemoDirectory, seconds: u64, stop: &AtomicBool) -> Result<W
     Ok(WrittenFeeds { truth, market, depth, counted, feeds })
 }
 
-/// What the order flow holds.
+/// Counts the contents of the order flow.
 pub fn count_order_flow(truth: &DropCopyTruth) -> PlainCounts {
     let (flow, bad) = (&truth.totals, truth.totals.bad.total());
     let mut by_kind = flow.by_kind.clone();

@@ -23,7 +23,7 @@ impl TextPaint {
         self.wrap("1", text)
     }
 
-    /// Of lesser weight.
+    /// Text of lesser weight.
     pub fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
@@ -51,7 +51,7 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    /// With these headings; one that begins with `>` stands to the right, as do the cells under it.
+    /// A table with these headings; a heading that begins with `>` is aligned right, as are the cells under it.
     pub fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use unitape_tape::{Reader, StartPosition, WaitStrategy, Waiter};
 use unitape_watch::{Alert, ScenarioSelection, TapeWatch};
 
-/// What a live watch saw.
+/// The result of a live watch.
 #[derive(Debug, Default)]
 pub struct LiveWatchResult {
     /// Its alerts.

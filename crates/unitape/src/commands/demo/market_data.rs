@@ -78,7 +78,7 @@ fn best(story: &DemoResults) -> TextTable {
     table
 }
 
-/// The same as data.
+/// The market data of the report as JSON.
 pub fn json(story: &DemoResults) -> Value {
     let held = &story.held;
     let products = held.stats.products;

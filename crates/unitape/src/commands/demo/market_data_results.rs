@@ -1,4 +1,4 @@
-//! What the tape has of the exchange's market data, and what a handler makes of the same packets, held against the exchange.
+//! The exchange's market data on the tape, and a handler's result from the same packets, compared with the exchange.
 
 use super::depth::{ChannelArrivals, DEPTH, ExchangeTruth, ExpectedBook, ExpectedLevel};
 use super::tape_overview::{COLUMNS, PriceCourse};
@@ -14,14 +14,14 @@ use unitape_marketdata::{Handler, Subscription};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Side, UnixNanos};
 use unitape_tape::{Reader, StartPosition};
 
-/// What was found.
+/// The results.
 #[derive(Debug)]
 pub struct MarketDataResults {
     /// The books at the end of the tape; none for one that is stale.
     pub tape: BTreeMap<String, Option<ExpectedBook>>,
-    /// Those of a handler after the last packet.
+    /// The books of a handler after the last packet.
     pub handler: BTreeMap<String, Option<ExpectedBook>>,
-    /// What the handler counted.
+    /// The handler's counters.
     pub stats: EngineStats,
     /// Groups of products, by instrument.
     pub groups: BTreeMap<String, String>,
@@ -137,7 +137,7 @@ fn rung(level: PriceLevel) -> ExpectedLevel {
     (level.px.0, level.qty.to_string().parse().unwrap_or(u64::MAX), level.orders.unwrap_or(0))
 }
 
-/// What a `status` says of loss.
+/// Counts the loss that a `status` reports.
 fn count_status(event: &Event<'_>, loss: &mut LossSummary, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
     let mut scratch = [0; 36];
     let Some(EventValue::Text(state)) = event.field(EventField::State, &mut scratch) else { return };

@@ -161,7 +161,7 @@ fn act(args: &DemoArgs) -> Result<DemoResults, CommandFailure> {
     let picture = tape_overview::read_overview(&tape, &account)?;
     let found = tape_overview::evidence(&tape, &account, &live.alerts)?;
     let (labelled, mut alerts_differ) = check::labels(&written.market.labels, &found);
-    // What is left must be the wash trades of the order flow, and nothing else.
+    // The remaining alerts must be the wash trades of the order flow, and nothing else.
     let left: Vec<usize> = (0..found.len()).filter(|n| !labelled.contains(&Some(*n))).collect();
     let rest: Vec<ExplainedAlert> = left.iter().map(|n| found[*n].clone()).collect();
     let (matched, rest_differs) = check::scenes(&written.truth.planted, &rest);

@@ -13,7 +13,7 @@ use std::path::Path;
 use unitape_feed::FeedSummary;
 use unitape_sim::day::WashTradePair;
 
-/// Instruments shown of each sort.
+/// Instruments shown of each kind.
 const SHOWN: usize = 12;
 /// Days shown; a bank's statements lie on one day each.
 const DAYS_SHOWN: usize = 6;
@@ -91,7 +91,7 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The same as data.
+/// The report as JSON.
 pub fn json(story: &DemoResults) -> Value {
     let truth = &story.written.truth;
     let feeds: serde_json::Map<_, _> = story
@@ -169,7 +169,7 @@ pub fn json(story: &DemoResults) -> Value {
     })
 }
 
-/// What just happened, in plain sentences.
+/// The demo's events, in plain sentences.
 fn describe_demo(story: &DemoResults) -> String {
     let truth = &story.written.truth;
     let messages = |feed| story.summary.by_feed.get(feed).map_or(0, |f| f.messages);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A feed of somebody's real messages; its licence stands beside it in `vectors/`.
+/// A feed of somebody's real messages; its licence is beside it in `vectors/`.
 #[derive(Debug)]
 pub struct SampleFeed {
     /// Name of the feed.
@@ -19,7 +19,7 @@ pub struct SampleFeed {
     count: fn(&[u8], &mut PlainCounts),
 }
 
-/// What a plain count says a feed holds.
+/// The contents of a feed by a plain count.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PlainCounts {
     /// Messages.

@@ -1,4 +1,4 @@
-//! The tape's days, sealed, and held against it.
+//! The tape's days, sealed, and compared with it.
 
 use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;
@@ -10,7 +10,7 @@ use unitape_tape::{Reader, StartPosition};
 /// The days and what differs between them and the tape.
 #[derive(Debug)]
 pub struct SealedDays {
-    /// What the store holds.
+    /// The contents of the store.
     pub info: StoreSummary,
     /// Where an event differs from the tape's; empty when all is well.
     pub differs: Vec<String>,

@@ -47,9 +47,9 @@ pub struct PriceCourse {
 /// An alert with its evidence looked up on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedAlert {
-    /// Which scenario.
+    /// The scenario.
     pub scenario: String,
-    /// Which arm of it.
+    /// The arm of the scenario.
     pub arm: String,
     /// Values of its key: group, instrument.
     pub key: Vec<String>,

@@ -91,7 +91,7 @@ fn huge_of(mounts: &str, place: &str) -> Option<String> {
     Some(mode.unwrap_or("never").to_owned()) // the kernel does not list the default
 }
 
-/// Of a mounted file system its own option counts; `shmem_enabled` is for memory without one.
+/// For a mounted file system, its own option counts; `shmem_enabled` is for memory without one.
 pub fn huge_pages() -> DoctorFinding {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let private = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
@@ -112,7 +112,7 @@ pub fn huge_pages() -> DoctorFinding {
     }
 }
 
-/// Those of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
+/// The reserved pages of hugetlbfs are for users who mount it and name it as the directory of the hot segments.
 pub fn reserved_huge_pages() -> DoctorFinding {
     let pages = vm("nr_hugepages").unwrap_or(0);
     let size = meminfo("Hugepagesize").unwrap_or(0);

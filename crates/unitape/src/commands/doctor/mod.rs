@@ -41,16 +41,16 @@ enum FindingState {
     Bad,
 }
 
-/// What was looked at, and what to do about it.
+/// A finding, and its remedy.
 #[derive(Debug, Serialize)]
 struct DoctorFinding {
     name: &'static str,
     state: FindingState,
-    /// What is.
+    /// The current state.
     what: String,
-    /// What it should be; empty when all is well, as the others below.
+    /// The recommended state; empty when all is well, as the others below.
     should: &'static str,
-    /// What that gives.
+    /// The benefit of that.
     gives: &'static str,
     /// The command that mends it, or what to do where there is none.
     mend: &'static str,
@@ -120,7 +120,7 @@ fn ok(name: &'static str, what: impl Into<String>) -> DoctorFinding {
     DoctorFinding { name, state: FindingState::Ok, what: what.into(), should: "", gives: "", mend: "" }
 }
 
-/// What it should be, what that gives, and how it is mended.
+/// The recommended state, its benefit, and the remedy.
 struct FindingRemedy(&'static str, &'static str, &'static str);
 
 fn warn(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {

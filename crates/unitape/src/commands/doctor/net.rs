@@ -3,7 +3,7 @@
 use super::{DoctorFinding, FindingRemedy, ok, warn};
 use crate::output::bytes;
 
-/// What a feed asks for where its configuration does not say (`buffer_bytes`).
+/// The buffer that a feed asks for if its configuration does not say (`buffer_bytes`).
 const ASKED: u64 = 8 << 20;
 
 pub fn buffers() -> DoctorFinding {

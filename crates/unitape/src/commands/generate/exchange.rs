@@ -176,7 +176,7 @@ fn config(args: &ExchangeArgs) -> Result<ExchangeConfig, CommandFailure> {
         both_lines: args.both_lines,
         faults: faults(&args.faults)?,
         group: args.udp.unwrap_or(plain.group),
-        // Of the truth only the end is asked for.
+        // The truth is needed at the end only.
         moments_max: 1,
         ..plain
     })
@@ -297,7 +297,7 @@ impl NetworkOutput {
     }
 }
 
-/// Every instrument as it is in the end.
+/// The final state of every instrument.
 fn books(path: &Path, exchange: &Exchange) -> Result<(), CommandFailure> {
     let mut out = BufWriter::new(File::create(path).map_err(|e| file_failure(path, e))?);
     let (world, truth) = (exchange.world(), exchange.truth());

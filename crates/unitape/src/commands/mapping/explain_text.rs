@@ -60,7 +60,7 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     lines
 }
 
-/// What a mapping with a table `[fast]` holds, line by line:
+/// The summary of a mapping with a table `[fast]`, line by line:
 ///
 /// ```text
 /// box: ok, packets of 3 channels of XBOX, messages numbered by product

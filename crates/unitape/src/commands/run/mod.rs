@@ -141,7 +141,7 @@ pub fn run(args: RunArgs) -> output::Result {
         run_feeds(prepared, control)?
     };
     report::last(&report, &tape, args.json)?;
-    // Who supervises asks only whether it came to its end.
+    // A supervisor asks only whether it came to its end.
     Ok(if report.is_flawed() && !args.supervised { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 

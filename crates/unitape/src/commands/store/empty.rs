@@ -1,4 +1,4 @@
-//! What `store scan` says when it has no events to print.
+//! The message of `store scan` when it has no events to print.
 
 use super::{ScanArgs, times};
 use crate::commands::tape::utc;

@@ -1,4 +1,4 @@
-//! Which events `tape cat` prints, and what to say when there are none.
+//! The events that `tape cat` prints, and its message when there are none.
 
 use super::CatArgs;
 use crate::output::{CommandFailure, grouped, list_known_names, note};
@@ -23,7 +23,7 @@ pub struct EventFilter {
     counts: FilterCounts,
 }
 
-/// What passed each option while nothing was printed.
+/// The events that passed each option while nothing was printed.
 #[derive(Debug, Default)]
 struct FilterCounts {
     printed: u64,
@@ -213,7 +213,7 @@ impl NameFilter {
             })
     }
 
-    /// What the tape has instead of the names that it does not have.
+    /// The known names of the tape, if it lacks a requested one.
     fn unknown(&self, names: &Dictionary) -> Option<String> {
         let missing = |name: &&String| names.get(self.dict, name.as_bytes()).is_none();
         let missing: Vec<&str> = self.asked.iter().filter(missing).map(String::as_str).collect();
@@ -223,7 +223,7 @@ impl NameFilter {
     }
 }
 
-/// What `--kind` calls a user's message.
+/// The word of `--kind` for a user's message.
 const MESSAGE: &str = "message";
 /// More than the highest number of a kind.
 const KINDS: usize = 64;

@@ -31,7 +31,7 @@ pub struct RetainArgs {
     json: bool,
 }
 
-/// Clap prints what is wrong with an option as it is.
+/// Clap prints an error of an option unchanged.
 fn span(text: &str) -> Result<TimeSpan, TimeSpanRefusal> {
     text.parse().map_err(|TimeSpanRefusal { text }| TimeSpanRefusal { text: plain(&text).into_owned() })
 }

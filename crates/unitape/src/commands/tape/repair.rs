@@ -26,7 +26,7 @@ pub struct RepairArgs {
 
 /// Runs the command.
 pub fn repair(args: &RepairArgs) -> output::Result {
-    // Of a tape that cannot be read nothing can be said; the next repair knows it.
+    // A tape that cannot be read has no findings here; the next repair knows it.
     let mut beside: Vec<_> = unitape_feed::checkpoint_damage(&args.dir).ok().flatten().into_iter().collect();
     let lost_bytes = unitape_feed::quarantine::raw_damage(&args.dir).unwrap_or_default();
     beside.extend(lost_bytes.iter().cloned());
@@ -37,7 +37,7 @@ pub fn repair(args: &RepairArgs) -> output::Result {
         beside,
     };
     let report = unitape_tape::repair(&args.dir, &options)?;
-    // What was mended shows what else is wrong.
+    // A mended tape shows the other problems.
     let remains = match args.apply && !report.is_clean() {
         true => {
             // A cut may have removed some of their events.
@@ -63,12 +63,12 @@ pub fn repair(args: &RepairArgs) -> output::Result {
     Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-/// What a repair found and did, and what is wrong after it.
+/// The findings and actions of a repair, and the problems after it.
 struct RepairOutcome {
     report: RepairReport,
-    /// What another repair would find.
+    /// The findings of another repair.
     remains: RepairReport,
-    /// What `verify` finds and no repair mends.
+    /// Problems that `verify` finds and no repair mends.
     unmended: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ fn finding(f: &RepairFinding, applied: bool) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// What can be done, in one word.
+/// The remedy, in one word.
 fn word(remedy: RepairRemedy) -> &'static str {
     match remedy {
         RepairRemedy::Mend => "mend",

@@ -22,14 +22,14 @@ pub fn verify(dir: &Path, json: bool) -> output::Result {
     }
 }
 
-/// What all checks of a tape found.
+/// The result of all checks of a tape.
 #[derive(Debug)]
 pub struct TapeInspection {
     /// Frames, checksums and the dictionary log.
     report: VerifyReport,
     /// The bytes that the quarantine names.
     raw: RawReport,
-    /// What is wrong, one line each; where it is comes first.
+    /// The problems, one line each; the place comes first.
     pub problems: Vec<String>,
     /// The account could not be read, for a cause outside the data.
     outside: Option<CommandFailure>,

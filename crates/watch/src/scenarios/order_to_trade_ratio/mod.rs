@@ -1,12 +1,12 @@
 //! Order-to-trade ratio: a trader floods the market with messages and hardly trades.
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - The trader of a cancel or an execution that names none is that of its order. A new order or an amend without
 //!   one says nothing and is counted as `missing`, as is a cancel or an execution of an order nobody knows.
-//! - The window is taken literally, from the time of the event at hand: what is stamped later than that is not in
-//!   it. Time may go back. What comes up to one window late is counted to the letter; later, something that
-//!   belongs into its window may be forgotten, and then the event is counted as `late`.
+//! - The window is read literally, from the time of the current event: events with a later stamp are not in it. Time
+//!   may go back. An event that comes up to one window late is counted exactly. If it comes later, an event that
+//!   belongs into its window may be forgotten; then the late event is counted as `late`.
 //! - An alert that is held back by the cooldown is counted and does not begin a new one.
 
 #[cfg(any(test, feature = "naive"))]

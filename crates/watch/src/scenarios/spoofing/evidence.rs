@@ -47,7 +47,7 @@ struct KeptExecution {
     text_bytes: u32,
 }
 
-/// What an owner executed on the other side of an order while it lived.
+/// The executions of an owner on the other side of an order during its life.
 #[derive(Clone, Copy)]
 pub(super) struct OppositeExecutions {
     /// All of it.
@@ -63,7 +63,7 @@ pub(super) struct OppositeExecutions {
 }
 
 impl ExecutionEvidence {
-    /// Keeps an execution behind `before`; gives its number.
+    /// Keeps an execution after `before`; gives its number.
     pub fn add(
         &mut self,
         input: &ScenarioInput<'_, '_>,
@@ -124,7 +124,7 @@ impl ExecutionEvidence {
         .take_while(move |e| e.seq > entry_seq)
     }
 
-    /// What was executed from the entry with this ordinal up to `last`; none when some of it is forgotten.
+    /// The quantity executed from the entry with this ordinal up to `last`; none if some of it is forgotten.
     pub fn executed_since(&self, entry_seq: u64, last: u64, owner: u32) -> Option<OppositeExecutions> {
         let mut executed = OppositeExecutions { total: QuantitySum::ZERO, count: 0, entry_seq, last, owner };
         let mut oldest = last;
@@ -175,7 +175,7 @@ impl ExecutionEvidence {
             "life_ns": i128::from(input.event.ts_event().0) - i128::from(order.entry_ts.0),
             "seqs": seqs,
         });
-        // What was entered on a tape is cancelled on one.
+        // An order that was entered on a tape is cancelled on one.
         if let Some(positions) = positions.map(|p| p.map(|p| p.0)).collect::<Option<Vec<u64>>>() {
             detail["positions"] = positions.into();
         }

@@ -5,11 +5,11 @@
 //!             │ best bid seen last              │ sum, and when the last was       │ everything is judged here
 //! ```
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - *O (owner P)*: the beneficial owner that O's `order_new` names or, when that names none, the one that its cancel
-//!   names. Venue, instrument and side are those of its `order_new`. What says none of one of these says nothing and is
-//!   counted as `missing` at its cancel, as is a cancel that names an order and no venue.
+//!   names. Venue, instrument and side are those of its `order_new`. An order without one of these has no effect and
+//!   is counted as `missing` at its cancel. A cancel that names an order and no venue is counted so, too.
 //! - *P has exec(s)*: the owner of an execution that names none is that of its order. Executions without owner,
 //!   instrument, side or a quantity above zero are counted as `missing`, too.
 //! - *Missing BBO*: no `bbo` of the venue and instrument before the entry, or the last one has no price on O's
@@ -109,7 +109,7 @@ pub static DEF: ScenarioDef = ScenarioDef {
 /// The scenario.
 pub struct SpoofingScenario {
     limits: SpoofingLimits,
-    /// What is remembered of each order, by its slot.
+    /// The remembered state of each order, by its slot.
     suspects: Vec<SuspectOrder>,
     accounts: Vec<OwnerExecutions>,
     free: Vec<u32>,
@@ -151,10 +151,10 @@ struct OwnerlessOrders {
     accounts: Vec<u32>,
 }
 
-/// What an owner executed in an instrument at a venue, while it has an order there that is known.
+/// The executions of an owner in an instrument at a venue, while it has a known order there.
 struct OwnerExecutions {
     key: AccountKey,
-    /// How many suspects name it, and one more while it is kept for orders that do not say whose they are.
+    /// The number of suspects that name it, and one more while it is kept for orders that do not say whose they are.
     orders: u32,
     is_held: bool,
     /// By side: buy, sell.
@@ -174,7 +174,7 @@ struct SideExecutions {
 
 const NONE: u32 = u32::MAX;
 const OWNERLESS: u32 = u32::MAX - 1;
-/// Where an order is that says whose it is.
+/// In place of a listing: the order names its owner.
 const NOWHERE: ListingKey = ListingKey { venue: 0, instrument: InstrumentId(0) };
 const NO_SUSPECT: SuspectOrder = SuspectOrder {
     account: NONE,
@@ -249,7 +249,7 @@ impl SpoofingScenario {
         if !self.ownerless.is_empty() {
             self.hold((input.owner, venue, instr));
         }
-        // Of an owner without an order nothing can be asked.
+        // An owner without an order has nothing to check.
         let Some(&account) = self.by_key.get(&(input.owner, venue, instr)) else { return };
         let done = &mut self.accounts[account as usize].done[usize::from(side - 1)];
         done.total.add(qty);

@@ -40,7 +40,7 @@ impl Slow {
         let (cancel_ts, new_ts) = (i128::from(cancel.ts.0), i128::from(new.ts.0));
         // "life=cancel.ts-new.ts <= max_life_ms"
         let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
-        // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this sort are in billionths.
+        // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this kind are in billionths.
         let hardly_filled = filled.times(100).times(1_000_000_000)
             <= QuantitySum::from_decimal(qty).times(self.params.nano("max_filled_pct"));
         // "O.qty*O.px >= min_notional"; a price has nine places.

@@ -107,7 +107,7 @@ impl LegLog {
         }
     }
 
-    /// Forgets what is two windows behind `now`, from the oldest on.
+    /// Forgets legs that are two windows older than `now`, from the oldest on.
     #[inline]
     pub fn expire(&mut self, now: UnixNanos, limits: &WashTradeLimits) {
         while let Some(kept) = self.log.front().filter(|k| limits.is_over(k.leg.ts, now)) {
@@ -205,7 +205,8 @@ impl LegLog {
     /// The first of a cell that meets `e` and comes before number `limit`.
     fn first_of(&mut self, cell: u32, e: &ExecutionLeg, limits: &WashTradeLimits, limit: u64) -> Option<u64> {
         let LegCell { first, from, over_ts, .. } = self.cells[cell as usize];
-        // What is over for an execution in order is over for those after it; one that is late begins at the front.
+        // Legs that have expired for an execution in order have expired for those after it; a late one begins at the
+        // front.
         let after = i128::from(e.ts.0) - limits.window_ns;
         let passed = i128::from(over_ts.0) <= after;
         let (mut at, mut passing) = (if passed { from } else { first }, passed);

@@ -38,7 +38,7 @@ struct LegPair {
     legs: [Option<WaitingLeg>; 2],
     /// Legs of the match that wait.
     count: u32,
-    /// Of them, those in pairs that are known to be of a complete match.
+    /// Legs among these in pairs that are known to belong to a complete match.
     complete: u32,
     /// None when it cannot be held.
     net: Option<NetQuantity>,
@@ -184,7 +184,7 @@ impl MatchTable {
                 self.table.set_rank(slot, EntryRank::Spent);
             }
         }
-        // One that became spent may have pushed the head out.
+        // A leg that became spent may have pushed the head out.
         if let Some(head) = self.table.find(&(*key, 0)) {
             self.table.set_rank(head, EntryRank::Spent);
         }

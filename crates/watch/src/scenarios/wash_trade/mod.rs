@@ -1,6 +1,6 @@
 //! Wash trade: a beneficial group trades with itself.
 //!
-//! How the words of the definition are read, where they leave a choice:
+//! Readings of the definition's words where they leave a choice:
 //!
 //! - *Legs are consumed once*: an execution is evidence of at most one alert, of either arm. A leg that a
 //!   round trip has used no longer makes a self match, and the other way round.
@@ -94,7 +94,7 @@ pub use matches::LEGS_PER_MATCH_MAX;
 /// Pairs of legs that wait for others of their match at most; the oldest is forgotten first.
 pub const WAITING_MAX: usize = 1 << 18;
 
-/// What of an execution is looked at.
+/// The fields of an execution that the scenario reads.
 #[derive(Clone, Copy, Debug)]
 struct ExecutionLeg {
     ts: UnixNanos,

@@ -88,7 +88,7 @@ fn mapping(framing: &str, reset: &str) -> Mapping {
 
 type UnitTrace = (u64, UnixNanos, u32, u32, bool);
 
-/// What became of each message, and the bytes in quarantine.
+/// The result of each message, and the bytes in quarantine.
 fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u8>) {
     let text = FastMessagesConfig::from_mapping(mapping).expect("it is ours");
     let mut decoder = FeedDecoder::new(FastMappingDecoder::new(mapping, &text).expect("it is ours"));

@@ -30,7 +30,7 @@ pub struct FastMessagesConfig {
     pub strict: bool,
 }
 
-/// How messages are separated, as in `decode fast`. In a capture each datagram is a packet, without the length before
+/// The framing of messages, as in `decode fast`. In a capture each datagram is a packet, without the length before
 /// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -38,7 +38,7 @@ pub enum FastMessageFraming {
     /// A message with four bytes of length before it, the lowest first.
     #[default]
     Frames,
-    /// The same with a number of four bytes and a channel of one before each message.
+    /// As `Frames`, with a number of four bytes and a channel of one before each message.
     Cme,
     /// A number of four bytes before each message; nothing marks its end.
     Moex,
@@ -50,7 +50,7 @@ pub enum FastMessageFraming {
     Raw,
 }
 
-/// Where dictionaries are reset.
+/// The points at which dictionaries are reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DictionaryResetRule {
@@ -88,7 +88,7 @@ impl FastMessagesConfig {
     /// That of a mapping.
     ///
     /// # Errors
-    /// What is wrong in it, with its line.
+    /// An error in the configuration, with its line.
     pub fn from_mapping(mapping: &Mapping) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct FastMessagesFile {
@@ -103,7 +103,8 @@ impl FastMessagesConfig {
     }
 }
 
-/// What is before a message in its framing: CME writes the highest byte first, MOEX the lowest.
+/// Number and channel from the bytes before a message in its framing: CME writes the highest byte first, MOEX the
+/// lowest.
 pub fn number_and_channel(framing: FastMessageFraming, head: &[u8]) -> (Option<u32>, Option<u8>) {
     let number = head.first_chunk().map(|bytes| match framing {
         FastMessageFraming::Cme => u32::from_be_bytes(*bytes),

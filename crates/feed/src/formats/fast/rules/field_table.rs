@@ -1,4 +1,4 @@
-//! What a message has of what the mapping asks for, noted in one pass over its items.
+//! The fields of a message that the mapping asks for, noted in one pass over its items.
 //!
 //! ```text
 //!  items ─▶ node of the path that is open ─ wants ─▶ slot of the message
@@ -43,7 +43,7 @@ pub enum FastStoredValue {
     Template,
 }
 
-/// What the mapping asks for, and what the message in hand has of it.
+/// The mapping's fields, and their values in the current message.
 #[derive(Debug)]
 pub struct FastFieldTable {
     wants: FastFieldSelection,
@@ -51,7 +51,7 @@ pub struct FastFieldTable {
     slots: Vec<Option<FastFieldValue>>,
     groups: Vec<GroupEntries>,
     arena: Vec<u8>,
-    /// What nothing names: the node, and the value.
+    /// Unlisted values: the node, and the value.
     others: Vec<(u32, FastFieldValue)>,
     /// Nodes that are open.
     open: Vec<u32>,
@@ -79,9 +79,9 @@ struct FastGroupPaths {
 struct GroupEntries {
     values: Vec<(u8, FastFieldValue)>,
     entries: Vec<Range<u32>>,
-    /// Where the values of the entry that is open begin.
+    /// Start of the open entry's values.
     begun: usize,
-    /// What came before in the elements around, from the innermost on: its level, its slot; the first of each.
+    /// Earlier values of the surrounding elements, from the innermost on: level, slot and value; the first of each.
     around: Vec<(u32, u8, FastFieldValue)>,
 }
 
@@ -98,9 +98,10 @@ struct TemplatePathNode {
     kept: bool,
     /// The sequence whose element it is in, if it is in one.
     sequence: Option<u32>,
-    /// How many elements it is in.
+    /// The number of elements around it.
     level: u32,
-    /// Of a sequence: the groups whose entries its elements are, and those in whose entries' elements they are.
+    /// For a sequence: the groups whose entries its elements are, and the groups in whose entries its elements are
+    /// nested.
     entries_of: Vec<usize>,
     around: Vec<usize>,
 }
@@ -116,12 +117,12 @@ enum FastValueTarget {
 const NODES_KEPT: usize = 1 << 16;
 const NODES_MAX: usize = 1 << 20;
 
-/// The paths of a message are more than are taken.
+/// A message has more paths than the table accepts.
 #[derive(Debug)]
 pub struct TooManyPaths;
 
 impl FastFieldTable {
-    /// What these places ask for.
+    /// A table for the fields of these places.
     pub fn new(places: &PathSlots<FastPath>, slots: usize) -> Self {
         let mut wants = FastFieldSelection {
             message: Vec::new(),
@@ -376,7 +377,7 @@ impl FastFieldTable {
         }
         let level = (node.level & !SEQUENCE) + 1;
         for group in &node.around {
-            // What the element before it had is not of this one.
+            // Values of the element before it do not belong to this one.
             self.groups[*group].around.retain(|(l, ..)| *l < level);
         }
     }
@@ -417,7 +418,7 @@ impl FastFieldTable {
         true
     }
 
-    /// What nothing names: path and value.
+    /// Unlisted values: path and value.
     pub fn unlisted_values(&self) -> impl Iterator<Item = (&str, FastFieldValue)> {
         self.others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
     }

@@ -1,4 +1,4 @@
-//! Where messages of FAST begin and end in a block's bytes.
+//! Finds the begin and the end of FAST messages in a block's bytes.
 //!
 //! After an invalid frame, no other can be found for sure. The bytes up to the next multiple of 64 KiB of the source
 //! go into quarantine as one piece, and there the search for a frame resumes. This rule depends on the source's own
@@ -8,7 +8,7 @@
 use super::config::FastMessageFraming;
 use std::ops::Range;
 
-/// What is at a place.
+/// The content at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextFastPacket {
     /// A packet; its bytes without its length, and where the next one begins.
@@ -29,7 +29,7 @@ pub const PACKET_BYTES_MAX: usize = 1 << 20;
 /// Bytes that cannot be read go into quarantine in pieces up to multiples of this, in the source.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// What is at `at`; `base` is the place of the first of `bytes` in the source.
+/// Reads the frame at `at`; `base` is the place of the first of `bytes` in the source.
 pub fn next(framing: FastMessageFraming, bytes: &[u8], at: usize, base: u64, eof: bool) -> NextFastPacket {
     let left = &bytes[at..];
     if left.is_empty() {
@@ -91,7 +91,7 @@ const TRUNCATED_PACKET: FramingFault =
 const ENDLESS_LENGTH: FramingFault =
     FramingFault { code: "D2", what: "a length of a block that does not end" };
 
-/// How many bytes the length has, and the length.
+/// The number of bytes of the length, and the length.
 fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usize), FramingFault>> {
     if framing != FastMessageFraming::LengthPrefix {
         return left.first_chunk().map(|head| Ok((4, u32::from_le_bytes(*head) as usize)));
@@ -106,10 +106,10 @@ fn length(framing: FastMessageFraming, left: &[u8]) -> Option<Result<(usize, usi
     }
 }
 
-/// Bytes of a length in the way of FAST.
+/// Bytes of a length that is encoded as FAST does.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// What is up to the next multiple of [`PIECE_BYTES`] of the source.
+/// The bytes up to the next multiple of [`PIECE_BYTES`] of the source.
 pub fn piece(bytes: &[u8], at: usize, base: u64, eof: bool, fault: FramingFault) -> NextFastPacket {
     let FramingFault { code, what } = fault;
     let place = base + at as u64;

@@ -1,4 +1,4 @@
-//! How mappings name what is in a message of FAST.
+//! The paths by which mappings name the values of a FAST message.
 //!
 //! | path | is |
 //! |---|---|
@@ -37,7 +37,7 @@ pub enum FastPath {
     Value { path: String, reading: FastValueReading },
 }
 
-/// How a value is read.
+/// The reading of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FastValueReading {
     /// As it is.
@@ -48,11 +48,11 @@ pub enum FastValueReading {
     Digits(DateDigits),
 }
 
-/// Which digits of a number are what: the lengths of the parts, in this order.
+/// The parts of a number's digits: their lengths, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DateDigits {
     year: u8,
-    /// How many pairs of digits follow: month and day, then hour, minute and second.
+    /// The number of pairs of digits that follow: month and day, then hour, minute and second.
     pairs: u8,
     fraction: u8,
 }

@@ -19,11 +19,11 @@ pub(super) struct BatchField {
     /// Ready to be stored, by lane.
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
-    /// How the values of a whole batch are stored, where there is a shorter way than making them ready first.
+    /// The function that stores the values of a whole batch, if one is shorter than preparing them first.
     straight: StoreShortcut,
 }
 
-/// What is known of all numbers of a column in a batch.
+/// A property of all numbers of a column in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreShortcut {
     /// Nothing: their values have been made ready.
@@ -121,7 +121,7 @@ impl BatchField {
                     if text[0] == of.pad() {
                         return if optional(field) { 0 } else { NO_CODE };
                     }
-                    // As the general way would set it, once for each byte.
+                    // As the general path would set it, once for each byte.
                     let Some(value) = translate_const(plan, field, &text) else { return NO_CODE };
                     let mut frame = Vec::new();
                     let mut event = EventBuilder::begin(&mut frame, kind, UnixNanos(0));
@@ -150,8 +150,8 @@ impl BatchField {
         Self::new(what, field)
     }
 
-    /// The same for a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one of them
-    /// cannot be.
+    /// Checks a batch of which every record is wanted, which [`BatchField::store_all`] then stores; false if one
+    /// record cannot be stored.
     #[inline]
     pub(super) fn prepare_all(&mut self, columns: &BatchReader, rows: StridedRecords<'_>) -> bool {
         let count = rows.count().min(LANES);

@@ -1,4 +1,4 @@
-//! A batch of which every record is good, of one sort, as long as the others, and has names that are known: no record
+//! A batch of which every record is good, of one type, as long as the others, and has names that are known: no record
 //! needs a look of its own, so all is done column by column.
 
 use super::emit::NAMES_MAX;
@@ -15,7 +15,7 @@ use unitape_model::{FrameHeader, LINE, UnixNanos, flags};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StridedBatch<'b> {
     pub rows: StridedRecords<'b>,
-    /// Where the first of them starts in its source.
+    /// Start of the first record in its source.
     pub start: u64,
     /// Bytes of each without its terminator.
     pub length: u32,
@@ -24,7 +24,7 @@ pub(super) struct StridedBatch<'b> {
 }
 
 impl StridedBatch<'_> {
-    /// Where each starts in its source.
+    /// Start of each record in its source.
     #[inline(always)]
     fn offsets(&self) -> impl Iterator<Item = u64> {
         let (start, stride) = (self.start, self.rows.stride() as u64);
@@ -108,7 +108,7 @@ struct LaneColumns<'l> {
     sequences: &'l Lanes,
 }
 
-/// What is in every frame behind its header, and the names.
+/// The constant part of every frame after its header, and the names.
 #[inline]
 fn fill(
     program: &EventProgram,
@@ -145,12 +145,12 @@ fn end_messages(block: &mut Block, batch: StridedBatch<'_>, times: &Lanes, end_o
     }));
 }
 
-/// What was looked up, by lane; of the batch in hand.
+/// Looked-up ids of the current batch, by lane.
 #[derive(Debug)]
 pub(super) struct BatchScratch {
     ids: [[u32; LANES]; NAMES_MAX],
     extensions: [ExtensionSpan; LANES],
-    /// Where the frames start that have extensions, and where the last ends.
+    /// Starts of the frames with extensions, and the end of the last.
     starts: [u32; LANES + 1],
 }
 

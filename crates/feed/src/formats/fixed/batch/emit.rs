@@ -13,7 +13,7 @@ use unitape_codec::fixed::{
 use unitape_model::schema::{SEQ_EXT, SEQ_NONE, at};
 use unitape_model::{Dictionary, FrameHeader, LINE, UnixNanos, flags};
 
-/// Where the records of each sort start.
+/// Starts of the records of each type.
 #[derive(Debug)]
 pub(super) struct RecordStartLists {
     pub(super) starts: Vec<Vec<u32>>,
@@ -28,7 +28,7 @@ impl RecordStartLists {
         self.starts.iter_mut().for_each(Vec::clear);
     }
 
-    /// Notes a record; gives its index among those of its sort.
+    /// Notes a record; gives its index among those of its type.
     #[inline]
     pub(super) fn add(&mut self, kind: Option<u16>, start: usize) -> u8 {
         let Some(kind) = kind else { return 0 };
@@ -42,11 +42,11 @@ impl RecordStartLists {
 #[derive(Clone, Copy)]
 pub(super) struct LaneRun<'l> {
     pub(super) lanes: &'l [RecordLane],
-    /// All that take the fast way are of one type, whose program has read them already.
+    /// All records on the fast path are of one type, whose program has read them already.
     pub(super) is_read: bool,
 }
 
-/// What decoding a batch needs to know besides its bytes.
+/// The inputs of decoding a batch besides its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct BlockContext<'k> {
     pub(super) source: SourceContext<'k>,
@@ -96,7 +96,7 @@ impl FixedRecordsDecoder {
         lanes.last().map_or(0, |l| l.end as usize)
     }
 
-    /// Begins the frame of one record; false where it must take the general way.
+    /// Begins the frame of one record; false if it needs the general path.
     #[inline]
     fn lane(
         &mut self,
@@ -118,7 +118,8 @@ impl FixedRecordsDecoder {
                     Some(place) if program.columns.none(place) >> index & 1 == 0 => {
                         match u64::try_from(program.columns.values(place)[index]) {
                             Ok(n) if n < u64::from(SEQ_EXT) => n as u32,
-                            // What is no number is no sequence; what is too great is in the extension.
+                            // A value that is no number is no sequence; a value that is too great is in the
+                            // extension.
                             Ok(_) => return false,
                             Err(_) => SEQ_NONE,
                         }
@@ -147,7 +148,7 @@ impl FixedRecordsDecoder {
     }
 }
 
-/// What every frame has.
+/// The common parts of every frame.
 #[derive(Clone, Copy, Debug)]
 struct FrameCommonValues {
     ts: i64,
@@ -156,7 +157,7 @@ struct FrameCommonValues {
     sequence: u32,
 }
 
-/// How a record is read the general way.
+/// The general path of reading a record.
 struct GeneralRecordReader<'d> {
     decoder: &'d mut FixedWidthDecoder,
     kinds: &'d [super::super::RecordSlots],
@@ -189,7 +190,7 @@ impl GeneralRecordReader<'_> {
 }
 
 impl EventProgram {
-    /// Puts the frame of a record behind the arena, all but what [`store`] puts into it.
+    /// Appends the frame of a record to the arena, without the parts that [`store`] adds.
     #[inline]
     fn begin(
         &mut self,

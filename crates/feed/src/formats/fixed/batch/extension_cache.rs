@@ -1,5 +1,5 @@
-//! Columns that are kept beside the fields, as the extension they make. What is in them comes again and again:
-//! an extension is made by the general way once, and then found by the bytes of its columns.
+//! Caches encoded extensions by their column bytes, because the same values recur. The general path makes an
+//! extension once; the fast path then finds it by the bytes of its columns.
 
 use super::program::GeneralRecordView;
 use crate::block::json::json_string;
@@ -16,7 +16,7 @@ pub(super) struct ExtensionCache {
     /// Words of the record that hold all of these columns, and nothing else once masked.
     words: [(usize, u64); WORDS_MAX],
     found: Box<[CachedExtension; EXTENSIONS]>,
-    /// Whole lines, those of one extension behind those of another.
+    /// Whole lines, those of one extension after those of another.
     text: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl ExtensionCache {
         self.words.iter().map(|(start, _)| start + 8).max().unwrap_or(0)
     }
 
-    /// Where the extension of this record is, if it was made before.
+    /// The place of this record's extension, if it was made before.
     #[inline]
     pub(super) fn find(&self, record: &[u8]) -> Option<ExtensionSpan> {
         let key = self.key(record);
@@ -94,7 +94,7 @@ impl ExtensionCache {
         (found.key == key && found.there).then_some(found.span())
     }
 
-    /// The same of many records; false where one of them was not made before.
+    /// Finds the extensions of many records; false if one of them was not made before.
     #[inline]
     pub(super) fn find_all(&self, rows: StridedRecords<'_>, spans: &mut [ExtensionSpan; LANES]) -> bool {
         let [a, b, c, d] = self.words.map(|(start, mask)| (rows.column::<8>(start), mask));
@@ -117,7 +117,7 @@ impl ExtensionCache {
         &self.text[span.start as usize..][..span.length as usize]
     }
 
-    /// Makes it as the general way does; false where that would refuse it.
+    /// Makes it as the general path does; false if that would refuse it.
     #[cold]
     pub(super) fn learn(&mut self, record: &[u8], fields: &GeneralRecordView<'_>) -> bool {
         if self.text.len() > KEPT_BYTES_MAX {

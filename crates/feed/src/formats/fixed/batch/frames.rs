@@ -9,7 +9,7 @@ pub(super) trait BatchFrames {
     fn each<T>(&mut self, values: impl IntoIterator<Item = T>, put: impl FnMut(&mut [u8], T));
 }
 
-/// Frames of one size, one behind the other.
+/// Frames of one size, one after the other.
 pub(super) struct UniformFrames<'a> {
     pub frames: &'a mut [u8],
     pub fixed: usize,
@@ -32,7 +32,7 @@ impl BatchFrames for UniformFrames<'_> {
 /// Frames with extensions between them.
 pub(super) struct SpacedFrames<'a> {
     pub arena: &'a mut [u8],
-    /// Where each begins.
+    /// Start of each frame.
     pub starts: &'a [u32],
     pub fixed: usize,
 }

@@ -1,4 +1,4 @@
-//! The fast way of fixed-width records: up to 64 at once, column by column, straight into frames.
+//! The fast path of fixed-width records: up to 64 at once, column by column, straight into frames.
 //!
 //! ```text
 //!  block   │rec│rec│rec│…│   starts, sorts           every record of its length, every line end in its place
@@ -8,10 +8,9 @@
 //!  arena   │frame│frame │…   store                   by field, into the frames
 //! ```
 //!
-//! It is used for records whose rule it can express ([`program`] says which those are), and within a batch for those
-//! that are good in all it looks at; every other record takes the general way, in its turn, and that one says
-//! what is wrong with it. So both ways give the same bytes, and the general one is the twin of this one: tests
-//! hold them equal.
+//! The decoder uses it for records whose rule it can express (see [`program`]), and within a batch for those that
+//! pass all its checks; every other record uses the general path, in its turn, and that one says what is wrong with
+//! it. So both ways give the same bytes, and the general one is the twin of this one: tests hold them equal.
 
 mod batch_field;
 mod bulk;
@@ -31,16 +30,16 @@ use unitape_codec::fixed::{
 };
 use unitape_model::Dictionary;
 
-/// What the fast way keeps; one per worker and feed.
+/// The state of the fast path; one per worker and feed.
 #[derive(Debug)]
 pub(super) struct FixedBatchDecoder {
-    /// By sort of record.
+    /// By type of record.
     kinds: Vec<Option<RecordTypeProgram>>,
     lists: RecordStartLists,
     frames: RecordFramer,
     found: Box<[RecordBounds; LANES]>,
     looked_up: Box<bulk::BatchScratch>,
-    /// Records taken so.
+    /// Records decoded by it.
     taken: u64,
 }
 
@@ -52,17 +51,17 @@ struct RecordLane {
     length: u32,
     /// Behind the terminator.
     end: u32,
-    /// Sort of record, or [`SLOW`].
+    /// Type of record, or [`SLOW`].
     kind: u16,
-    /// Index among those of its sort.
+    /// Index among those of its type.
     index: u8,
 }
 
-/// A record that takes the general way.
+/// A record for the general path.
 const SLOW: u16 = u16::MAX;
 
 impl FixedBatchDecoder {
-    /// `None` where no sort of record can be taken this way.
+    /// `None` if no type of record can use this path.
     pub(super) fn new(kinds: Vec<Option<RecordTypeProgram>>, layout: &FixedWidthLayout) -> Option<Self> {
         kinds.iter().any(Option::is_some).then(|| Self {
             lists: RecordStartLists::new(kinds.len()),
@@ -74,13 +73,13 @@ impl FixedBatchDecoder {
         })
     }
 
-    /// Which sorts of record can be taken.
+    /// The types of record that can use this path.
     #[cfg(test)]
     pub(super) fn kinds(&self) -> Vec<bool> {
         self.kinds.iter().map(Option::is_some).collect()
     }
 
-    /// How many records were taken.
+    /// The number of records decoded by it.
     #[cfg(test)]
     pub(super) fn records_decoded(&self) -> u64 {
         self.taken
@@ -120,7 +119,7 @@ impl FixedBatchDecoder {
         count
     }
 
-    /// The same for records that are all like the first and can take the fast way.
+    /// Lists records that are all like the first and can take the fast path.
     fn list(
         &mut self,
         rows: StridedRecords<'_>,
@@ -144,7 +143,7 @@ impl FixedBatchDecoder {
 const EVEN_MIN: usize = 8;
 
 impl FixedRecordsDecoder {
-    /// Decodes records from `at` on for as long as the fast way finds some; gives where it stopped.
+    /// Decodes records from `at` on while the fast path finds some; gives where it stopped.
     pub(super) fn batches(
         &mut self,
         block: &mut Block,
@@ -159,7 +158,7 @@ impl FixedRecordsDecoder {
             return at;
         }
         let Some(mut fast) = self.fast.take() else { return at };
-        // The fix-ups of what the general way has left are before those of the batch.
+        // Fix-ups of the general path come before those of the batch.
         block.settle_names(known);
         let context = BlockContext { source: SourceContext { source, known }, before };
         let mut lanes = [RecordLane::default(); LANES];
@@ -216,7 +215,7 @@ impl FixedRecordsDecoder {
     }
 }
 
-/// What became of records at one distance.
+/// The outcome for records at one distance.
 enum BatchOutcome<'b> {
     /// All of them are in the block, up to here.
     Done(usize),

@@ -1,6 +1,5 @@
-//! Names by the bytes of their column: an id that was looked up once is found again by what is in the record.
-//! What is not found is looked up by the general way. Ids of the dictionary stay good with its later states; those that
-//! a block gave by itself are forgotten when the next one begins.
+//! Caches name ids by the bytes of their column. The general path looks up names that the cache lacks. Ids of the
+//! dictionary stay valid in its later states; provisional ids of a block are forgotten when the next block begins.
 
 use super::program::GeneralRecordView;
 use crate::block::{Block, BlockNames, IdFixup};
@@ -25,8 +24,8 @@ pub(super) struct NameColumn {
     known: Box<[[CachedName; 2]]>,
     /// Places that hold ids which are good for the block in hand only.
     provisional: Vec<u32>,
-    /// How many names the dictionary had when it was last looked at, and the last of them: it is the same one as long as
-    /// it has that name in its place.
+    /// The number of names that the dictionary had when it was last looked at, and the last of them: it is the same
+    /// one as long as it has that name in its place.
     names: (u32, Vec<u8>),
 }
 
@@ -135,7 +134,7 @@ impl NameColumn {
         any & PROVISIONAL == 0
     }
 
-    /// Looks it up by the general way; `None` where that refuses it. Notes its place if the id is provisional.
+    /// Looks it up by the general path; `None` if that refuses it. Notes its place if the id is provisional.
     #[cold]
     pub(super) fn learn(
         &mut self,
@@ -185,7 +184,7 @@ impl NameColumn {
         }
     }
 
-    /// Where a name is looked for: one of a byte has a place of its own.
+    /// The place in which a name is looked for: a name of one byte has a place of its own.
     #[inline]
     fn place(&self, key: [u64; 2]) -> usize {
         let hash = match self.masks[0] {

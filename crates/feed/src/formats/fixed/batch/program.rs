@@ -1,9 +1,9 @@
-//! From the mapping's plan to what the fast way does with a sort of record, where it can do all of it.
+//! Compiles the mapping's plan into the fast path's program for a type of record, if that path can do all of it.
 //!
-//! The fast way handles a record if its type alone, or one column of one byte, selects the rule. The record must
+//! The fast path handles a record if its type alone, or one column of one byte, selects the rule. The record must
 //! become one event, whose fields come from columns unchanged. Numbers become prices and quantities; text of up to 16
 //! bytes becomes names, with a table or without; text becomes identities, words and codes; constants are allowed.
-//! Columns that are kept beside the fields must be text. Everything else is left to the general way.
+//! Columns that are kept beside the fields must be text. Everything else is left to the general path.
 
 use super::super::{FixedRecordView, NONE, RECORD, RecordSlots};
 use super::batch_field::BatchField;
@@ -17,7 +17,7 @@ use unitape_codec::fixed::{BatchReader, FixedWidthLayout, LANES, NumberKind};
 use unitape_model::schema::FieldLayout;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, UnixNanos, flags};
 
-/// A sort of record.
+/// A type of record.
 #[derive(Debug)]
 pub(in crate::formats::fixed) struct RecordTypeProgram {
     /// Bytes that must be there from the start of a record on.
@@ -30,13 +30,13 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     /// The column whose byte selects the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
     pub(super) variants: Vec<RecordVariant>,
-    /// Variant by lane, [`NO_VARIANT`] for what the general way must read; of the batch in hand.
+    /// Variant by lane, [`NO_VARIANT`] for records of the general path; of the current batch.
     pub(super) variant_of: [u8; LANES],
     /// Lanes of the batch in hand that are good.
     pub(super) good: u64,
 }
 
-/// What a rule makes of a record.
+/// The outcome of a rule for a record.
 #[derive(Debug)]
 pub(super) enum RecordVariant {
     /// Nothing.
@@ -48,12 +48,12 @@ pub(super) enum RecordVariant {
 /// No rule, or one that cannot be expressed.
 pub(super) const NO_VARIANT: u8 = u8::MAX;
 
-/// How an event is made.
+/// The program that makes an event.
 #[derive(Debug)]
 pub(super) struct EventProgram {
     /// The fixed part with its constants and header, whole lines.
     pub template: Vec<u8>,
-    /// The same, [`LANES`] times.
+    /// The template, [`LANES`] times.
     pub templates: Vec<u8>,
     pub names: Vec<NameColumn>,
     pub puts: Vec<BatchField>,
@@ -268,5 +268,5 @@ pub(super) fn optional(field: &FieldPlan) -> bool {
     !field.required
 }
 
-/// The record of a lane, read the general way.
+/// The record of a lane, read by the general path.
 pub(super) type GeneralRecordView<'m> = FixedRecordView<'m>;

@@ -36,7 +36,7 @@ fn found(scene: &WashTradePair) -> ExplainedAlert {
     }
 }
 
-/// Of a drop copy of 80 messages, of which 30 are no events.
+/// The truth of a drop copy of 80 messages, of which 30 are no events.
 fn truth() -> DropCopyTruth {
     let by_kind =
         [("order_new", 20), ("exec", 20), ("trade", 10)].map(|(kind, n)| (kind.to_owned(), n)).into();
