@@ -14,7 +14,7 @@ use unitape_bench::passes::{FixPassResult, ProductValueReader, fast_pass, slow_p
 use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_bench::typed::TypedMessage;
 use unitape_codec::fix::sample::sample_orders;
-use unitape_codec::fix::{FixFrame, FixFramer, MessageTokens};
+use unitape_codec::fix::{FixFramer, MessageTokenizer, NextFixFrame};
 
 static JSE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");
 
@@ -80,7 +80,7 @@ pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
 fn case(name: &str, input: &[u8], asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let expected = Expected::of(input);
     let spans = spans(input);
-    let mut tokens = MessageTokens::new();
+    let mut tokens = MessageTokenizer::new();
     let dir = fresh(&shared_memory())?;
     let mut subjects = subjects_here(name, &mut tokens, &spans, asked)?;
     subjects.extend(subjects_apart(name, input, dir.path(), asked)?);
@@ -142,7 +142,7 @@ const APART_FLOATS: &str = "in a process of its own, by its clock; prices and qu
 
 fn subjects_here<'a>(
     name: &str,
-    tokens: &'a mut MessageTokens,
+    tokens: &'a mut MessageTokenizer,
     spans: &'a [(usize, usize)],
     asked: &Asked,
 ) -> Result<Vec<Subject<'a>>, String> {
@@ -365,12 +365,12 @@ fn spans(input: &[u8]) -> Vec<(usize, usize)> {
     let (framer, mut at, mut spans) = (FixFramer::default(), 0, Vec::new());
     loop {
         match framer.frame(input, at, true) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 spans.push((message.span.start, message.span.end));
                 at = message.span.end;
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => at = span.end,
-            FixFrame::Incomplete { .. } | FixFrame::End => return spans,
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => at = span.end,
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return spans,
         }
     }
 }

@@ -11,7 +11,7 @@ use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_bench::swift_passes::{MeasuredComponent, SwiftPassResult, fast_pass, slow_pass};
 use unitape_codec::swift_mt::parts::ComponentKind;
 use unitape_codec::swift_mt::sample::sample_messages;
-use unitape_codec::swift_mt::{SwiftFields, SwiftTag};
+use unitape_codec::swift_mt::{SwiftFieldTokenizer, SwiftTag};
 
 /// How the subjects are asked for.
 pub const IDS: [&str; 2] = ["unitape", "prowide"];
@@ -37,7 +37,7 @@ fn case(condition: Condition, input: &[u8], asked: &Asked) -> Result<Vec<BenchRe
     let mut hash = HexSha256::default();
     let expected = slow_pass(input, wanted, |value| condition.compare(&value, &mut hash));
     let expected_hash = hash.hex();
-    let (mut fields, mut hash) = (SwiftFields::new(), HexSha256::default());
+    let (mut fields, mut hash) = (SwiftFieldTokenizer::new(), HexSha256::default());
     let found = fast_pass(&mut fields, input, wanted, |value| condition.compare(&value, &mut hash));
     if expected.faults > 0 || found != expected || hash.hex() != expected_hash {
         return Err(format!("swift typed, {name}: fast path {found:?}, slow twin {expected:?}"));

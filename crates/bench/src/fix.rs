@@ -7,7 +7,7 @@ use crate::record::{BenchRecord, HexSha256, RepeatTimes, cpu_ns, rounded, sha256
 use crate::scaling::{ScalingModel, threads_ns};
 use std::fs;
 use std::path::Path;
-use unitape_codec::fix::MessageTokens;
+use unitape_codec::fix::MessageTokenizer;
 use unitape_codec::fix::sample::sample_orders;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 
@@ -43,7 +43,7 @@ pub fn jse(context: &BenchContext) -> Vec<u8> {
 const JSE_MESSAGES: u64 = 11_110;
 
 fn typed(context: &BenchContext, case: &str, input: &[u8]) -> Result<BenchRecord, Error> {
-    let mut tokens = MessageTokens::new();
+    let mut tokens = MessageTokenizer::new();
     // The slow twin says what is right; the fast path, hashed, must say the same before it is timed.
     let (mut slow, mut fast) = (HexSha256::default(), HexSha256::default());
     let expected = slow_pass(input, |typed| slow.add(&typed.bytes()));

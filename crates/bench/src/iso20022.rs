@@ -4,7 +4,7 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, RepeatTimes, sha256};
 use std::collections::BTreeMap;
-use unitape_codec::events::{EventLineForm, NoSources, write_event};
+use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_codec::iso20022::naive;
 use unitape_codec::iso20022::sample::sample_messages;
 use unitape_feed::block::{Block, MessageTally};
@@ -67,7 +67,7 @@ fn pacs008(context: &BenchContext) -> Result<BenchRecord, Error> {
         for (_, _, frame) in unitape_model::frames(&block.arena) {
             let mut line = Vec::new();
             if let Some(event) = Event::new(frame) {
-                write_event(&mut line, &event, 0, &known, &NoSources, EventLineForm::Plain);
+                write_event(&mut line, &event, 0, &known, &EmptySourceLookup, EventLineDetail::Plain);
             }
             // In order of name, as the twin writes them.
             let fields: BTreeMap<String, serde_json::Value> =

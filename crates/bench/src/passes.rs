@@ -5,7 +5,8 @@
 use crate::typed::{TypedGroupEntry, TypedMessage, ValueReader};
 use std::sync::Arc;
 use unitape_codec::fix::{
-    FieldSelection, FieldSlots, FilledSlots, FixFrame, FixFramer, GroupSelection, MessageTokens, naive, value,
+    ExtractedFields, FieldExtractor, FieldSelection, FixFramer, GroupSelection, MessageTokenizer,
+    NextFixFrame, naive, value,
 };
 
 /// The result of a pass over an input.
@@ -21,17 +22,17 @@ pub struct FixPassResult {
 
 /// The product's way: one pass over the bytes of a message, then one look at each field.
 pub fn fast_pass(
-    tokens: &mut MessageTokens,
+    tokens: &mut MessageTokenizer,
     input: &[u8],
     mut each: impl FnMut(&TypedMessage),
 ) -> FixPassResult {
     let framer = FixFramer::default();
-    let mut slots = FieldSlots::new(wanted());
+    let mut slots = FieldExtractor::new(wanted());
     let (mut typed, mut timestamps) = (TypedMessage::default(), value::TimestampReader::default());
     let (mut pass, mut at) = (FixPassResult::default(), 0);
     loop {
         match tokens.frame(&framer, input, at, true) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 at = message.span.end;
                 let (bytes, fields) = (message.span.slice(input), tokens.as_slice());
                 let Ok(filled) = slots.fill(bytes, fields) else {
@@ -45,11 +46,11 @@ pub fn fast_pass(
                 pass.sum = pass.sum.wrapping_add(typed.sum());
                 each(&typed);
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
                 pass.faults += 1;
                 at = span.end;
             }
-            FixFrame::Incomplete { .. } | FixFrame::End => return pass,
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return pass,
         }
     }
 }
@@ -67,7 +68,7 @@ pub fn wanted() -> Arc<FieldSelection> {
 fn fill(
     typed: &mut TypedMessage,
     timestamps: &mut value::TimestampReader,
-    slots: FilledSlots<'_>,
+    slots: ExtractedFields<'_>,
     bytes: &[u8],
 ) -> u64 {
     let mut faults = 0;
@@ -162,7 +163,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassRe
     let (mut pass, mut at) = (FixPassResult::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 let bytes = message.span.slice(input);
                 match naive::tokens(&framer, bytes) {
                     Ok(fields) => {
@@ -180,11 +181,11 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassRe
                 }
                 message.span
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
                 pass.faults += 1;
                 span
             }
-            FixFrame::Incomplete { .. } | FixFrame::End => return pass,
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return pass,
         };
         at = span.end;
     }

@@ -6,7 +6,7 @@ use crate::fix::tape_hash;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use crate::swift_passes::{fast_pass, slow_pass};
 use std::fs;
-use unitape_codec::swift_mt::SwiftFields;
+use unitape_codec::swift_mt::SwiftFieldTokenizer;
 use unitape_codec::swift_mt::sample::sample_messages;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, consolidate};
 
@@ -32,7 +32,7 @@ fn messages(context: &BenchContext, full: u64) -> Vec<u8> {
 fn typed(context: &BenchContext) -> Result<BenchRecord, Error> {
     // The slow twin takes its time: it says what is right of a part that is checked once, message by message alike.
     let input = messages(context, 400_000);
-    let mut fields = SwiftFields::new();
+    let mut fields = SwiftFieldTokenizer::new();
     let head = messages(context, 40_000);
     let (mut slow, mut fast) = (HexSha256::default(), HexSha256::default());
     let expected = slow_pass(&head, |_| true, |value| slow.add(&value.number.to_le_bytes()));

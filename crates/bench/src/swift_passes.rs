@@ -3,7 +3,9 @@
 //! Like `typed.rs` this is compiled by `bench/peers` too.
 
 use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents, split_field};
-use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag, naive, naive_parts};
+use unitape_codec::swift_mt::{
+    NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer, SwiftTag, naive, naive_parts,
+};
 
 /// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +90,7 @@ fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) 
 
 /// The product's way: every wanted field of every message taken apart, every component a value.
 pub fn fast_pass(
-    fields: &mut SwiftFields,
+    fields: &mut SwiftFieldTokenizer,
     input: &[u8],
     wanted: impl Fn(SwiftTag) -> bool,
     mut each: impl FnMut(MeasuredComponent<'_>),
@@ -97,7 +99,7 @@ pub fn fast_pass(
     let (mut pass, mut at, mut parts) = (SwiftPassResult::default(), 0, SwiftComponents::default());
     loop {
         match fields.frame(&framer, input, at, true) {
-            SwiftFrame::Message(message) => {
+            NextSwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 for token in fields.as_slice() {
                     if !wanted(token.tag) {
@@ -121,11 +123,11 @@ pub fn fast_pass(
                 pass.messages += 1;
                 at = message.span.end;
             }
-            SwiftFrame::Bad { span, .. } => {
+            NextSwiftFrame::Bad { span, .. } => {
                 pass.faults += 1;
                 at = span.end;
             }
-            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return pass,
+            NextSwiftFrame::Incomplete { .. } | NextSwiftFrame::End => return pass,
         }
     }
 }
@@ -140,7 +142,7 @@ pub fn slow_pass(
     let (mut pass, mut at) = (SwiftPassResult::default(), 0);
     loop {
         let span = match naive::frame(&framer, input, at) {
-            SwiftFrame::Message(message) => {
+            NextSwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 let tokens = naive::tokens(text);
                 for token in &tokens {
@@ -175,11 +177,11 @@ pub fn slow_pass(
                 pass.messages += 1;
                 message.span
             }
-            SwiftFrame::Bad { span, .. } => {
+            NextSwiftFrame::Bad { span, .. } => {
                 pass.faults += 1;
                 span
             }
-            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return pass,
+            NextSwiftFrame::Incomplete { .. } | NextSwiftFrame::End => return pass,
         };
         at = span.end;
     }

@@ -1,12 +1,12 @@
 //! All books of a tape: which event goes to which, and what changed by it.
 
-use crate::consolidated::{ConsolidatedBbo, InstrumentVenues, choose};
+use crate::consolidated::{ConsolidatedBbo, ConsolidatedInstrument, choose};
 use crate::decode;
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::listing::{ListingBooks, ListingKey, same};
-use crate::listing_events::{ELSEWHERE, ListingStatus};
-use crate::losses::{LossTable, SourceBookPolicy};
-use crate::mbo::ListingContext;
+use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
+use crate::losses::{MessageLossTable, SourceBookPolicy};
+use crate::mbo::OrderBookContext;
 use crate::mbp::LevelAction;
 use crate::store::{LISTINGS_MAX, OrderStore};
 use crate::value::Basis;
@@ -99,15 +99,15 @@ pub struct Books {
     pub(crate) options: BookOptions,
     pub(crate) store: OrderStore,
     pub(crate) listings: Vec<ListingBooks>,
-    pub(crate) groups: Vec<InstrumentVenues>,
+    pub(crate) groups: Vec<ConsolidatedInstrument>,
     pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
     group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// The status of several listings, or of one that does not exist yet, for later listings: by venue and
     /// instrument, 0 for all.
-    pub(crate) wide: HashMap<ListingKey, ListingStatus, FxBuildHasher>,
+    pub(crate) wide: HashMap<ListingKey, LatestTradingStatus, FxBuildHasher>,
     /// The number of such statements.
     pub(crate) wide_count: u64,
-    pub(crate) losses: LossTable,
+    pub(crate) losses: MessageLossTable,
     /// The venue id that means all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
@@ -138,7 +138,7 @@ impl Books {
             group_index: HashMap::default(),
             wide: HashMap::default(),
             wide_count: 0,
-            losses: LossTable::default(),
+            losses: MessageLossTable::default(),
             all_venues: None,
             now: i64::MIN,
             ts: 0,
@@ -251,7 +251,7 @@ impl Books {
         let Some(oid) = oid else { return self.on_unnamed_order(event) };
         let Some((at, late)) = self.begin(event) else { return };
         let (listing, store) = (&mut self.listings[at as usize], &mut self.store);
-        let around = ListingContext {
+        let around = OrderBookContext {
             listing: at,
             continuous: listing.is_continuous(),
             snapshot: event.header().flags() & flags::SNAPSHOT != 0,
@@ -344,7 +344,7 @@ impl Books {
         let before = self.initial_status(venue, instrument);
         let groups = &mut self.groups;
         let group = *self.group_index.entry(instrument).or_insert_with(|| {
-            groups.push(InstrumentVenues::new(instrument));
+            groups.push(ConsolidatedInstrument::new(instrument));
             groups.len() as u32 - 1
         });
         let at = self.listings.len() as u32;

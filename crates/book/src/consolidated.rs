@@ -1,30 +1,30 @@
 //! The best price of an instrument over its venues.
 
 use crate::books::BookOptions;
-use crate::listing::{ListingBooks, TopLevel, marks_of};
-use crate::qty::{self, ScaledQuantity};
-use crate::value::{Basis, PriceLevel, QuoteMarks};
+use crate::listing::{ListingBooks, TouchLevel, marks_of};
+use crate::qty::{self, AggregateQuantity};
+use crate::value::{Basis, PriceLevel, QuoteFlags};
 use unitape_model::{InstrumentId, UnixNanos};
 
 /// The best price of an instrument over its venues.
 ///
 /// Only venues in continuous trading take part, and none that is stale; [`ConsolidatedBbo::marks`] has
-/// [`QuoteMarks::STALE`] when one was left out for that.
+/// [`QuoteFlags::STALE`] when one was left out for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsolidatedBbo {
     /// Best bid over the venues.
-    pub bid: Option<BestSide>,
+    pub bid: Option<ConsolidatedSide>,
     /// Best offer over the venues.
-    pub ask: Option<BestSide>,
+    pub ask: Option<ConsolidatedSide>,
     /// Crossed, locked, stale.
-    pub marks: QuoteMarks,
+    pub marks: QuoteFlags,
     /// Event time of the last event that touched a venue that took part.
     pub ts: UnixNanos,
 }
 
 /// One side of a consolidated price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BestSide {
+pub struct ConsolidatedSide {
     /// The price, and the quantity at it over all venues that have it.
     pub level: PriceLevel,
     /// Id of the first venue that has it, in the order in which the venues were met.
@@ -35,37 +35,42 @@ pub struct BestSide {
 
 /// As it is compared and kept; a venue of 0 for an empty side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BestVenue {
-    pub touch: TopLevel,
+pub(crate) struct ConsolidatedTouch {
+    pub touch: TouchLevel,
     pub venue: u16,
     pub venues: u32,
 }
 
-impl BestVenue {
-    pub const EMPTY: BestVenue = BestVenue { touch: TopLevel::EMPTY, venue: 0, venues: 0 };
+impl ConsolidatedTouch {
+    pub const EMPTY: ConsolidatedTouch = ConsolidatedTouch { touch: TouchLevel::EMPTY, venue: 0, venues: 0 };
 
-    fn same(&self, other: &BestVenue) -> bool {
+    fn same(&self, other: &ConsolidatedTouch) -> bool {
         self.touch.same(&other.touch) && self.venue == other.venue && self.venues == other.venues
     }
 
-    fn side(&self) -> Option<BestSide> {
-        Some(BestSide { level: self.touch.level(None)?, venue: self.venue, venues: self.venues })
+    fn side(&self) -> Option<ConsolidatedSide> {
+        Some(ConsolidatedSide { level: self.touch.level(None)?, venue: self.venue, venues: self.venues })
     }
 }
 
 /// An instrument with its venues.
 #[derive(Clone, Debug)]
-pub(crate) struct InstrumentVenues {
+pub(crate) struct ConsolidatedInstrument {
     pub instrument: InstrumentId,
     /// In the order in which they were met.
     pub listings: Vec<u32>,
-    pub best: [BestVenue; 2],
-    pub marks: QuoteMarks,
+    pub best: [ConsolidatedTouch; 2],
+    pub marks: QuoteFlags,
 }
 
-impl InstrumentVenues {
+impl ConsolidatedInstrument {
     pub fn new(instrument: InstrumentId) -> Self {
-        Self { instrument, listings: Vec::new(), best: [BestVenue::EMPTY; 2], marks: QuoteMarks::default() }
+        Self {
+            instrument,
+            listings: Vec::new(),
+            best: [ConsolidatedTouch::EMPTY; 2],
+            marks: QuoteFlags::default(),
+        }
     }
 
     /// Finds the best price again and returns whether it changed.
@@ -89,15 +94,20 @@ impl InstrumentVenues {
         }
     }
 
-    fn find(&self, all: &[ListingBooks], now: i64, options: &BookOptions) -> ([BestVenue; 2], QuoteMarks) {
-        let (mut best, mut marks) = ([BestVenue::EMPTY; 2], QuoteMarks::default());
+    fn find(
+        &self,
+        all: &[ListingBooks],
+        now: i64,
+        options: &BookOptions,
+    ) -> ([ConsolidatedTouch; 2], QuoteFlags) {
+        let (mut best, mut marks) = ([ConsolidatedTouch::EMPTY; 2], QuoteFlags::default());
         for listing in self.listings.iter().map(|at| &all[*at as usize]) {
             if !listing.is_continuous() {
                 continue;
             }
             let Some(basis) = basis_of(listing, now, options) else { continue };
             if listing.is_stale(basis, now, options.stale_after_ns) {
-                marks = marks.union(QuoteMarks::STALE);
+                marks = marks.union(QuoteFlags::STALE);
                 continue;
             }
             let [bid, ask] = &listing.tops[basis as usize];
@@ -120,15 +130,15 @@ fn basis_of(listing: &ListingBooks, now: i64, options: &BookOptions) -> Option<B
 
 /// Sets the venue's price against the best so far.
 #[inline]
-fn join(best: &mut BestVenue, mine: &TopLevel, venue: u16, better: impl Fn(i64, i64) -> bool) {
+fn join(best: &mut ConsolidatedTouch, mine: &TouchLevel, venue: u16, better: impl Fn(i64, i64) -> bool) {
     if mine.is_empty() {
         return;
     }
     if best.touch.is_empty() || better(mine.px, best.touch.px) {
-        *best = BestVenue { touch: *mine, venue, venues: 1 };
+        *best = ConsolidatedTouch { touch: *mine, venue, venues: 1 };
     } else if mine.px == best.touch.px {
         // A sum that does not fit is no quantity that anybody has; it is reported as unknown.
-        best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or(ScaledQuantity::ZERO);
+        best.touch.qty = qty::add(best.touch.qty, mine.qty).unwrap_or(AggregateQuantity::ZERO);
         best.venues += 1;
     }
 }
@@ -140,7 +150,7 @@ pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions
     let best = listing.basis.map_or(crate::listing::EMPTY, |b| listing.tops[b as usize]);
     let other = !crate::listing::same(&best, &listing.best);
     if other {
-        let crosses = |top| marks_of(top) != QuoteMarks::default();
+        let crosses = |top| marks_of(top) != QuoteFlags::default();
         let newly = crosses(&best) && !crosses(&listing.best) && listing.is_continuous();
         listing.crossings += u64::from(newly);
         listing.best = best;

@@ -14,7 +14,7 @@
 //! ```
 //! use unitape_book::{Basis, Books};
 //! use unitape_model::Side;
-//! use unitape_codec::events::{LineOptions, parse_line};
+//! use unitape_codec::events::{LineParseOptions, parse_line};
 //! use unitape_model::{Dictionary, Event, InstrumentId};
 //!
 //! let (mut books, mut names, mut arena) = (Books::default(), Dictionary::default(), Vec::new());
@@ -24,7 +24,7 @@
 //!     r#"{"ts":3,"kind":"exec","oid":"A","side":"B","px":"99.5","qty":"100","venue":"XLON","instr":"VOD"}"#,
 //! ] {
 //!     arena.clear();
-//!     parse_line(line.as_bytes(), &mut names, &mut arena, &LineOptions::default()).unwrap();
+//!     parse_line(line.as_bytes(), &mut names, &mut arena, &LineParseOptions::default()).unwrap();
 //!     books.on_event(&Event::new(&arena).unwrap());
 //! }
 //! let book = books.book(books.find(1, InstrumentId(1)).unwrap(), Basis::Orders);
@@ -82,11 +82,11 @@ mod value;
 mod view;
 
 pub use books::{BookChange, BookCounters, BookOptions, Books, ListingId};
-pub use consolidated::{BestSide, ConsolidatedBbo};
+pub use consolidated::{ConsolidatedBbo, ConsolidatedSide};
 pub use error::Error;
 pub use fault::{BookFault, BookFaultCounts};
 pub use losses::SourceBookPolicy;
-pub use mbp::{LevelAction, LevelBook, LevelChange, LevelLimit, LevelOutcome, StoredLevel};
+pub use mbp::{DepthLimit, LevelAction, LevelBook, LevelChange, LevelChangeOutcome, StoredLevel};
 pub use tape::{ALL_VENUES, TapeBooks};
-pub use value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteMarks, SessionPhase};
+pub use value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteFlags, SessionPhase};
 pub use view::{BookView, ListingView};

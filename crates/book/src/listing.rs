@@ -3,23 +3,23 @@
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::mbo::OrderBook;
 use crate::mbp::{LevelBook, StoredLevel};
-use crate::qty::{self, ScaledQuantity};
+use crate::qty::{self, AggregateQuantity};
 use crate::store::OrderStore;
-use crate::value::{Basis, PriceLevel, QuoteMarks, SessionPhase};
+use crate::value::{Basis, PriceLevel, QuoteFlags, SessionPhase};
 use unitape_model::{Event, InstrumentId, Price, Side};
 
 /// A price with its quantity, as compared; [`Price::NONE`] for an empty side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TopLevel {
+pub(crate) struct TouchLevel {
     pub px: i64,
-    pub qty: ScaledQuantity,
+    pub qty: AggregateQuantity,
 }
 
 /// Best bid and best offer.
-pub(crate) type TopOfBook = [TopLevel; 2];
+pub(crate) type TopOfBook = [TouchLevel; 2];
 
-impl TopLevel {
-    pub const EMPTY: TopLevel = TopLevel { px: Price::NONE.0, qty: ScaledQuantity::ZERO };
+impl TouchLevel {
+    pub const EMPTY: TouchLevel = TouchLevel { px: Price::NONE.0, qty: AggregateQuantity::ZERO };
 
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -33,7 +33,7 @@ impl TopLevel {
     }
 
     #[inline]
-    pub fn same(&self, other: &TopLevel) -> bool {
+    pub fn same(&self, other: &TouchLevel) -> bool {
         self.px == other.px && qty::same(self.qty, other.qty)
     }
 
@@ -49,20 +49,20 @@ pub(crate) fn same(a: &TopOfBook, b: &TopOfBook) -> bool {
 }
 
 /// Crossed, locked or neither.
-pub(crate) fn marks_of(top: &TopOfBook) -> QuoteMarks {
-    QuoteMarks::from_prices(top[0].as_option(), top[1].as_option())
+pub(crate) fn marks_of(top: &TopOfBook) -> QuoteFlags {
+    QuoteFlags::from_prices(top[0].as_option(), top[1].as_option())
 }
 
-pub(crate) const EMPTY: TopOfBook = [TopLevel::EMPTY; 2];
+pub(crate) const EMPTY: TopOfBook = [TouchLevel::EMPTY; 2];
 
 /// The place of an event: the id of its source's definition, and its offset as the event has it, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SourcePlace {
+pub(crate) struct SourceOffset {
     pub source: u32,
     pub offset: u32,
 }
 
-impl SourcePlace {
+impl SourceOffset {
     pub fn from_event(event: &Event<'_>) -> Self {
         Self { source: event.source(), offset: event.offset() }
     }
@@ -96,7 +96,7 @@ pub(crate) struct ListingBooks {
     pub tops: [TopOfBook; 3],
     /// By basis, where the feed reported it stale or lost something of it. Ends when the feed reports it good, or
     /// sends it again in another message.
-    pub lost: [Option<SourcePlace>; 3],
+    pub lost: [Option<SourceOffset>; 3],
     /// By basis, the source of its last event.
     pub sources: [u32; 3],
     /// The number of the last loss when all was let go or recovered.
@@ -158,15 +158,15 @@ impl ListingBooks {
     }
 
     /// The marks of its phase and status.
-    pub fn marks(&self) -> QuoteMarks {
+    pub fn marks(&self) -> QuoteFlags {
         let marks = self.phase.marks();
-        if self.halted { marks.union(QuoteMarks::HALTED) } else { marks }
+        if self.halted { marks.union(QuoteFlags::HALTED) } else { marks }
     }
 
     /// Whether the event in hand goes with the word that a basis is stale; events without a source have no place.
     pub fn is_word(&self, basis: Basis) -> bool {
         self.source != 0
-            && self.lost[basis as usize] == Some(SourcePlace { source: self.source, offset: self.offset })
+            && self.lost[basis as usize] == Some(SourceOffset { source: self.source, offset: self.offset })
     }
 
     /// Whether a late event comes from before what was seen of its source.
@@ -207,15 +207,17 @@ impl ListingBooks {
     pub fn top_of(&self, store: &OrderStore, basis: Basis) -> TopOfBook {
         let rung = |r: Option<&StoredLevel>| match r {
             Some(r) => {
-                let qty = ScaledQuantity { mantissa: r.qty.0.into(), exponent: r.qty.1 };
-                TopLevel { px: r.px, qty }
+                let qty = AggregateQuantity { mantissa: r.qty.0.into(), exponent: r.qty.1 };
+                TouchLevel { px: r.px, qty }
             }
-            None => TopLevel::EMPTY,
+            None => TouchLevel::EMPTY,
         };
         Side::BOTH.map(|side| match basis {
             Basis::Orders => match self.orders.best(store, side) {
-                Some((px, mantissa, exponent)) => TopLevel { px, qty: ScaledQuantity { mantissa, exponent } },
-                None => TopLevel::EMPTY,
+                Some((px, mantissa, exponent)) => {
+                    TouchLevel { px, qty: AggregateQuantity { mantissa, exponent } }
+                }
+                None => TouchLevel::EMPTY,
             },
             Basis::Levels => rung(self.levels.best(side)),
             Basis::Bbo => rung(self.published[side as usize].as_ref()),

@@ -3,22 +3,22 @@
 use crate::books::{BookChange, Books, ListingId};
 use crate::consolidated::choose;
 use crate::fault::BookFault;
-use crate::listing::{ListingKey, SourcePlace};
+use crate::listing::{ListingKey, SourceOffset};
 use crate::losses::SourceBookPolicy;
-use crate::mbo::ListingContext;
+use crate::mbo::OrderBookContext;
 use crate::value::{Basis, SessionPhase};
 use unitape_model::{Event, EventField, EventValue, InstrumentId};
 
 /// The last status of listings, each value with the number of its event; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ListingStatus {
+pub(crate) struct LatestTradingStatus {
     pub phase: (u64, SessionPhase),
     pub halted: (u64, bool),
     pub stale: (u64, bool),
 }
 
 /// The place of a loss that is the place of no event.
-pub(crate) const ELSEWHERE: SourcePlace = SourcePlace { source: u32::MAX, offset: u32::MAX };
+pub(crate) const ELSEWHERE: SourceOffset = SourceOffset { source: u32::MAX, offset: u32::MAX };
 
 /// The effect of a status on books; all other states have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Books {
             return &self.changes;
         }
         let feed = self.losses.feed(source);
-        let place = SourcePlace::from_event(event);
+        let place = SourceOffset::from_event(event);
         let Some(instrument) = instrument else {
             self.counters.lost += 1;
             if self.losses.lose(feed, false) {
@@ -102,13 +102,13 @@ impl Books {
         self.now = self.now.max(event.ts_event().0);
         let feed = self.losses.feed(event.source());
         if self.losses.lose(feed, true) {
-            let place = SourcePlace::from_event(event);
+            let place = SourceOffset::from_event(event);
             (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, true));
         }
     }
 
     /// The books of a listing that are made of a feed have lost something.
-    fn lose(&mut self, at: u32, feed: u32, place: SourcePlace, orders_only: bool) {
+    fn lose(&mut self, at: u32, feed: u32, place: SourceOffset, orders_only: bool) {
         let listing = &mut self.listings[at as usize];
         let mut any = false;
         for basis in Basis::ALL {
@@ -167,7 +167,7 @@ impl Books {
         if venue != 0 && instrument != InstrumentId::NONE && self.index.contains_key(&key) {
             match self.begin(event) {
                 Some((at, true)) => self.finish_late(at),
-                Some((at, false)) => self.apply(at, word, SourcePlace::from_event(event)),
+                Some((at, false)) => self.apply(at, word, SourceOffset::from_event(event)),
                 None => {}
             }
             return;
@@ -182,12 +182,12 @@ impl Books {
         {
             self.losses.recover(event.source());
         }
-        let place = SourcePlace::from_event(event);
+        let place = SourceOffset::from_event(event);
         self.each(venue, instrument, |books, at| books.apply(at, word, place));
     }
 
     /// Does what a status says to a listing.
-    fn apply(&mut self, at: u32, word: StatusEffect, place: SourcePlace) {
+    fn apply(&mut self, at: u32, word: StatusEffect, place: SourceOffset) {
         let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
         match word {
             StatusEffect::Stale => listing.lost = [Some(place); 3],
@@ -229,7 +229,7 @@ impl Books {
     }
 
     fn finish_matching(&mut self, at: u32) {
-        let around = ListingContext {
+        let around = OrderBookContext {
             listing: at,
             continuous: false,
             snapshot: false,
@@ -268,7 +268,7 @@ impl Books {
     }
 
     /// Notes for listings to come what was said of them.
-    fn note(&mut self, of: ListingKey, set: impl FnOnce(&mut ListingStatus, u64)) {
+    fn note(&mut self, of: ListingKey, set: impl FnOnce(&mut LatestTradingStatus, u64)) {
         if self.wide.len() < self.options.listings_max as usize || self.wide.contains_key(&of) {
             self.wide_count += 1;
             set(self.wide.entry(of).or_default(), self.wide_count);
@@ -278,8 +278,8 @@ impl Books {
     }
 
     /// The status of a listing from events before it existed.
-    pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> ListingStatus {
-        let mut last = ListingStatus::default();
+    pub(crate) fn initial_status(&self, venue: u16, instrument: InstrumentId) -> LatestTradingStatus {
+        let mut last = LatestTradingStatus::default();
         for (venue, instrument) in
             [(0, InstrumentId::NONE), (venue, InstrumentId::NONE), (0, instrument), (venue, instrument)]
         {

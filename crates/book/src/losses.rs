@@ -39,11 +39,11 @@ impl SourceBookPolicy {
 
 /// The losses of each feed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LossTable {
+pub(crate) struct MessageLossTable {
     /// The feed of a source, and what its events are.
     sources: HashMap<u32, (u32, SourceBookPolicy), FxBuildHasher>,
     by_name: HashMap<Box<str>, u32>,
-    feeds: Vec<FeedLosses>,
+    feeds: Vec<FeedLossState>,
     /// By feed, venue and instrument; venue 0 is any.
     named: HashMap<(u32, u16, InstrumentId), u64, FxBuildHasher>,
     /// The number of the last loss.
@@ -55,7 +55,7 @@ pub(crate) struct LossTable {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct FeedLosses {
+struct FeedLossState {
     /// Number of the last loss that may concern any book; of any basis, and of orders alone.
     lost: [u64; 2],
     /// `cleared` and one more when its books were last marked.
@@ -65,13 +65,13 @@ struct FeedLosses {
 /// Listings of which a loss is remembered by name.
 const NAMED_MAX: usize = 1 << 16;
 
-impl LossTable {
+impl MessageLossTable {
     /// A source is of this feed.
     pub fn define(&mut self, source: u32, feed: &str, kind: SourceBookPolicy) {
         let number = match self.by_name.get(feed) {
             Some(number) => *number,
             None => {
-                self.feeds.push(FeedLosses::default());
+                self.feeds.push(FeedLossState::default());
                 let number = self.feeds.len() as u32 - 1;
                 self.by_name.insert(feed.into(), number);
                 number

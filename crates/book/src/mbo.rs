@@ -87,7 +87,7 @@ impl RareOrderFields {
 
 /// Bounds and state that the book's listing knows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ListingContext {
+pub(crate) struct OrderBookContext {
     pub listing: u32,
     /// Whether orders are matched as they come.
     pub continuous: bool,
@@ -113,7 +113,7 @@ impl OrderBook {
     pub fn on_new(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -124,7 +124,7 @@ impl OrderBook {
     fn take_new(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -163,7 +163,7 @@ impl OrderBook {
     pub fn on_amend(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -186,7 +186,7 @@ impl OrderBook {
     fn take_amend(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         slot: u32,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -250,7 +250,7 @@ impl OrderBook {
     pub fn on_cancel(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -265,7 +265,7 @@ impl OrderBook {
     pub fn on_exec(
         &mut self,
         s: &mut OrderStore,
-        around: &ListingContext,
+        around: &OrderBookContext,
         oid: OrderId,
         terms: &OrderTerms,
     ) -> OrderResult {
@@ -352,7 +352,7 @@ impl OrderBook {
     }
 
     /// Puts an order that is aside where it belongs.
-    fn place(&mut self, s: &mut OrderStore, around: &ListingContext, slot: u32) -> OrderResult {
+    fn place(&mut self, s: &mut OrderStore, around: &OrderBookContext, slot: u32) -> OrderResult {
         let order = &s.orders[slot as usize];
         if order.hidden() || order.px == Price::NONE.0 {
             return Ok(());
@@ -373,7 +373,7 @@ impl OrderBook {
 
     /// Ends the matching when nothing is left to meet.
     #[inline]
-    fn settle_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
+    fn settle_matching(&mut self, s: &mut OrderStore, around: &OrderBookContext) -> OrderResult {
         if self.matching != NONE && !self.meets(&s.orders[self.matching as usize]) {
             return self.finish_matching(s, around);
         }
@@ -382,7 +382,7 @@ impl OrderBook {
 
     /// Ends the matching: the rest of the order goes to its queue.
     #[inline]
-    pub fn finish_matching(&mut self, s: &mut OrderStore, around: &ListingContext) -> OrderResult {
+    pub fn finish_matching(&mut self, s: &mut OrderStore, around: &OrderBookContext) -> OrderResult {
         if self.matching != NONE {
             let slot = std::mem::replace(&mut self.matching, NONE);
             return self.join_queue(s, around, slot);
@@ -391,7 +391,7 @@ impl OrderBook {
     }
 
     /// Moves an order from those aside to the end of the queue of its price. On an error it is gone.
-    fn join_queue(&mut self, s: &mut OrderStore, around: &ListingContext, slot: u32) -> OrderResult {
+    fn join_queue(&mut self, s: &mut OrderStore, around: &OrderBookContext, slot: u32) -> OrderResult {
         let order = s.orders[slot as usize];
         let side = order.side();
         if order.exp() < self.scale && !self.refine(s, order.exp()) {

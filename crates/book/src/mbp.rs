@@ -14,7 +14,7 @@ use unitape_model::{Price, Side};
 /// A book of levels: of one instrument, both sides.
 ///
 /// ```
-/// use unitape_book::{LevelAction, LevelBook, LevelChange, LevelLimit};
+/// use unitape_book::{LevelAction, LevelBook, LevelChange, DepthLimit};
 /// use unitape_model::Side;
 ///
 /// let mut book = LevelBook::default();
@@ -26,8 +26,8 @@ use unitape_model::{Price, Side};
 ///     orders: 1,
 ///     depth: Some(depth),
 /// };
-/// book.apply(&new(99_000_000_000, 1), LevelLimit::Published(10));
-/// let done = book.apply(&new(98_000_000_000, 2), LevelLimit::Published(10));
+/// book.apply(&new(99_000_000_000, 1), DepthLimit::Published(10));
+/// let done = book.apply(&new(98_000_000_000, 2), DepthLimit::Published(10));
 /// assert_eq!((done.depth, done.fault), (2, None));
 /// assert_eq!(book.best(Side::Buy).unwrap().px, 99_000_000_000);
 /// ```
@@ -38,7 +38,7 @@ pub struct LevelBook {
 
 /// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelOutcome {
+pub struct LevelChangeOutcome {
     /// The place from the best, from 1: where the level is, or was; 0 where no level was touched.
     pub depth: u32,
     /// The level as it is now, or as it was before it was removed.
@@ -47,7 +47,7 @@ pub struct LevelOutcome {
     pub fault: Option<BookFault>,
 }
 
-impl LevelOutcome {
+impl LevelChangeOutcome {
     const fn none(fault: Option<BookFault>) -> Self {
         Self { depth: 0, level: StoredLevel { px: Price::NONE.0, qty: (0, 0), orders: u32::MAX }, fault }
     }
@@ -154,18 +154,18 @@ pub struct LevelChange {
 
 /// The largest number of levels of a side, and the meaning of one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LevelLimit {
+pub enum DepthLimit {
     /// The venue publishes no more: by depth, a new level on a full side makes the last one fall out, without a word.
     Published(u32),
     /// No more are kept. The venue has more, so whatever is left out is a fault.
     Kept(u32),
 }
 
-impl LevelLimit {
+impl DepthLimit {
     #[inline]
     const fn get(self) -> usize {
         match self {
-            LevelLimit::Published(n) | LevelLimit::Kept(n) => n as usize,
+            DepthLimit::Published(n) | DepthLimit::Kept(n) => n as usize,
         }
     }
 }
@@ -176,19 +176,19 @@ impl LevelBook {
     /// Applies an event; a side keeps at most `levels_max` levels.
     #[inline]
     pub(crate) fn on_level(&mut self, change: &LevelChange, levels_max: u32) -> LevelResult {
-        self.apply(change, LevelLimit::Kept(levels_max)).fault.map_or(Ok(()), Err)
+        self.apply(change, DepthLimit::Kept(levels_max)).fault.map_or(Ok(()), Err)
     }
 
     /// Takes a change; `levels_max` bounds each side.
     #[inline]
-    pub fn apply(&mut self, change: &LevelChange, levels_max: LevelLimit) -> LevelOutcome {
+    pub fn apply(&mut self, change: &LevelChange, levels_max: DepthLimit) -> LevelChangeOutcome {
         self.plain(change, levels_max).unwrap_or_else(|| self.apply_any(change, levels_max))
     }
 
     /// Applies the usual kinds of change: see [`LevelBook::add`], [`LevelBook::change`] and [`LevelBook::take`]. It
     /// returns none for all others and changes nothing.
     #[inline]
-    fn plain(&mut self, change: &LevelChange, levels_max: LevelLimit) -> Option<LevelOutcome> {
+    fn plain(&mut self, change: &LevelChange, levels_max: DepthLimit) -> Option<LevelChangeOutcome> {
         let (side, depth) = (change.side?, u32::try_from(change.depth?).ok()?);
         let (level, sorted) = match change.action {
             LevelAction::Delete => (self.take(side, depth)?, true),
@@ -202,7 +202,7 @@ impl LevelBook {
                 (rung, self.change(side, depth, rung)?)
             }
         };
-        Some(LevelOutcome { depth, level, fault: (!sorted).then_some(BookFault::UnsortedLevel) })
+        Some(LevelChangeOutcome { depth, level, fault: (!sorted).then_some(BookFault::UnsortedLevel) })
     }
 
     /// Takes out the level at a place from the best, from 1; none where there is none.
@@ -220,7 +220,7 @@ impl LevelBook {
     /// none where more is to be done, as where the place is none, or the side full. Then nothing is changed, and
     /// [`LevelBook::apply`] handles it.
     #[inline(always)]
-    pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: LevelLimit) -> Option<bool> {
+    pub fn add(&mut self, side: Side, depth: u32, rung: StoredLevel, levels_max: DepthLimit) -> Option<bool> {
         let half = &mut self.sides[side as usize];
         let rungs = &mut half.rungs;
         if depth == 0 || !rung.is_whole() || rungs.len() >= levels_max.get() {
@@ -250,21 +250,21 @@ impl LevelBook {
 
     /// Applies a change of any kind.
     #[inline(never)]
-    pub(crate) fn apply_any(&mut self, change: &LevelChange, levels_max: LevelLimit) -> LevelOutcome {
+    pub(crate) fn apply_any(&mut self, change: &LevelChange, levels_max: DepthLimit) -> LevelChangeOutcome {
         if change.action == LevelAction::Clear {
             match change.side {
                 Some(side) => self.sides[side as usize].clear(),
                 None => self.clear(),
             }
-            return LevelOutcome::none(None);
+            return LevelChangeOutcome::none(None);
         }
-        let Some(side) = change.side else { return LevelOutcome::none(Some(BookFault::BadLevel)) };
+        let Some(side) = change.side else { return LevelChangeOutcome::none(Some(BookFault::BadLevel)) };
         let rung = match (change.action, change.qty) {
             (LevelAction::Delete, _) => None,
             (_, Some(qty)) if qty.0 >= 0 && qty.1.unsigned_abs() <= 30 => {
                 (qty.0 > 0).then_some(StoredLevel { px: change.px, qty, orders: change.orders })
             }
-            _ => return LevelOutcome::none(Some(BookFault::BadQuantity)),
+            _ => return LevelChangeOutcome::none(Some(BookFault::BadQuantity)),
         };
         let half = &mut self.sides[side as usize];
         let Some(depth) = change.depth else { return by_price(half, side, change, rung, levels_max.get()) };
@@ -309,9 +309,9 @@ fn by_price(
     change: &LevelChange,
     rung: Option<StoredLevel>,
     levels_max: usize,
-) -> LevelOutcome {
+) -> LevelChangeOutcome {
     if change.px == Price::NONE.0 {
-        return LevelOutcome::none(Some(BookFault::BadLevel));
+        return LevelChangeOutcome::none(Some(BookFault::BadLevel));
     }
     let at = half.find(side, price_key(side, change.px));
     let rungs = &mut half.rungs;
@@ -322,9 +322,9 @@ fn by_price(
             rungs[at] = rung;
             (rungs.len() - at, rung)
         }
-        (None, None) => return LevelOutcome::none(Some(BookFault::UnknownLevel)),
+        (None, None) => return LevelChangeOutcome::none(Some(BookFault::UnknownLevel)),
         (None, Some(_)) if rungs.len() >= levels_max => {
-            return LevelOutcome::none(Some(BookFault::LevelsFull));
+            return LevelChangeOutcome::none(Some(BookFault::LevelsFull));
         }
         (None, Some(rung)) => {
             let at = at.map_or(0, |at| at + 1);
@@ -337,7 +337,7 @@ fn by_price(
         (LevelAction::Change, None) => Some(BookFault::UnknownLevel),
         _ => None,
     };
-    LevelOutcome { depth: place as u32, level, fault }
+    LevelChangeOutcome { depth: place as u32, level, fault }
 }
 
 fn by_depth(
@@ -346,9 +346,9 @@ fn by_depth(
     change: &LevelChange,
     rung: Option<StoredLevel>,
     depth: u64,
-    levels_max: LevelLimit,
-) -> LevelOutcome {
-    let refuse = |fault| LevelOutcome::none(Some(fault));
+    levels_max: DepthLimit,
+) -> LevelChangeOutcome {
+    let refuse = |fault| LevelChangeOutcome::none(Some(fault));
     // Counted from the end: the level at depth d is the d-th last.
     let from_end = usize::try_from(depth).unwrap_or(usize::MAX);
     let at = match rungs.len().checked_sub(from_end) {
@@ -370,7 +370,7 @@ fn by_depth(
     match (change.action, rung) {
         (LevelAction::Add, None) => return refuse(BookFault::BadQuantity),
         (_, None) => {
-            return LevelOutcome { depth: from_end as u32, level: rungs.remove(at), fault: None };
+            return LevelChangeOutcome { depth: from_end as u32, level: rungs.remove(at), fault: None };
         }
         (LevelAction::Add, Some(_)) if change.px == Price::NONE.0 => return refuse(BookFault::BadLevel),
         (LevelAction::Add, Some(rung)) => {
@@ -380,8 +380,8 @@ fn by_depth(
                 rungs.insert(at, rung);
                 let done = placed(rungs, side, at);
                 return match levels_max {
-                    LevelLimit::Published(_) => done,
-                    LevelLimit::Kept(_) => LevelOutcome { fault: Some(BookFault::LevelsFull), ..done },
+                    DepthLimit::Published(_) => done,
+                    DepthLimit::Kept(_) => LevelChangeOutcome { fault: Some(BookFault::LevelsFull), ..done },
                 };
             }
             rungs.insert(at + 1, rung);
@@ -396,9 +396,9 @@ fn by_depth(
 }
 
 /// A level was put at `at`; it is a fault if it is not between its neighbours.
-fn placed(rungs: &[StoredLevel], side: Side, at: usize) -> LevelOutcome {
+fn placed(rungs: &[StoredLevel], side: Side, at: usize) -> LevelChangeOutcome {
     let fault = sorted_at(rungs, side, at).err();
-    LevelOutcome { depth: (rungs.len() - at) as u32, level: rungs[at], fault }
+    LevelChangeOutcome { depth: (rungs.len() - at) as u32, level: rungs[at], fault }
 }
 
 /// Whether the level at `at` is between its neighbours.

@@ -8,7 +8,7 @@ mod wide;
 use self::fields::Fields;
 use crate::books::Books;
 use crate::fault::{BookFault, BookFaultCounts};
-use crate::value::{Basis, QuoteMarks, SessionPhase};
+use crate::value::{Basis, QuoteFlags, SessionPhase};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use unitape_model::{Amount, Event, EventField, EventKind, InstrumentId, Price, Side, flags};
@@ -174,10 +174,10 @@ impl Naive {
                 let top = l.top(basis);
                 let mut marks = l.phase.marks().union(crossed(top));
                 if l.halted {
-                    marks = marks.union(QuoteMarks::HALTED);
+                    marks = marks.union(QuoteFlags::HALTED);
                 }
                 if self.is_stale(l, basis) {
-                    marks = marks.union(QuoteMarks::STALE);
+                    marks = marks.union(QuoteFlags::STALE);
                 }
                 writeln!(out, " {} {marks:?} {}", basis.name(), l.ts[basis as usize]).expect("text");
                 for side in Side::BOTH {
@@ -236,7 +236,7 @@ impl Naive {
             });
             let mut marks = crossed([best[0].map(|p| (p, 0)), best[1].map(|p| (p, 0))]);
             if left_out {
-                marks = marks.union(QuoteMarks::STALE);
+                marks = marks.union(QuoteFlags::STALE);
             }
             writeln!(out, "over {instrument} {sides:?} {marks:?}").expect("text");
         }
@@ -255,11 +255,11 @@ impl Naive {
     }
 }
 
-fn crossed(top: [Option<(i64, i128)>; 2]) -> QuoteMarks {
+fn crossed(top: [Option<(i64, i128)>; 2]) -> QuoteFlags {
     match top {
-        [Some(bid), Some(ask)] if bid.0 > ask.0 => QuoteMarks::CROSSED,
-        [Some(bid), Some(ask)] if bid.0 == ask.0 => QuoteMarks::LOCKED,
-        _ => QuoteMarks::default(),
+        [Some(bid), Some(ask)] if bid.0 > ask.0 => QuoteFlags::CROSSED,
+        [Some(bid), Some(ask)] if bid.0 == ask.0 => QuoteFlags::LOCKED,
+        _ => QuoteFlags::default(),
     }
 }
 

@@ -62,31 +62,31 @@ pub(crate) fn decimal(m: i64, e: i8) -> Decimal {
 
 /// A sum of quantities: `mantissa` × 10^`exponent`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ScaledQuantity {
+pub(crate) struct AggregateQuantity {
     pub mantissa: i128,
     pub exponent: i8,
 }
 
-impl ScaledQuantity {
+impl AggregateQuantity {
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
 }
 
 /// The sum of two quantities, none when it does not fit.
-pub(crate) fn add(a: ScaledQuantity, b: ScaledQuantity) -> Option<ScaledQuantity> {
+pub(crate) fn add(a: AggregateQuantity, b: AggregateQuantity) -> Option<AggregateQuantity> {
     let exponent = a.exponent.min(b.exponent);
     let [a, b] = [a, b].map(|q| align(q.mantissa, q.exponent, exponent));
-    Some(ScaledQuantity { mantissa: a?.checked_add(b?)?, exponent })
+    Some(AggregateQuantity { mantissa: a?.checked_add(b?)?, exponent })
 }
 
 /// Whether two quantities are equal.
 #[inline]
-pub(crate) fn same(a: ScaledQuantity, b: ScaledQuantity) -> bool {
+pub(crate) fn same(a: AggregateQuantity, b: AggregateQuantity) -> bool {
     if a.exponent == b.exponent { a.mantissa == b.mantissa } else { same_unequal(a, b) }
 }
 
 /// Compares quantities of two exponents; not inlined, so that the comparison above stays small enough to be.
 #[inline(never)]
-fn same_unequal(a: ScaledQuantity, b: ScaledQuantity) -> bool {
+fn same_unequal(a: AggregateQuantity, b: AggregateQuantity) -> bool {
     amount(a.mantissa, a.exponent) == amount(b.mantissa, b.exponent)
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
         #[test]
         fn sums_are_exact(a in any::<i64>(), b in any::<i64>(), e in -9i8..=9, f in -9i8..=9) {
-            let of = |mantissa, exponent| ScaledQuantity { mantissa, exponent };
+            let of = |mantissa, exponent| AggregateQuantity { mantissa, exponent };
             let sum = add(of(a.into(), e), of(b.into(), f)).unwrap();
             prop_assert_eq!(sum.exponent, e.min(f));
             let (a, b) = (align(a.into(), e, -9).unwrap(), align(b.into(), f, -9).unwrap());
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(settle(OrderQuantity { mantissa: 1, exponent: e }), None);
         }
         assert_eq!(align(1, i8::MAX, i8::MIN), None);
-        let of = |mantissa| ScaledQuantity { mantissa, exponent: 0 };
+        let of = |mantissa| AggregateQuantity { mantissa, exponent: 0 };
         assert!(add(of(i128::MAX), of(1)).is_none());
     }
 }

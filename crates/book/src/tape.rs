@@ -16,13 +16,13 @@ pub struct TapeBooks {
     /// Venues among which the one of all venues was looked for.
     venues: u32,
     /// Losses of listings whose names no definition has given yet.
-    unnamed: Vec<UnnamedLoss>,
+    unnamed: Vec<UnresolvedLoss>,
     /// Instruments and venues among which these were looked for.
     known: [u32; 2],
 }
 
 /// A loss that names an instrument or a venue which has no id yet.
-struct UnnamedLoss {
+struct UnresolvedLoss {
     instrument: Vec<u8>,
     venue: Option<Vec<u8>>,
     frame: Box<[u8]>,
@@ -110,7 +110,7 @@ impl TapeBooks {
             // No book of it is there. The first event of one comes after definitions.
             _ if self.unnamed.len() < UNNAMED_MAX => {
                 let instrument = instrument.unwrap_or_default();
-                self.unnamed.push(UnnamedLoss { instrument, venue, frame: event.bytes().into() });
+                self.unnamed.push(UnresolvedLoss { instrument, venue, frame: event.bytes().into() });
                 &[]
             }
             _ => self.books.on_loss(event, None, None),

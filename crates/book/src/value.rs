@@ -58,7 +58,7 @@ pub struct Bbo {
     /// Best offer.
     pub ask: Option<PriceLevel>,
     /// Its marks.
-    pub marks: QuoteMarks,
+    pub marks: QuoteFlags,
     /// Event time of the event that last touched its book.
     pub ts: UnixNanos,
 }
@@ -74,34 +74,34 @@ pub struct BookDepth {
 
 /// The marks of a book or of a best price.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct QuoteMarks(u8);
+pub struct QuoteFlags(u8);
 
-impl QuoteMarks {
+impl QuoteFlags {
     /// Best bid and best offer are equal.
-    pub const LOCKED: QuoteMarks = QuoteMarks(1);
+    pub const LOCKED: QuoteFlags = QuoteFlags(1);
     /// The best bid is above the best offer. Usual in an auction, a sign of trouble otherwise.
-    pub const CROSSED: QuoteMarks = QuoteMarks(2);
+    pub const CROSSED: QuoteFlags = QuoteFlags(2);
     /// Not to be trusted: a fault has shown that something was missed, it is too old, or it was marked by hand.
     /// On a consolidated price: a venue was left out for that.
-    pub const STALE: QuoteMarks = QuoteMarks(4);
+    pub const STALE: QuoteFlags = QuoteFlags(4);
     /// Orders are gathered, and not matched as they come: before the opening, in an auction or a fixing.
-    pub const AUCTION: QuoteMarks = QuoteMarks(8);
+    pub const AUCTION: QuoteFlags = QuoteFlags(8);
     /// Trading has stopped.
-    pub const HALTED: QuoteMarks = QuoteMarks(16);
+    pub const HALTED: QuoteFlags = QuoteFlags(16);
     /// The market session is over.
-    pub const CLOSED: QuoteMarks = QuoteMarks(32);
+    pub const CLOSED: QuoteFlags = QuoteFlags(32);
 
-    const NAMES: [(QuoteMarks, &'static str); 6] = [
-        (QuoteMarks::LOCKED, "locked"),
-        (QuoteMarks::CROSSED, "crossed"),
-        (QuoteMarks::STALE, "stale"),
-        (QuoteMarks::AUCTION, "auction"),
-        (QuoteMarks::HALTED, "halted"),
-        (QuoteMarks::CLOSED, "closed"),
+    const NAMES: [(QuoteFlags, &'static str); 6] = [
+        (QuoteFlags::LOCKED, "locked"),
+        (QuoteFlags::CROSSED, "crossed"),
+        (QuoteFlags::STALE, "stale"),
+        (QuoteFlags::AUCTION, "auction"),
+        (QuoteFlags::HALTED, "halted"),
+        (QuoteFlags::CLOSED, "closed"),
     ];
 
     /// Whether all of `marks` are set.
-    pub const fn contains(self, marks: QuoteMarks) -> bool {
+    pub const fn contains(self, marks: QuoteFlags) -> bool {
         self.0 & marks.0 == marks.0
     }
 
@@ -112,8 +112,8 @@ impl QuoteMarks {
 
     /// These and those.
     #[must_use]
-    pub const fn union(self, marks: QuoteMarks) -> QuoteMarks {
-        QuoteMarks(self.0 | marks.0)
+    pub const fn union(self, marks: QuoteFlags) -> QuoteFlags {
+        QuoteFlags(self.0 | marks.0)
     }
 
     /// The words users see.
@@ -122,16 +122,16 @@ impl QuoteMarks {
     }
 
     /// Crossed or locked, of the best prices of both sides.
-    pub(crate) fn from_prices(bid: Option<i64>, ask: Option<i64>) -> QuoteMarks {
+    pub(crate) fn from_prices(bid: Option<i64>, ask: Option<i64>) -> QuoteFlags {
         match (bid, ask) {
-            (Some(bid), Some(ask)) if bid > ask => QuoteMarks::CROSSED,
-            (Some(bid), Some(ask)) if bid == ask => QuoteMarks::LOCKED,
-            _ => QuoteMarks::default(),
+            (Some(bid), Some(ask)) if bid > ask => QuoteFlags::CROSSED,
+            (Some(bid), Some(ask)) if bid == ask => QuoteFlags::LOCKED,
+            _ => QuoteFlags::default(),
         }
     }
 }
 
-impl fmt::Debug for QuoteMarks {
+impl fmt::Debug for QuoteFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()
     }
@@ -191,12 +191,12 @@ impl SessionPhase {
         matches!(self, SessionPhase::Unknown | SessionPhase::Open)
     }
 
-    pub(crate) const fn marks(self) -> QuoteMarks {
+    pub(crate) const fn marks(self) -> QuoteFlags {
         match self {
-            SessionPhase::Unknown | SessionPhase::Open => QuoteMarks(0),
-            SessionPhase::Pre | SessionPhase::Auction | SessionPhase::Fixing => QuoteMarks::AUCTION,
-            SessionPhase::Halt => QuoteMarks::HALTED,
-            SessionPhase::Close => QuoteMarks::CLOSED,
+            SessionPhase::Unknown | SessionPhase::Open => QuoteFlags(0),
+            SessionPhase::Pre | SessionPhase::Auction | SessionPhase::Fixing => QuoteFlags::AUCTION,
+            SessionPhase::Halt => QuoteFlags::HALTED,
+            SessionPhase::Close => QuoteFlags::CLOSED,
         }
     }
 }

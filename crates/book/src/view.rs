@@ -2,9 +2,9 @@
 
 use crate::books::{Books, ListingId};
 use crate::fault::BookFaultCounts;
-use crate::listing::{ListingBooks, TopLevel, marks_of};
+use crate::listing::{ListingBooks, TouchLevel, marks_of};
 use crate::qty;
-use crate::value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteMarks, SessionPhase};
+use crate::value::{Basis, Bbo, BookDepth, OrderId, OrderView, PriceLevel, QuoteFlags, SessionPhase};
 use unitape_model::{InstrumentId, Price, Side, UnixNanos};
 
 /// An instrument at a venue, to look at.
@@ -114,7 +114,7 @@ impl<'a> BookView<'a> {
     /// Best bid and offer.
     pub fn bbo(self) -> Bbo {
         let top = self.inner().tops[self.basis as usize];
-        let level = |side: Side, touch: TopLevel| match self.basis {
+        let level = |side: Side, touch: TouchLevel| match self.basis {
             // Only this one counts orders, and only its level knows how many.
             Basis::Orders | Basis::Levels => self.levels(side).next(),
             Basis::Bbo => touch.level(None),
@@ -124,11 +124,11 @@ impl<'a> BookView<'a> {
     }
 
     /// Its marks.
-    pub fn marks(self) -> QuoteMarks {
+    pub fn marks(self) -> QuoteFlags {
         let (listing, options) = (self.inner(), &self.books.options);
         let stale = listing.is_stale(self.basis, self.books.now, options.stale_after_ns);
         let marks = listing.marks().union(marks_of(&listing.tops[self.basis as usize]));
-        if stale { marks.union(QuoteMarks::STALE) } else { marks }
+        if stale { marks.union(QuoteFlags::STALE) } else { marks }
     }
 
     /// Event time of the last event that touched it.

@@ -22,12 +22,12 @@
 //! bytes is a value with a code and a place, never a panic.
 //!
 //! ```
-//! use unitape_codec::fix::{FixFrame, FixFramer, FieldSeparator, MessageTokens, value};
+//! use unitape_codec::fix::{NextFixFrame, FixFramer, FieldSeparator, MessageTokenizer, value};
 //!
 //! let log = b"8=FIX.4.2|9=10|35=D|38=7|10=193|";
 //! let framer = FixFramer::default().with_sep(FieldSeparator::Pipe);
-//! let mut tokens = MessageTokens::new();
-//! let FixFrame::Message(message) = tokens.frame(&framer, log, 0, true) else { panic!() };
+//! let mut tokens = MessageTokenizer::new();
+//! let NextFixFrame::Message(message) = tokens.frame(&framer, log, 0, true) else { panic!() };
 //! let quantity = tokens.value(message.span.slice(log), 38).and_then(value::int);
 //! assert_eq!(quantity, Some(7));
 //! ```

@@ -4,7 +4,7 @@ use super::decode_json;
 use super::naive::{self, Node};
 use super::template::{self, TemplateFile, Templates};
 use super::{
-    DecodedValue, Decoder, FieldValue, JsonDecodeOptions, Message, MessageParts, MessageToken,
+    DecodedValue, Decoder, FieldValue, JsonDecodeOptions, Message, MessagePartIter, MessageToken,
     MessageVisitor, Projection, StreamFraming, TaggedToken, UNTAGGED,
 };
 use std::fmt::Write;
@@ -87,7 +87,7 @@ fn cells_of(message: &Message<'_>) -> Vec<String> {
 /// The cells that a visitor gets. With `takes` it reads by itself what it can, else nothing.
 fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
     #[derive(Default)]
-    struct CellCollector {
+    struct VisitedValueCollector {
         cells: Vec<String>,
         /// How many messages are around the place.
         inner: u32,
@@ -95,12 +95,12 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         /// Whether each open group or element is an element.
         open: Vec<bool>,
     }
-    impl CellCollector {
+    impl VisitedValueCollector {
         fn cell(&mut self, cell: TaggedToken<'_>) {
             self.cells.push(format!("{cell:?}"));
         }
     }
-    impl MessageVisitor for CellCollector {
+    impl MessageVisitor for VisitedValueCollector {
         fn value(&mut self, tag: u16, value: DecodedValue<'_>) {
             let (uint, int, decimal) = match value.get() {
                 FieldValue::UInt(n) => (Some(n), None, None),
@@ -140,7 +140,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
         fn inner_end(&mut self) {
             self.inner -= 1;
         }
-        fn parts(&mut self, parts: &mut MessageParts<'_>) {
+        fn parts(&mut self, parts: &mut MessagePartIter<'_>) {
             while let Some(part) = parts.first().filter(|_| self.takes) {
                 let letter = part.letter().map(|letter| [letter]);
                 let number = part.uint().map(FieldValue::UInt).or(part.int().map(FieldValue::Int));
@@ -161,7 +161,7 @@ fn visited(message: &Message<'_>, takes: bool) -> Vec<String> {
             }
         }
     }
-    let mut collector = CellCollector { takes, ..CellCollector::default() };
+    let mut collector = VisitedValueCollector { takes, ..VisitedValueCollector::default() };
     message.visit(&mut collector);
     assert_eq!(collector.inner, 0, "messages inside that have no end");
     collector.cells
@@ -305,13 +305,13 @@ pub fn nodes(message: &Message<'_>) -> Vec<Node> {
 
 /// Choices made by bytes; noughts when there are no more.
 #[derive(Debug)]
-pub struct ByteChoices<'c> {
+pub struct FuzzChoices<'c> {
     bytes: &'c [u8],
     /// Fields named so far.
     named: u32,
 }
 
-impl<'c> ByteChoices<'c> {
+impl<'c> FuzzChoices<'c> {
     /// Choices by these bytes.
     #[must_use]
     pub fn new(bytes: &'c [u8]) -> Self {
@@ -327,7 +327,7 @@ impl<'c> ByteChoices<'c> {
 }
 
 /// A template file by choice: a few templates of anything the language has, most of them right.
-pub fn template_file(choices: &mut ByteChoices<'_>) -> String {
+pub fn template_file(choices: &mut FuzzChoices<'_>) -> String {
     let mut xml = String::from("<templates xmlns=\"http://www.fixprotocol.org/ns/fast/td/1.1\">\n");
     for id in 1..=3 {
         let extra = ["", " dictionary=\"template\"", " dictionary=\"type\"", " reset=\"yes\""]
@@ -343,7 +343,7 @@ pub fn template_file(choices: &mut ByteChoices<'_>) -> String {
     xml
 }
 
-fn body(choices: &mut ByteChoices<'_>, xml: &mut String, depth: u32, template: u32) {
+fn body(choices: &mut FuzzChoices<'_>, xml: &mut String, depth: u32, template: u32) {
     for _ in 0..1 + choices.choose(4) {
         let presence = ["", " presence=\"optional\""][usize::from(choices.choose(2))];
         choices.named += 1;
@@ -407,7 +407,7 @@ const INITIALS: [(&str, [&str; 4]); 8] = [
 /// Initial values of exponents, also such as no decimal may have.
 pub(super) const EXPONENTS: [&str; 5] = ["-2", "63", "64", "-64", "300"];
 
-fn field(choices: &mut ByteChoices<'_>, xml: &mut String, presence: &str) {
+fn field(choices: &mut FuzzChoices<'_>, xml: &mut String, presence: &str) {
     let name = choices.named;
     let sort = usize::from(choices.choose(9));
     let (word, initials, text) = match INITIALS.get(sort) {
@@ -434,7 +434,7 @@ fn field(choices: &mut ByteChoices<'_>, xml: &mut String, presence: &str) {
     let _ = writeln!(xml, "<{word} name=\"F{name}\"{presence}>{operator}</{end}>");
 }
 
-fn operator(choices: &mut ByteChoices<'_>, initial: &str, text: bool, optional: bool) -> String {
+fn operator(choices: &mut FuzzChoices<'_>, initial: &str, text: bool, optional: bool) -> String {
     // Some share their previous value, in their type or in another.
     let key = match choices.choose(16) {
         0 => " key=\"shared\"",
@@ -462,7 +462,7 @@ fn operator(choices: &mut ByteChoices<'_>, initial: &str, text: bool, optional: 
 /// Where engine and twin differ, or the file of templates is not accepted.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, stream) = bytes.split_at(bytes.len() / 2);
-    let mut choices = ByteChoices::new(choices);
+    let mut choices = FuzzChoices::new(choices);
     let every = choices.choose(5);
     let xml = template_file(&mut choices);
     let templates = match Templates::load(&[TemplateFile { name: "made", content: xml.as_bytes() }]) {

@@ -7,15 +7,15 @@
 //! ```
 
 use super::dictionary;
-use super::entry::MessageEntry;
-use super::ops::SlotNumbering;
+use super::entry::DecodedEntry;
+use super::ops::SlotAllocator;
 use super::packed_value::PackedValue;
 use super::program::{
     CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeOp, DecodeProgram,
     NONE, OpBlock, OpCode, OpRole,
 };
 use super::projection::{Projection, UNTAGGED};
-use super::slot::SlotRange;
+use super::slot::SharedSlotRange;
 use super::template::{
     FieldEncoding, FieldOperator, InitialValue, Instruction, Operator, QualifiedName, TemplateField,
     Templates, WireType,
@@ -30,7 +30,7 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
         templates,
         projection,
         program,
-        slots: SlotNumbering::default(),
+        slots: SlotAllocator::default(),
         root: 0,
         has_dynamic: false,
         path: String::new(),
@@ -50,7 +50,7 @@ pub(super) fn compile(templates: &Templates, projection: Option<&Projection>) ->
             inside,
             has_repeats,
             has_constants: compiler.has_dynamic || compiler.program.constants.len() > constants,
-            shares: SlotRange { from: 0, to: 0 },
+            shares: SharedSlotRange { from: 0, to: 0 },
         });
         if let Some(id) = template.id {
             compiler.program.by_id.insert(id, index as u32);
@@ -65,7 +65,7 @@ struct ProgramCompiler<'t> {
     templates: &'t Templates,
     projection: Option<&'t Projection>,
     program: DecodeProgram,
-    slots: SlotNumbering,
+    slots: SlotAllocator,
     /// The template that is compiled.
     root: usize,
     /// It has messages in the message.
@@ -266,9 +266,9 @@ impl ProgramCompiler<'_> {
         {
             let found = self.found(value);
             draft.text += if kind.is_text() { found.text_len() as u32 } else { 0 };
-            let entry = MessageEntry {
+            let entry = DecodedEntry {
                 bits: found.bits,
-                meta: MessageEntry::meta(info, tag, found.form(*kind), found.extra(*kind)),
+                meta: DecodedEntry::meta(info, tag, found.form(*kind), found.extra(*kind)),
             };
             if deliver {
                 self.program.infos[info as usize].constant = Some(draft.constants.len() as u32);

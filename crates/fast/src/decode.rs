@@ -2,9 +2,9 @@
 
 use super::compile::compile;
 use super::engine::{self, StepProgram};
-use super::exact::ExactPass;
+use super::exact::ExactDecodePass;
 use super::fault::{MessageFault, MessageFaultCode};
-use super::program::{DecodeProgram, FaultPlace, NONE};
+use super::program::{DecodeProgram, FaultLocation, NONE};
 use super::projection::{DecodedFieldRef, Projection};
 use super::record::Message;
 use super::template::Templates;
@@ -160,12 +160,12 @@ impl Decoder {
         workspace.forget_undo();
         let program = workspace.program.clone();
         let looked_at = &bytes[..bytes.len().min(LOOKED_AT_MAX)];
-        let mut pass = ExactPass::new(workspace, &program, looked_at);
+        let mut pass = ExactDecodePass::new(workspace, &program, looked_at);
         let result = if pass.workspace.strict { pass.segment::<true>() } else { pass.segment::<false>() };
         let (used, mut place) = (pass.cursor.at, pass.place);
         let result = match result {
             Ok(template) if !self.workspace.keeps_little() => {
-                place = FaultPlace { template, part: NONE };
+                place = FaultLocation { template, part: NONE };
                 Err((MessageFaultCode::TooLarge, used))
             }
             Err((MessageFaultCode::Truncated, at)) if bytes.len() > LOOKED_AT_MAX => {
@@ -204,7 +204,7 @@ impl Decoder {
     }
 
     #[cold]
-    fn fault(&self, code: MessageFaultCode, at: usize, place: FaultPlace) -> MessageFault {
+    fn fault(&self, code: MessageFaultCode, at: usize, place: FaultLocation) -> MessageFault {
         let name = |index: u32| self.templates.list[index as usize].name.local.clone();
         let info = self.workspace.program.infos.get(place.part as usize);
         MessageFault {

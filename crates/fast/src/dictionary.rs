@@ -10,7 +10,7 @@
 
 use super::engine::HEAD;
 use super::program::{DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
-use super::slot::{DictionaryLayout, DictionarySlot, SlotRange, SlotState};
+use super::slot::{DictionaryLayout, DictionarySlot, SharedSlotRange, SlotState};
 use super::template::WireType;
 use std::collections::BTreeMap;
 
@@ -53,12 +53,12 @@ pub(super) fn arrange(program: &mut DecodeProgram, slots: usize) {
             places[slot] = next;
             next += 1;
         }
-        entries.shares.push(SlotRange { from, to: next });
+        entries.shares.push(SharedSlotRange { from, to: next });
     }
     for (compiled, shares) in program.templates.iter_mut().zip(shares_of) {
         let from = entries.of.len() as u32;
         entries.of.extend(shares);
-        compiled.shares = SlotRange { from, to: entries.of.len() as u32 };
+        compiled.shares = SharedSlotRange { from, to: entries.of.len() as u32 };
     }
     let mut uses = vec![Vec::<DecodeOp>::new(); HEAD + slots];
     for op in program.ops.iter_mut().filter(|op| op.slot != NONE) {

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
-pub(super) enum EntryKind {
+pub(super) enum DecodedEntryKind {
     Int,
     UInt,
     Decimal,
@@ -27,7 +27,7 @@ pub(super) enum EntryKind {
 /// Sixteen bytes.
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
-pub(super) struct MessageEntry {
+pub(super) struct DecodedEntry {
     /// The number; the bytes, the first the lowest; offset and length in the arena; how many elements; the template of a
     /// message in the message.
     pub bits: u64,
@@ -36,7 +36,7 @@ pub(super) struct MessageEntry {
     pub meta: u64,
 }
 
-const _: () = assert!(size_of::<MessageEntry>() == 16);
+const _: () = assert!(size_of::<DecodedEntry>() == 16);
 
 /// An entry with the parts of `meta` each by itself: to look at one is then to load it, and not to load all and to
 /// cut it out.
@@ -59,13 +59,13 @@ pub(super) struct UnpackedEntry {
     _info: u32,
 }
 
-impl MessageEntry {
+impl DecodedEntry {
     #[inline(always)]
     pub fn unpacked_view(&self) -> &UnpackedEntry {
         zerocopy::transmute_ref!(self)
     }
 
-    pub fn meta(info: u32, tag: u16, form: EntryKind, extra: u8) -> u64 {
+    pub fn meta(info: u32, tag: u16, form: DecodedEntryKind, extra: u8) -> u64 {
         u64::from(info) | u64::from(tag) << 32 | (form as u64) << 48 | u64::from(extra) << 56
     }
 
@@ -86,22 +86,22 @@ impl MessageEntry {
 
     #[inline(always)]
     pub fn is_value(&self) -> bool {
-        self.form_byte() <= EntryKind::Long as u8
+        self.form_byte() <= DecodedEntryKind::Long as u8
     }
 
     #[inline(always)]
-    pub fn form(&self) -> EntryKind {
+    pub fn form(&self) -> DecodedEntryKind {
         match self.form_byte() {
-            0 => EntryKind::Int,
-            1 => EntryKind::UInt,
-            2 => EntryKind::Decimal,
-            3 => EntryKind::Short,
-            4 => EntryKind::Long,
-            5 => EntryKind::Group,
-            6 => EntryKind::Sequence,
-            7 => EntryKind::Element,
-            8 => EntryKind::Inner,
-            _ => EntryKind::End,
+            0 => DecodedEntryKind::Int,
+            1 => DecodedEntryKind::UInt,
+            2 => DecodedEntryKind::Decimal,
+            3 => DecodedEntryKind::Short,
+            4 => DecodedEntryKind::Long,
+            5 => DecodedEntryKind::Group,
+            6 => DecodedEntryKind::Sequence,
+            7 => DecodedEntryKind::Element,
+            8 => DecodedEntryKind::Inner,
+            _ => DecodedEntryKind::End,
         }
     }
 

@@ -1,10 +1,10 @@
 //! The exact engine: runs the program of a message's template over its bytes, one look at a time. It decides what is wrong
 //! with a message, and decodes what the fast engine leaves to it.
 
-use super::entry::{EntryKind, MessageEntry};
+use super::entry::{DecodedEntry, DecodedEntryKind};
 use super::fault::MessageFaultCode;
 use super::packed_value::PackedValue;
-use super::program::{DecodeOp, DecodeProgram, FaultPlace, NONE, OpBlock, OpCode, OpRole};
+use super::program::{DecodeOp, DecodeProgram, FaultLocation, NONE, OpBlock, OpCode, OpRole};
 use super::projection::UNTAGGED;
 use super::slot::{DictionarySlot, SlotState, SlotUndo};
 use super::template::WireType;
@@ -24,7 +24,7 @@ pub(super) const ENTRIES_MAX: usize = 1 << 22;
 /// This many ops of a block count as an entry, whether or not they have one: they take time.
 pub(super) const OPS_OF_ITEM: usize = 8;
 
-pub(super) struct ExactPass<'p, 'b> {
+pub(super) struct ExactDecodePass<'p, 'b> {
     program: &'p DecodeProgram,
     pub workspace: &'p mut DecodeWorkspace,
     pub cursor: WireCursor<'b>,
@@ -32,15 +32,15 @@ pub(super) struct ExactPass<'p, 'b> {
     /// Values, twice groups, sequences and elements, and an eighth of the ops of each block, so far; delivered or not, without
     /// constants.
     items: usize,
-    pub place: FaultPlace,
+    pub place: FaultLocation,
     /// The template whose message is read.
     template: u32,
 }
 
-impl<'p, 'b> ExactPass<'p, 'b> {
+impl<'p, 'b> ExactDecodePass<'p, 'b> {
     pub fn new(workspace: &'p mut DecodeWorkspace, program: &'p DecodeProgram, bytes: &'b [u8]) -> Self {
         let cursor = WireCursor { bytes, at: 0 };
-        let place = FaultPlace::NONE;
+        let place = FaultLocation::NONE;
         Self { program, workspace, cursor, dynamic: 0, items: 0, place, template: NONE }
     }
 
@@ -98,9 +98,9 @@ impl<'p, 'b> ExactPass<'p, 'b> {
             match op.code {
                 OpCode::Group => {
                     if !op.optional || bits.next_bit() {
-                        self.push(EntryKind::Group, PackedValue::int(0), op);
+                        self.push(DecodedEntryKind::Group, PackedValue::int(0), op);
                         self.block::<STRICT>(program.blocks[op.block as usize])?;
-                        self.push(EntryKind::End, PackedValue::int(0), op);
+                        self.push(DecodedEntryKind::End, PackedValue::int(0), op);
                     }
                 }
                 OpCode::Sequence => self.sequence::<STRICT>(op, length)?,
@@ -110,14 +110,14 @@ impl<'p, 'b> ExactPass<'p, 'b> {
                     }
                     self.dynamic += 1;
                     let (begin, items) = (self.workspace.entries.len(), self.items);
-                    self.push(EntryKind::Inner, PackedValue::int(0), op);
+                    self.push(DecodedEntryKind::Inner, PackedValue::int(0), op);
                     self.items = items;
                     let template = self.segment::<STRICT>()?;
                     // It may have emptied what this one has.
                     self.workspace.prepare_slots(self.program, self.template);
                     self.workspace.entries[begin].bits = u64::from(template);
                     let items = self.items;
-                    self.push(EntryKind::End, PackedValue::int(0), op);
+                    self.push(DecodedEntryKind::End, PackedValue::int(0), op);
                     self.items = items;
                     self.dynamic -= 1;
                 }
@@ -142,7 +142,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
                             exponent = value as i8;
                         }
                         (OpRole::Mantissa, Some(found)) => {
-                            self.push(EntryKind::Decimal, PackedValue { exponent, ..found }, op);
+                            self.push(DecodedEntryKind::Decimal, PackedValue { exponent, ..found }, op);
                         }
                         (OpRole::Length, Some(found)) => length = found.bits,
                         (OpRole::Mantissa, None) => unreachable!("a mantissa is mandatory"),
@@ -151,8 +151,8 @@ impl<'p, 'b> ExactPass<'p, 'b> {
             }
         }
         if STRICT && bits.any_left() {
-            if self.place == FaultPlace::NONE {
-                self.place = FaultPlace { template: block.template, part: NONE };
+            if self.place == FaultLocation::NONE {
+                self.place = FaultLocation { template: block.template, part: NONE };
             }
             return Err((MessageFaultCode::R8, map));
         }
@@ -162,36 +162,36 @@ impl<'p, 'b> ExactPass<'p, 'b> {
     fn sequence<const STRICT: bool>(&mut self, op: &DecodeOp, length: u64) -> Result<(), WireFault> {
         let start = self.cursor.at;
         let block = self.program.blocks[op.block as usize];
-        self.push(EntryKind::Sequence, PackedValue::int(length), op);
+        self.push(DecodedEntryKind::Sequence, PackedValue::int(length), op);
         for _ in 0..length {
             let before = self.cursor.at;
-            self.push(EntryKind::Element, PackedValue::int(0), op);
+            self.push(DecodedEntryKind::Element, PackedValue::int(0), op);
             self.block::<STRICT>(block)?;
             self.items += 1;
             if self.cursor.at == before && length > EMPTY_ELEMENTS_MAX {
                 return Err((MessageFaultCode::TooLarge, start));
             }
         }
-        self.push(EntryKind::End, PackedValue::int(0), op);
+        self.push(DecodedEntryKind::End, PackedValue::int(0), op);
         Ok(())
     }
 
     #[cold]
     fn note(&mut self, info: u32) {
-        if self.place == FaultPlace::NONE {
-            self.place = FaultPlace { template: self.program.infos[info as usize].template, part: info };
+        if self.place == FaultLocation::NONE {
+            self.place = FaultLocation { template: self.program.infos[info as usize].template, part: info };
         }
     }
 
     #[inline(always)]
-    pub fn push(&mut self, form: EntryKind, found: PackedValue, op: &DecodeOp) {
+    pub fn push(&mut self, form: DecodedEntryKind, found: PackedValue, op: &DecodeOp) {
         self.items += 1;
         if op.deliver {
-            let extra = if form == EntryKind::Decimal { found.exponent as u8 } else { found.len };
-            let tag = if form < EntryKind::Element { op.tag } else { UNTAGGED };
+            let extra = if form == DecodedEntryKind::Decimal { found.exponent as u8 } else { found.len };
+            let tag = if form < DecodedEntryKind::Element { op.tag } else { UNTAGGED };
             self.workspace
                 .entries
-                .push(MessageEntry { bits: found.bits, meta: MessageEntry::meta(op.info, tag, form, extra) });
+                .push(DecodedEntry { bits: found.bits, meta: DecodedEntry::meta(op.info, tag, form, extra) });
         }
     }
 
@@ -420,7 +420,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         let (at_end, cut) = if cut >= 0 { (true, cut as usize) } else { (false, !cut as usize) };
         let kept = base.text_len().checked_sub(cut).ok_or((MessageFaultCode::D7, start))?;
         let kept = if at_end { 0..kept } else { cut..cut + kept };
-        self.put_together(op, base, TextChange { piece, at_end, kept }, start)
+        self.put_together(op, base, TextDelta { piece, at_end, kept }, start)
     }
 
     fn tail<const STRICT: bool>(&mut self, op: &DecodeOp) -> Result<Option<PackedValue>, WireFault> {
@@ -431,7 +431,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         };
         let base = self.base(op, start)?;
         let kept = base.text_len().saturating_sub(tail.text_len());
-        let change = TextChange { piece: tail, at_end: true, kept: 0..kept };
+        let change = TextDelta { piece: tail, at_end: true, kept: 0..kept };
         self.put_together(op, base, change, start).map(Some)
     }
 
@@ -443,10 +443,10 @@ impl<'p, 'b> ExactPass<'p, 'b> {
         &mut self,
         op: &DecodeOp,
         base: PackedValue,
-        change: TextChange,
+        change: TextDelta,
         start: usize,
     ) -> Result<PackedValue, WireFault> {
-        let TextChange { piece, at_end, kept } = change;
+        let TextDelta { piece, at_end, kept } = change;
         let arena = &mut self.workspace.arena;
         let from = arena.len();
         if at_end {
@@ -471,7 +471,7 @@ impl<'p, 'b> ExactPass<'p, 'b> {
 }
 
 /// How a text is made of the one before it.
-struct TextChange {
+struct TextDelta {
     /// The new bytes.
     piece: PackedValue,
     /// They come after the kept ones, not before.
@@ -492,7 +492,7 @@ pub(super) fn decode_op(
     workspace.undo.clear();
     let program = workspace.program.clone();
     let op = &program.ops[op];
-    let mut pass = ExactPass::new(workspace, &program, bytes);
+    let mut pass = ExactDecodePass::new(workspace, &program, bytes);
     let mut bits = PresenceMap::one(bit);
     let found = if pass.workspace.strict {
         pass.checked::<true>(op, &mut bits)

@@ -3,7 +3,9 @@
 use super::fault::MessageFaultCode;
 use unitape_base::Error;
 use unitape_base::InputBuffer;
-use unitape_base::capture::{self, CaptureWalker, IpReassembly, NextCaptureRecord, UdpContent, is_capture};
+use unitape_base::capture::{
+    self, CaptureWalker, IpReassembler, NextCaptureRecord, UdpParseOutcome, is_capture,
+};
 
 /// The largest packet or message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -47,7 +49,7 @@ impl StreamFraming {
 
 /// The next part of the input.
 #[derive(Debug)]
-pub(super) enum PacketOutcome {
+pub(super) enum NextPacket {
     /// A packet: the bytes from `from` to `to`, with their offset in the file.
     Packet {
         offset: u64,
@@ -81,7 +83,7 @@ pub(super) struct PacketReader<'s> {
     framing: StreamFraming,
     pub at: usize,
     walker: Option<CaptureWalker>,
-    fragments: IpReassembly,
+    fragments: IpReassembler,
     text: bool,
     lines: u64,
     begun: bool,
@@ -94,7 +96,7 @@ impl<'s> PacketReader<'s> {
             framing,
             at: 0,
             walker: None,
-            fragments: IpReassembly::default(),
+            fragments: IpReassembler::default(),
             text: false,
             lines: 0,
             begun: false,
@@ -125,10 +127,10 @@ impl<'s> PacketReader<'s> {
     }
 
     /// The next packet or message.
-    pub fn next(&mut self) -> Result<PacketOutcome, Error> {
+    pub fn next(&mut self) -> Result<NextPacket, Error> {
         if !self.begun {
             if self.lacks(4) {
-                return Ok(PacketOutcome::More(4));
+                return Ok(NextPacket::More(4));
             }
             self.begun = true;
             let head = self.source.bytes();
@@ -147,15 +149,15 @@ impl<'s> PacketReader<'s> {
             return self.line();
         }
         if self.lacks(1) {
-            return Ok(PacketOutcome::More(1));
+            return Ok(NextPacket::More(1));
         }
         if self.bytes_buffered() == 0 {
-            return Ok(PacketOutcome::End);
+            return Ok(NextPacket::End);
         }
         match self.framing {
             StreamFraming::Moex | StreamFraming::Raw => {
                 let (offset, from) = (self.offset(), self.at);
-                Ok(PacketOutcome::Open { offset, from })
+                Ok(NextPacket::Open { offset, from })
             }
             StreamFraming::LengthPrefix => self.block(),
             _ => self.frame(),
@@ -163,10 +165,10 @@ impl<'s> PacketReader<'s> {
     }
 
     /// Nothing after this place can be decoded.
-    fn lost(&mut self, code: MessageFaultCode, what: &'static str) -> Result<PacketOutcome, Error> {
+    fn lost(&mut self, code: MessageFaultCode, what: &'static str) -> Result<NextPacket, Error> {
         let offset = self.offset();
         self.skip_to_end()?;
-        Ok(PacketOutcome::Bad { offset, code, what })
+        Ok(NextPacket::Bad { offset, code, what })
     }
 
     /// Passes over all there is; how much that was.
@@ -180,24 +182,24 @@ impl<'s> PacketReader<'s> {
         }
     }
 
-    fn packet(&mut self, head: usize, length: usize) -> Result<PacketOutcome, Error> {
+    fn packet(&mut self, head: usize, length: usize) -> Result<NextPacket, Error> {
         if length > MESSAGE_BYTES_MAX {
             return self.lost(MessageFaultCode::TooLarge, "a length of more than 16 MiB");
         }
         if self.lacks(head + length) {
-            return Ok(PacketOutcome::More(head + length));
+            return Ok(NextPacket::More(head + length));
         }
         if self.bytes_buffered() < head + length {
             return self.lost(MessageFaultCode::Truncated, "the input ends inside the packet");
         }
         let from = self.at + head;
         self.at = from + length;
-        Ok(PacketOutcome::Packet { offset: self.source.base + from as u64, from, to: self.at })
+        Ok(NextPacket::Packet { offset: self.source.base + from as u64, from, to: self.at })
     }
 
-    fn frame(&mut self) -> Result<PacketOutcome, Error> {
+    fn frame(&mut self) -> Result<NextPacket, Error> {
         if self.lacks(4) {
-            return Ok(PacketOutcome::More(4));
+            return Ok(NextPacket::More(4));
         }
         if self.bytes_buffered() < 4 {
             return self.lost(MessageFaultCode::Truncated, "the input ends inside a length");
@@ -206,10 +208,10 @@ impl<'s> PacketReader<'s> {
         self.packet(4, length as usize)
     }
 
-    fn block(&mut self) -> Result<PacketOutcome, Error> {
+    fn block(&mut self) -> Result<NextPacket, Error> {
         let bytes = &self.source.bytes()[self.at..];
         if bytes.len() < 5 && !bytes.iter().any(|b| *b >= 0x80) && !self.source.eof {
-            return Ok(PacketOutcome::More(0));
+            return Ok(NextPacket::More(0));
         }
         let Some(stop) = bytes.iter().take(5).position(|b| *b >= 0x80) else {
             if bytes.len() < 5 {
@@ -221,7 +223,7 @@ impl<'s> PacketReader<'s> {
         if length == 0 {
             let offset = self.offset();
             self.at += stop + 1;
-            return Ok(PacketOutcome::Bad {
+            return Ok(NextPacket::Bad {
                 offset,
                 code: MessageFaultCode::D12,
                 what: MessageFaultCode::D12.text(),
@@ -230,10 +232,10 @@ impl<'s> PacketReader<'s> {
         self.packet(stop + 1, length as usize)
     }
 
-    fn captured(&mut self) -> Result<PacketOutcome, Error> {
+    fn captured(&mut self) -> Result<NextPacket, Error> {
         loop {
             if self.lacks(1) {
-                return Ok(PacketOutcome::More(1));
+                return Ok(NextPacket::More(1));
             }
             if self.bytes_buffered() == 0 {
                 return Ok(self.fragments_end());
@@ -245,30 +247,32 @@ impl<'s> PacketReader<'s> {
                 NextCaptureRecord::More if self.source.eof => {
                     return self.lost(MessageFaultCode::Truncated, "the capture ends inside a record");
                 }
-                NextCaptureRecord::More => return Ok(PacketOutcome::More(0)),
+                NextCaptureRecord::More => return Ok(NextPacket::More(0)),
                 NextCaptureRecord::Lost { what } => return self.lost(MessageFaultCode::Garbage, what),
                 NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => self.at = end,
                 NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
                     let bytes = &self.source.bytes()[packet.bytes.clone()];
-                    let bad = |what| Ok(PacketOutcome::Bad { offset, code: MessageFaultCode::Garbage, what });
+                    let bad = |what| Ok(NextPacket::Bad { offset, code: MessageFaultCode::Garbage, what });
                     match capture::udp(packet.link, bytes, packet.is_cut()) {
-                        UdpContent::Datagram(datagram) => {
+                        UdpParseOutcome::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let to = packet.bytes.start + datagram.payload.end;
-                            return Ok(PacketOutcome::Packet {
+                            return Ok(NextPacket::Packet {
                                 offset: self.source.base + from as u64,
                                 from,
                                 to,
                             });
                         }
-                        UdpContent::Other => {}
-                        UdpContent::Cut(_) => return bad("a datagram of which the capture has only a part"),
-                        UdpContent::Fragment(part) => {
+                        UdpParseOutcome::Other => {}
+                        UdpParseOutcome::Cut(_) => {
+                            return bad("a datagram of which the capture has only a part");
+                        }
+                        UdpParseOutcome::Fragment(part) => {
                             let before = self.fragments.counts();
                             let whole = self.fragments.add(&part, bytes, packet.ts_ns);
                             if let Some(whole) = whole {
-                                return Ok(PacketOutcome::Text { offset, bytes: whole.payload.to_vec() });
+                                return Ok(NextPacket::Text { offset, bytes: whole.payload.to_vec() });
                             }
                             let now = self.fragments.counts();
                             if now.contradicting > before.contradicting {
@@ -278,7 +282,7 @@ impl<'s> PacketReader<'s> {
                                 return bad("a datagram of which fragments are missing, before this place");
                             }
                         }
-                        UdpContent::Bad(what) => return bad(what),
+                        UdpParseOutcome::Bad(what) => return bad(what),
                     }
                 }
             }
@@ -286,21 +290,21 @@ impl<'s> PacketReader<'s> {
     }
 
     /// The end of a capture: datagrams of which fragments are missing are one bad packet, and then there is nothing more.
-    fn fragments_end(&mut self) -> PacketOutcome {
+    fn fragments_end(&mut self) -> NextPacket {
         let before = self.fragments.counts();
         self.fragments.finish();
         match self.fragments.counts().incomplete > before.incomplete {
-            true => PacketOutcome::Bad {
+            true => NextPacket::Bad {
                 offset: self.offset(),
                 code: MessageFaultCode::Garbage,
                 what: "datagrams of which fragments are missing, at the end of the capture",
             },
-            false => PacketOutcome::End,
+            false => NextPacket::End,
         }
     }
 
     /// A line of hexadecimal digits; empty ones are passed over.
-    fn line(&mut self) -> Result<PacketOutcome, Error> {
+    fn line(&mut self) -> Result<NextPacket, Error> {
         loop {
             let bytes = &self.source.bytes()[self.at..];
             let end = memchr::memchr(b'\n', bytes);
@@ -308,11 +312,11 @@ impl<'s> PacketReader<'s> {
                 if bytes.len() > 2 * MESSAGE_BYTES_MAX {
                     return self.lost(MessageFaultCode::TooLarge, "a line of more than 32 MiB");
                 }
-                return Ok(PacketOutcome::More(0));
+                return Ok(NextPacket::More(0));
             }
             let line = &bytes[..end.unwrap_or(bytes.len())];
             if end.is_none() && line.is_empty() {
-                return Ok(PacketOutcome::End);
+                return Ok(NextPacket::End);
             }
             let offset = self.lines;
             self.lines += 1;
@@ -326,9 +330,9 @@ impl<'s> PacketReader<'s> {
             self.at += seen;
             match found {
                 Some(_) if empty => {}
-                Some(bytes) => return Ok(PacketOutcome::Text { offset, bytes }),
+                Some(bytes) => return Ok(NextPacket::Text { offset, bytes }),
                 None => {
-                    return Ok(PacketOutcome::Bad {
+                    return Ok(NextPacket::Bad {
                         offset,
                         code: MessageFaultCode::Garbage,
                         what: "a line that is not hexadecimal",

@@ -12,7 +12,7 @@
 //! the message of a frame are counted (`rest_bytes`). The schema is `docs/schema/decode-fast.schema.json`.
 
 use super::fault::{MessageFault, MessageFaultCode};
-use super::frames::{MESSAGE_BYTES_MAX, PacketOutcome, PacketReader, StreamFraming};
+use super::frames::{MESSAGE_BYTES_MAX, NextPacket, PacketReader, StreamFraming};
 use super::objects::fields;
 use super::record::Message;
 use super::{Decoder, Templates};
@@ -28,12 +28,12 @@ pub struct JsonDecodeOptions {
     /// Where messages begin and end.
     pub framing: StreamFraming,
     /// Where dictionaries are emptied.
-    pub reset: DictionaryReset,
+    pub reset: DictionaryResetPolicy,
 }
 
 /// Where dictionaries are emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DictionaryReset {
+pub enum DictionaryResetPolicy {
     /// Nowhere: they are carried through all files.
     #[default]
     Never,
@@ -76,22 +76,22 @@ pub fn decode_json(
             Err(error) => break Err(error),
         };
         let wanted = match unit {
-            PacketOutcome::More(more) => Ok(Some(more)),
-            PacketOutcome::End => break Ok(()),
-            PacketOutcome::Bad { offset, code, what } => {
+            NextPacket::More(more) => Ok(Some(more)),
+            NextPacket::End => break Ok(()),
+            NextPacket::Bad { offset, code, what } => {
                 lines.bad(offset, code.as_str(), &what);
                 Ok(None)
             }
-            PacketOutcome::Packet { offset, from, to } => {
+            NextPacket::Packet { offset, from, to } => {
                 let packet = &units.source.bytes()[from..to];
                 let place = PacketOffset { offset, is_bytes: true };
                 lines.packet(place, packet, decoder, options).map(|()| None)
             }
-            PacketOutcome::Text { offset, bytes } => {
+            NextPacket::Text { offset, bytes } => {
                 let place = PacketOffset { offset, is_bytes: false };
                 lines.packet(place, &bytes, decoder, options).map(|()| None)
             }
-            PacketOutcome::Open { offset, from } => {
+            NextPacket::Open { offset, from } => {
                 let open = lines.open(offset, from, &mut units, decoder, options);
                 open.map(|is_whole| (!is_whole).then_some(0))
             }
@@ -166,11 +166,11 @@ impl JsonLineWriter<'_> {
         let mut reset = options.reset;
         loop {
             match reset {
-                DictionaryReset::Never => {}
-                DictionaryReset::Message => decoder.reset(),
-                DictionaryReset::Packet => {
+                DictionaryResetPolicy::Never => {}
+                DictionaryResetPolicy::Message => decoder.reset(),
+                DictionaryResetPolicy::Packet => {
                     decoder.reset();
-                    reset = DictionaryReset::Never;
+                    reset = DictionaryResetPolicy::Never;
                 }
             }
             let begun = if is_bytes { offset + (packet.len() - rest.len()) as u64 } else { offset };
@@ -205,7 +205,7 @@ impl JsonLineWriter<'_> {
     ) -> Result<bool, Error> {
         let head = options.framing.head_bytes();
         let offset = offset + head as u64;
-        if options.reset != DictionaryReset::Never {
+        if options.reset != DictionaryResetPolicy::Never {
             decoder.reset();
         }
         let templates = decoder.templates().clone();

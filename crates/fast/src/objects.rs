@@ -22,11 +22,11 @@ enum OpenObject<I> {
     /// The element that is its only value, which has no name.
     Bare,
     /// Its parts are gathered by name.
-    ByName(PartsByName<I>),
+    ByName(NamedPartIter<I>),
 }
 
 /// The parts of a block that repeats names.
-struct PartsByName<I> {
+struct NamedPartIter<I> {
     parts: std::vec::IntoIter<NamedPart<I>>,
     /// The name whose array is open.
     array: Option<usize>,
@@ -158,10 +158,10 @@ fn by_name<'m, I: Iterator<Item = ObjectToken<'m>> + Clone>(
     }
     // It keeps the order of those that have one name.
     parts.sort_by_key(|part| part.first);
-    OpenObject::ByName(PartsByName { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
+    OpenObject::ByName(NamedPartIter { parts: parts.into_iter(), array: None, end, after: tokens.clone() })
 }
 
-impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> PartsByName<I> {
+impl<'m, I: Iterator<Item = ObjectToken<'m>> + Clone> NamedPartIter<I> {
     /// The next part, its array open where it is in one; none when all arrays are over.
     fn next(&mut self, out: &mut Vec<u8>, has_name: &mut bool) -> Option<I> {
         let part = self.parts.next();

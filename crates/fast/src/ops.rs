@@ -1,6 +1,6 @@
 //! Parts that decoder and encoder share: the kinds of ops, and which fields have one previous value.
 
-use super::template::{DictionaryKey, DictionaryScope, KeyPart, Operator, QualifiedName};
+use super::template::{DictionaryKey, DictionaryKeyPart, DictionaryScope, Operator, QualifiedName};
 use std::collections::HashMap;
 
 /// In place of an index: none.
@@ -8,15 +8,15 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// The part that a fault names: the first that failed, so an inner one rather than those around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FaultPlace {
+pub(super) struct FaultLocation {
     /// Index of the template, or [`NONE`].
     pub template: u32,
     /// Index of the field, group or sequence among the parts of the program or the plan, or [`NONE`].
     pub part: u32,
 }
 
-impl FaultPlace {
-    pub const NONE: Self = FaultPlace { template: NONE, part: NONE };
+impl FaultLocation {
+    pub const NONE: Self = FaultLocation { template: NONE, part: NONE };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,9 +76,9 @@ enum DictionaryId {
 
 /// The entries of all dictionaries, numbered as they are met.
 #[derive(Default)]
-pub(super) struct SlotNumbering(HashMap<(DictionaryId, QualifiedName, KeyPart), u32>);
+pub(super) struct SlotAllocator(HashMap<(DictionaryId, QualifiedName, DictionaryKeyPart), u32>);
 
-impl SlotNumbering {
+impl SlotAllocator {
     /// The number of the entry that a key names where the application type is `kind`.
     pub fn slot_number(&mut self, key: &DictionaryKey, kind: Option<&QualifiedName>) -> u32 {
         let place = match &key.dictionary {

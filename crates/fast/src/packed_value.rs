@@ -1,6 +1,6 @@
 //! A value between the wire, a dictionary and an entry.
 
-use super::entry::{EntryKind, span};
+use super::entry::{DecodedEntryKind, span};
 use super::template::WireType;
 use std::ops::Range;
 
@@ -30,13 +30,13 @@ impl PackedValue {
         PackedValue { len: text.len() as u8, ..Self::int(u64::from_le_bytes(word)) }
     }
 
-    pub fn form(&self, kind: WireType) -> EntryKind {
+    pub fn form(&self, kind: WireType) -> DecodedEntryKind {
         match kind {
-            WireType::Int32 | WireType::Int64 => EntryKind::Int,
-            WireType::UInt32 | WireType::UInt64 => EntryKind::UInt,
-            WireType::Decimal => EntryKind::Decimal,
-            _ if self.long => EntryKind::Long,
-            _ => EntryKind::Short,
+            WireType::Int32 | WireType::Int64 => DecodedEntryKind::Int,
+            WireType::UInt32 | WireType::UInt64 => DecodedEntryKind::UInt,
+            WireType::Decimal => DecodedEntryKind::Decimal,
+            _ if self.long => DecodedEntryKind::Long,
+            _ => DecodedEntryKind::Short,
         }
     }
 

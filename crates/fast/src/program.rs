@@ -1,11 +1,11 @@
 //! Compiled templates: a flat list of ops, and the parts that each of them refers to. It knows neither how it is made
 //! ([`super::compile`]) nor who runs it.
 
-use super::entry::MessageEntry;
-pub(super) use super::ops::{FaultPlace, NONE, OpCode, OpRole};
+use super::entry::DecodedEntry;
+pub(super) use super::ops::{FaultLocation, NONE, OpCode, OpRole};
 use super::packed_value::PackedValue;
 use super::projection::UNTAGGED;
-use super::slot::{DictionaryLayout, SlotRange};
+use super::slot::{DictionaryLayout, SharedSlotRange};
 use super::template::{QualifiedName, TemplateField, WireType};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ pub(super) struct CompiledTemplate {
     /// Any constant is in it, or may be in a message inside it.
     pub has_constants: bool,
     /// The entries of dictionaries that it has: a range of [`DictionaryLayout::of`].
-    pub shares: SlotRange,
+    pub shares: SharedSlotRange,
 }
 
 /// The constants of a block, in [`DecodeProgram::constants`]: its fields that need neither an op nor a byte.
@@ -91,7 +91,7 @@ impl ConstantRange {
 /// A mandatory constant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConstantEntry {
-    pub entry: MessageEntry,
+    pub entry: DecodedEntry,
 }
 
 /// A field of a message.

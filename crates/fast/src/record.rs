@@ -8,7 +8,7 @@
 //! A constant of a template has no entry. The reader inserts it: each field knows how many constants precede it in
 //! its block ([`ConstantRange`]).
 
-use super::entry::{EntryKind, MessageEntry, span};
+use super::entry::{DecodedEntry, DecodedEntryKind, span};
 use super::program::{
     CompiledPart, CompiledPartKind, CompiledTemplate, ConstantEntry, ConstantRange, DecodeProgram,
 };
@@ -85,7 +85,7 @@ pub enum TaggedToken<'m> {
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'m> {
     pub(super) program: &'m DecodeProgram,
-    pub(super) entries: &'m [MessageEntry],
+    pub(super) entries: &'m [DecodedEntry],
     pub(super) arena: &'m [u8],
     /// Its template, by its place in the list.
     pub template: usize,
@@ -99,11 +99,11 @@ impl<'m> Message<'m> {
     pub fn items(&self) -> impl Iterator<Item = MessageToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| {
-            let info = |entry: &MessageEntry| &program.infos[entry.info() as usize];
+            let info = |entry: &DecodedEntry| &program.infos[entry.info() as usize];
             match seen {
                 ExpandedEntry::Entry(entry) => match (entry.form(), &info(entry).of) {
-                    (EntryKind::Group, of) => MessageToken::Group(of.name()),
-                    (EntryKind::Sequence, of) => MessageToken::Sequence(of.name(), entry.bits as u32),
+                    (DecodedEntryKind::Group, of) => MessageToken::Group(of.name()),
+                    (DecodedEntryKind::Sequence, of) => MessageToken::Sequence(of.name(), entry.bits as u32),
                     (_, CompiledPartKind::Field(field)) => {
                         MessageToken::Value(field, value(entry, program, arena))
                     }
@@ -121,8 +121,8 @@ impl<'m> Message<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<false>().map(move |seen| match seen {
             ExpandedEntry::Entry(entry) => match entry.form() {
-                EntryKind::Group => TaggedToken::Group(entry.tag()),
-                EntryKind::Sequence => TaggedToken::Sequence(entry.tag(), entry.bits as u32),
+                DecodedEntryKind::Group => TaggedToken::Group(entry.tag()),
+                DecodedEntryKind::Sequence => TaggedToken::Sequence(entry.tag(), entry.bits as u32),
                 _ => TaggedToken::Value(entry.tag(), value(entry, program, arena)),
             },
             ExpandedEntry::Element(_) => TaggedToken::Element,
@@ -135,11 +135,11 @@ impl<'m> Message<'m> {
     pub(super) fn tokens(&self) -> impl Iterator<Item = ObjectToken<'m>> + Clone + use<'m> {
         let (program, arena) = (self.program, self.arena);
         self.seen::<true>().map(move |seen| {
-            let info = |entry: &MessageEntry| &program.infos[entry.info() as usize];
+            let info = |entry: &DecodedEntry| &program.infos[entry.info() as usize];
             match seen {
                 ExpandedEntry::Entry(entry) => match entry.form() {
-                    EntryKind::Group => ObjectToken::Group(info(entry)),
-                    EntryKind::Sequence => ObjectToken::Sequence(info(entry)),
+                    DecodedEntryKind::Group => ObjectToken::Group(info(entry)),
+                    DecodedEntryKind::Sequence => ObjectToken::Sequence(info(entry)),
                     _ => ObjectToken::Value(info(entry), value(entry, program, arena)),
                 },
                 ExpandedEntry::Element(entry) => ObjectToken::Element(info(entry)),
@@ -161,7 +161,9 @@ impl<'m> Message<'m> {
                     .any(|s| matches!(s, ExpandedEntry::Entry(e) if e.info() == field.info));
                 there.then(|| &self.program.constants[index as usize].entry)
             }
-            None => self.entries.iter().find(|e| e.info() == field.info && e.form() <= EntryKind::Long),
+            None => {
+                self.entries.iter().find(|e| e.info() == field.info && e.form() <= DecodedEntryKind::Long)
+            }
         };
         entry.map(|entry| value(entry, self.program, self.arena))
     }
@@ -184,7 +186,7 @@ impl<'m> Message<'m> {
     }
 
     /// The value of one of its entries, if it is of this field.
-    pub(super) fn value(&self, entry: &'m MessageEntry, of: &Arc<TemplateField>) -> Option<FieldValue<'m>> {
+    pub(super) fn value(&self, entry: &'m DecodedEntry, of: &Arc<TemplateField>) -> Option<FieldValue<'m>> {
         match &self.program.infos[entry.info() as usize].of {
             CompiledPartKind::Field(field) if Arc::ptr_eq(field, of) => {
                 Some(value(entry, self.program, self.arena))
@@ -209,10 +211,10 @@ impl<'m> Message<'m> {
 /// Entries with constants inserted and all ends explicit.
 enum ExpandedEntry<'m> {
     /// A value, or a group or a sequence that begins.
-    Entry(&'m MessageEntry),
-    Element(&'m MessageEntry),
+    Entry(&'m DecodedEntry),
+    Element(&'m DecodedEntry),
     /// A message in the message, where these are asked for.
-    Inner(&'m MessageEntry),
+    Inner(&'m DecodedEntry),
     End,
 }
 
@@ -222,7 +224,7 @@ struct EntryExpander<'m, const INNER: bool> {
     infos: &'m [CompiledPart],
     constants: &'m [ConstantEntry],
     templates: &'m [CompiledTemplate],
-    entries: std::slice::Iter<'m, MessageEntry>,
+    entries: std::slice::Iter<'m, DecodedEntry>,
     /// Constants of the block that were not returned yet.
     inside: ConstantRange,
     /// The innermost open part is an element.
@@ -239,19 +241,19 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
                 return self.constant(self.inside.to);
             };
             let info = &self.infos[entry.info() as usize];
-            if entry.form() < EntryKind::Element || entry.form() == EntryKind::Inner {
+            if entry.form() < DecodedEntryKind::Element || entry.form() == DecodedEntryKind::Inner {
                 if let Some(constant) = self.constant(info.constants) {
                     return Some(constant);
                 }
                 self.entries.next();
                 match entry.form() {
-                    EntryKind::Group | EntryKind::Sequence => {
+                    DecodedEntryKind::Group | DecodedEntryKind::Sequence => {
                         (self.inside, self.in_element) = (info.inside, false);
-                        if entry.form() == EntryKind::Sequence {
+                        if entry.form() == DecodedEntryKind::Sequence {
                             self.inside = ConstantRange::NOTHING;
                         }
                     }
-                    EntryKind::Inner => {
+                    DecodedEntryKind::Inner => {
                         let template = &self.templates[entry.bits as usize];
                         (self.inside, self.in_element) = (template.inside, false);
                         if INNER {
@@ -271,7 +273,7 @@ impl<'m, const INNER: bool> Iterator for EntryExpander<'m, INNER> {
                 return Some(ExpandedEntry::End);
             }
             self.entries.next();
-            if entry.form() == EntryKind::Element {
+            if entry.form() == DecodedEntryKind::Element {
                 (self.inside, self.in_element) = (info.inside, true);
                 return Some(ExpandedEntry::Element(entry));
             }
@@ -296,18 +298,18 @@ impl<'m, const INNER: bool> EntryExpander<'m, INNER> {
 }
 
 #[inline]
-pub(super) fn value<'m>(entry: &'m MessageEntry, program: &DecodeProgram, arena: &'m [u8]) -> FieldValue<'m> {
+pub(super) fn value<'m>(entry: &'m DecodedEntry, program: &DecodeProgram, arena: &'m [u8]) -> FieldValue<'m> {
     let is_bytes = || program.infos[entry.info() as usize].is_bytes;
     let text = |bytes| if is_bytes() { FieldValue::Bytes(bytes) } else { FieldValue::Text(bytes) };
     match entry.form() {
-        EntryKind::Int => FieldValue::Int(entry.bits as i64),
-        EntryKind::UInt => FieldValue::UInt(entry.bits),
-        EntryKind::Decimal => {
+        DecodedEntryKind::Int => FieldValue::Int(entry.bits as i64),
+        DecodedEntryKind::UInt => FieldValue::UInt(entry.bits),
+        DecodedEntryKind::Decimal => {
             FieldValue::Decimal { mantissa: entry.bits as i64, exponent: entry.extra() as i8 }
         }
         // The lowest byte is the first.
-        EntryKind::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra())]),
-        EntryKind::Long => text(&arena[span(entry.bits)]),
+        DecodedEntryKind::Short => text(&entry.bits.as_bytes()[..usize::from(entry.extra())]),
+        DecodedEntryKind::Long => text(&arena[span(entry.bits)]),
         _ => unreachable!("no value"),
     }
 }

@@ -69,12 +69,12 @@ pub(super) struct SlotUndo {
 
 /// Entries that the same templates have, or nearly so.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SlotRange {
+pub(super) struct SharedSlotRange {
     pub from: u32,
     pub to: u32,
 }
 
-impl SlotRange {
+impl SharedSlotRange {
     #[inline(always)]
     pub fn range(&self) -> Range<usize> {
         self.from as usize..self.to as usize
@@ -84,7 +84,7 @@ impl SlotRange {
 /// The entries of all dictionaries of a program, from [`super::engine::HEAD`] on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DictionaryLayout {
-    pub shares: Vec<SlotRange>,
+    pub shares: Vec<SharedSlotRange>,
     /// The state of each entry before a value was put there.
     pub empty: Vec<DictionarySlot>,
     /// The shares of all templates; each has a range of it.

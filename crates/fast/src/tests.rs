@@ -1,6 +1,6 @@
 mod framing;
 
-use super::check::{ByteChoices, compare, from_bytes, nodes, template_file};
+use super::check::{FuzzChoices, compare, from_bytes, nodes, template_file};
 use super::compile::compile;
 use super::naive;
 use super::{
@@ -358,7 +358,7 @@ fn made_messages_are_good_often_enough() {
 fn blocks_weigh_the_same_for_all() {
     for seed in 1u64..200 {
         let bytes = some_bytes(seed, 400);
-        let xml = template_file(&mut ByteChoices::new(&bytes));
+        let xml = template_file(&mut FuzzChoices::new(&bytes));
         let templates = Templates::load(&[TemplateFile { name: "t", content: xml.as_bytes() }]).unwrap();
         let projection = Projection::new(Arc::new(templates.clone()));
         for program in [compile(&templates, None), compile(&templates, Some(&projection))] {

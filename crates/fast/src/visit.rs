@@ -1,19 +1,19 @@
 //! A message, passed to a visitor part by part.
 
-use super::entry::{EntryKind, MessageEntry};
+use super::entry::{DecodedEntry, DecodedEntryKind};
 use super::program::{CompiledPartKind, ConstantRange};
 use super::record::{FieldValue, Message, value};
 
 /// A value of a message, whatever its type, until somebody asks: most visitors know what to expect of a field.
 #[derive(Debug, Clone, Copy)]
 pub struct DecodedValue<'m> {
-    entry: &'m MessageEntry,
+    entry: &'m DecodedEntry,
     message: &'m Message<'m>,
 }
 
 impl<'m> DecodedValue<'m> {
     #[inline(always)]
-    fn is(self, form: EntryKind) -> bool {
+    fn is(self, form: DecodedEntryKind) -> bool {
         self.entry.unpacked_view().form == form as u8
     }
 
@@ -28,14 +28,14 @@ impl<'m> DecodedValue<'m> {
     #[inline(always)]
     #[must_use]
     pub fn uint(self) -> Option<u64> {
-        self.is(EntryKind::UInt).then_some(self.entry.bits)
+        self.is(DecodedEntryKind::UInt).then_some(self.entry.bits)
     }
 
     /// The value of an int32 or int64.
     #[inline(always)]
     #[must_use]
     pub fn int(self) -> Option<i64> {
-        self.is(EntryKind::Int).then_some(self.entry.bits as i64)
+        self.is(DecodedEntryKind::Int).then_some(self.entry.bits as i64)
     }
 
     /// The number that a byte vector of up to eight bytes is, the highest first.
@@ -43,7 +43,7 @@ impl<'m> DecodedValue<'m> {
     #[must_use]
     pub fn uint_of_bytes(self) -> Option<u64> {
         let is_bytes = || self.message.program.infos[self.entry.info() as usize].is_bytes;
-        let is_short = self.is(EntryKind::Short) && is_bytes();
+        let is_short = self.is(DecodedEntryKind::Short) && is_bytes();
         // The lowest byte is the first, and there is nothing above the last.
         is_short.then(|| match self.entry.extra() {
             0 => 0,
@@ -55,7 +55,7 @@ impl<'m> DecodedValue<'m> {
     #[inline(always)]
     #[must_use]
     pub fn decimal(self) -> Option<(i64, i8)> {
-        self.is(EntryKind::Decimal)
+        self.is(DecodedEntryKind::Decimal)
             .then_some((self.entry.bits as i64, self.entry.unpacked_view().extra as i8))
     }
 }
@@ -98,21 +98,21 @@ impl MessagePart<'_> {
     #[must_use]
     pub fn letter(self) -> Option<u8> {
         let DecodedValue { entry, message } = self.0;
-        let is_letter = self.0.is(EntryKind::Short) && entry.unpacked_view().extra == 1;
+        let is_letter = self.0.is(DecodedEntryKind::Short) && entry.unpacked_view().extra == 1;
         (is_letter && !message.program.infos[entry.info() as usize].is_bytes).then_some(entry.bits as u8)
     }
 }
 
 /// The parts of a message that are still to come; see [`MessageVisitor::parts`].
 #[derive(Debug)]
-pub struct MessageParts<'m> {
-    entries: std::slice::Iter<'m, MessageEntry>,
+pub struct MessagePartIter<'m> {
+    entries: std::slice::Iter<'m, DecodedEntry>,
     message: &'m Message<'m>,
     /// The innermost open part is an element.
     in_element: bool,
 }
 
-impl<'m> MessageParts<'m> {
+impl<'m> MessagePartIter<'m> {
     /// The next one.
     #[inline(always)]
     #[must_use]
@@ -125,13 +125,13 @@ impl<'m> MessageParts<'m> {
     #[inline(always)]
     pub fn skip_value(&mut self) {
         let part = self.entries.next();
-        debug_assert!(part.is_some_and(MessageEntry::is_value), "no value");
+        debug_assert!(part.is_some_and(DecodedEntry::is_value), "no value");
     }
 
     /// Whether an element begins, the first of a sequence or, with the end of the one before it, another: then it is taken.
     #[inline(always)]
     pub fn element(&mut self) -> bool {
-        let begins = self.first().is_some_and(|MessagePart(part)| part.is(EntryKind::Element));
+        let begins = self.first().is_some_and(|MessagePart(part)| part.is(DecodedEntryKind::Element));
         if begins {
             self.entries.next();
             self.in_element = true;
@@ -160,7 +160,7 @@ pub trait MessageVisitor {
     /// among them; it leaves the first part that it does not take. It is asked between all other calls, and need take
     /// nothing; of templates with constants it is not asked.
     #[inline(always)]
-    fn parts(&mut self, _parts: &mut MessageParts<'_>) {}
+    fn parts(&mut self, _parts: &mut MessagePartIter<'_>) {}
 }
 
 impl Message<'_> {
@@ -178,7 +178,7 @@ impl Message<'_> {
     fn walk<const CONSTANTS: bool>(&self, visitor: &mut impl MessageVisitor) {
         let program = self.program;
         let mut inside = program.templates[self.template].inside;
-        let mut parts = MessageParts { entries: self.entries.iter(), message: self, in_element: false };
+        let mut parts = MessagePartIter { entries: self.entries.iter(), message: self, in_element: false };
         loop {
             if !CONSTANTS {
                 visitor.parts(&mut parts);
@@ -186,7 +186,7 @@ impl Message<'_> {
             let Some(entry) = parts.entries.next() else { break };
             let info = || &program.infos[entry.info() as usize];
             if CONSTANTS {
-                let is_end = matches!(entry.form(), EntryKind::Element | EntryKind::End);
+                let is_end = matches!(entry.form(), DecodedEntryKind::Element | DecodedEntryKind::End);
                 let before = if is_end { inside.to } else { info().constants };
                 constants(self, &mut inside, before, visitor);
             }
@@ -196,19 +196,19 @@ impl Message<'_> {
                 continue;
             }
             match entry.form() {
-                EntryKind::Group => {
+                DecodedEntryKind::Group => {
                     (inside, parts.in_element) = (info().inside, false);
                     visitor.group(entry.tag());
                 }
-                EntryKind::Sequence => {
+                DecodedEntryKind::Sequence => {
                     (inside, parts.in_element) = (ConstantRange::NOTHING, false);
                     visitor.sequence(entry.tag(), entry.bits as u32);
                 }
-                EntryKind::Inner => {
+                DecodedEntryKind::Inner => {
                     (inside, parts.in_element) = (program.templates[entry.bits as usize].inside, false);
                     visitor.inner(entry.bits as usize);
                 }
-                EntryKind::Element => {
+                DecodedEntryKind::Element => {
                     if CONSTANTS {
                         inside = info().inside;
                     }
@@ -241,7 +241,7 @@ impl Message<'_> {
 }
 
 #[inline(never)]
-fn of_any_form<'m>(entry: &'m MessageEntry, message: &'m Message<'m>) -> FieldValue<'m> {
+fn of_any_form<'m>(entry: &'m DecodedEntry, message: &'m Message<'m>) -> FieldValue<'m> {
     value(entry, message.program, message.arena)
 }
 

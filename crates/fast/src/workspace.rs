@@ -1,7 +1,7 @@
 //! Memory that both engines decode with: the dictionaries, and the message's entries and texts. It restores both
 //! after a bad message.
 
-use super::entry::{MessageEntry, span};
+use super::entry::{DecodedEntry, span};
 use super::packed_value::PackedValue;
 use super::program::{DecodeProgram, NONE};
 use super::slot::{DictionarySlot, SlotState, SlotUndo};
@@ -33,7 +33,7 @@ pub(super) struct DecodeWorkspace {
     /// The template of that message, once it is known.
     pub begun: u32,
     pub template_id: Option<u32>,
-    pub entries: Vec<MessageEntry>,
+    pub entries: Vec<DecodedEntry>,
     /// The end of a message at the end of its buffer, with room after it.
     pub padded: Vec<u8>,
     pub arena: Vec<u8>,

@@ -11,7 +11,7 @@ use crate::engine::{Engine, EventContext, LevelUpdate, MarketEvent, MarketEventS
 use crate::listener::{BookUpdate, ChangedLevel, LineState, Listener, SequenceGap};
 use crate::select::{Subscription, SubscriptionMatch, SubscriptionSet};
 use crate::view::BookView;
-use unitape_book::{BookFault, BookFaultCounts, LevelBook, LevelLimit, StoredLevel};
+use unitape_book::{BookFault, BookFaultCounts, DepthLimit, LevelBook, StoredLevel};
 use unitape_model::{InstrumentId, ProductId, Side};
 
 /// The books of all instruments that are subscribed.
@@ -61,7 +61,7 @@ struct InstrumentBook {
     book: LevelBook,
     /// None until the first event of the instrument.
     product: Option<ProductId>,
-    levels_max: LevelLimit,
+    levels_max: DepthLimit,
     wanted: SubscriptionMatch,
     /// The engine reported it as stale.
     stale: bool,
@@ -179,7 +179,7 @@ impl Books {
             self.products[product].push(instrument);
         }
         let depth = of.depth.or(tables.products[of.product.index()].depth).filter(|depth| *depth > 0);
-        one.levels_max = depth.map_or(LevelLimit::Kept(LEVELS_MAX), |n| LevelLimit::Published(n.into()));
+        one.levels_max = depth.map_or(DepthLimit::Kept(LEVELS_MAX), |n| DepthLimit::Published(n.into()));
         let before = std::mem::replace(&mut one.wanted, wanted);
         if before == wanted {
             return wanted == SubscriptionMatch::Yes;
@@ -302,7 +302,7 @@ impl InstrumentBook {
         Self {
             book: LevelBook::default(),
             product: None,
-            levels_max: LevelLimit::Kept(LEVELS_MAX),
+            levels_max: DepthLimit::Kept(LEVELS_MAX),
             wanted: SubscriptionMatch::NotYet,
             stale: true,
             broken: false,

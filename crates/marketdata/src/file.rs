@@ -7,7 +7,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::{
-    CaptureWalker, IpReassembly, NextCaptureRecord, ReassemblyCounts, UdpContent, is_capture, udp,
+    CaptureWalker, IpReassembler, NextCaptureRecord, ReassemblyCounts, UdpParseOutcome, is_capture, udp,
 };
 use unitape_model::UnixNanos;
 
@@ -23,7 +23,7 @@ pub struct PacketFile {
     ended: bool,
     sort: PacketFileFormat,
     counts: PacketFileCounts,
-    fragments: IpReassembly,
+    fragments: IpReassembler,
     /// The payload of the datagram that its last fragment made whole.
     whole: Vec<u8>,
 }
@@ -89,7 +89,7 @@ impl PacketFile {
             ended: false,
             sort: PacketFileFormat::Capture(CaptureWalker::default()),
             counts: PacketFileCounts::default(),
-            fragments: IpReassembly::default(),
+            fragments: IpReassembler::default(),
             whole: Vec::new(),
         };
         this.read()?;
@@ -152,13 +152,13 @@ impl PacketFile {
                 NextCaptureRecord::Packet(packet) => {
                     self.at = packet.end;
                     match udp(packet.link, &self.bytes[packet.bytes.clone()], packet.is_cut()) {
-                        UdpContent::Datagram(datagram) => {
+                        UdpParseOutcome::Datagram(datagram) => {
                             let from = packet.bytes.start + datagram.payload.start;
                             let end = packet.bytes.start + datagram.payload.end;
                             let (to, ts_recv) = (datagram.to, packet.ts_ns.map_or(NO_TIME, UnixNanos));
                             return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: false }));
                         }
-                        UdpContent::Fragment(part) => {
+                        UdpParseOutcome::Fragment(part) => {
                             let bytes = &self.bytes[packet.bytes.clone()];
                             if let Some(whole) = self.fragments.add(&part, bytes, packet.ts_ns) {
                                 self.whole.clear();
@@ -169,8 +169,8 @@ impl PacketFile {
                                 return Ok(Some(PacketLocation { to, ts_recv, from, end, is_whole: true }));
                             }
                         }
-                        UdpContent::Other => self.counts.others += 1,
-                        UdpContent::Cut(_) | UdpContent::Bad(_) => self.counts.unusable += 1,
+                        UdpParseOutcome::Other => self.counts.others += 1,
+                        UdpParseOutcome::Cut(_) | UdpParseOutcome::Bad(_) => self.counts.unusable += 1,
                     }
                 }
                 NextCaptureRecord::Skip { end } => self.at = end,

@@ -7,7 +7,7 @@ use crate::scenarios;
 use crate::watch::{ScenarioMetrics, SharedMetrics, Watch};
 use serde_json::Value;
 use std::io::{self, BufRead, Read as _};
-use unitape_codec::events::{BOOKKEEPING, EventLine, LINE_BYTES_MAX, LineOptions, parse_line};
+use unitape_codec::events::{BOOKKEEPING, LINE_BYTES_MAX, LineParseOptions, ParsedEventLine, parse_line};
 use unitape_model::{Dictionary, Event};
 
 /// The result of a replay.
@@ -98,7 +98,7 @@ pub(crate) fn replay<E: ReplayEngine>(
         let record = |message: String| Error::Record { label: label.into(), line, message };
         let trimmed = text.trim_ascii_end();
         arena.clear();
-        let parsed = match parse_line(trimmed, &mut names, &mut arena, &LineOptions::default()) {
+        let parsed = match parse_line(trimmed, &mut names, &mut arena, &LineParseOptions::default()) {
             Err(e) if e.code == BOOKKEEPING => {
                 total.bookkeeping += 1;
                 continue;
@@ -106,15 +106,15 @@ pub(crate) fn replay<E: ReplayEngine>(
             parsed => parsed.map_err(|source| Error::Line { label: label.into(), line, source })?,
         };
         match parsed {
-            EventLine::Blank | EventLine::Expect(_) => {}
-            EventLine::Header(json) => {
+            ParsedEventLine::Blank | ParsedEventLine::Expect(_) => {}
+            ParsedEventLine::Header(json) => {
                 let read = CaseHeader::read(json, None, selection).map_err(record)?;
                 (header, whose) = (read.params, read.scenario);
                 add_up(&mut total, &watch);
                 watch = E::with_selection(selection, &[&header])?;
                 (case, last_seq) = (None, None);
             }
-            EventLine::Case(json) => {
+            ParsedEventLine::Case(json) => {
                 let read = CaseHeader::read(json, whose.as_deref(), selection).map_err(record)?;
                 case = Some(read.id.ok_or_else(|| record("a case needs an id".into()))?);
                 add_up(&mut total, &watch);
@@ -122,7 +122,7 @@ pub(crate) fn replay<E: ReplayEngine>(
                 total.cases += 1;
                 last_seq = None;
             }
-            EventLine::Event { start, seq, .. } => {
+            ParsedEventLine::Event { start, seq, .. } => {
                 let seq = seq.unwrap_or_else(|| last_seq.map_or(1, |last: u64| last.saturating_add(1)));
                 if let Some(last) = last_seq.replace(seq).filter(|last| *last >= seq) {
                     return Err(Error::Order { label: label.into(), line, seq, last });

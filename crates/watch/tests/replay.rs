@@ -1,6 +1,6 @@
 //! Replays from lines and from a tape: parameters, errors, and that both give the same alerts.
 
-use unitape_codec::events::{EventLine, LineOptions, parse_line};
+use unitape_codec::events::{LineParseOptions, ParsedEventLine, parse_line};
 use unitape_model::{
     Dictionary, EventBuilder, EventField, EventKind, EventSchema, EventValue, NameKind, Position, UnixNanos,
     frames,
@@ -78,8 +78,9 @@ fn a_tape_gives_the_same_alerts_with_positions() {
     let (mut at, mut seq, mut out) = (0u64, 0u64, Vec::new());
     for line in CASES.lines().skip_while(|l| !l.contains("WASH-P2")).take_while(|l| !l.contains("WASH-P4")) {
         let mut arena = Vec::new();
-        let options = LineOptions::default();
-        let EventLine::Event { .. } = parse_line(line.as_bytes(), &mut names, &mut arena, &options).unwrap()
+        let options = LineParseOptions::default();
+        let ParsedEventLine::Event { .. } =
+            parse_line(line.as_bytes(), &mut names, &mut arena, &options).unwrap()
         else {
             continue;
         };

@@ -2,7 +2,7 @@
 
 use unitape_model::Side;
 use unitape_book::{Basis, Books, BookOptions};
-use unitape_codec::events::{EventLine, LineOptions, parse_line};
+use unitape_codec::events::{ParsedEventLine, LineParseOptions, parse_line};
 use unitape_model::{Dictionary, Event, frames};
 
 pub fn run(data: &[u8]) {
@@ -10,8 +10,8 @@ pub fn run(data: &[u8]) {
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
     for line in data.split(|b| *b == b'\n') {
         arena.clear();
-        let read = parse_line(line, &mut names, &mut arena, &LineOptions::default());
-        if let Ok(EventLine::Event { .. }) = read {
+        let read = parse_line(line, &mut names, &mut arena, &LineParseOptions::default());
+        if let Ok(ParsedEventLine::Event { .. }) = read {
             books.on_event(&Event::new(&arena).expect("the frame just made"));
         }
     }

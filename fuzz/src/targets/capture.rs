@@ -1,7 +1,7 @@
 //! Any bytes as a capture, and as the tail of a journal: the walker ends, every place lies within the bytes, and as a
 //! source the account closes.
 
-use unitape_base::capture::{NextCaptureRecord, UdpContent, CaptureWalker, udp, write};
+use unitape_base::capture::{NextCaptureRecord, UdpParseOutcome, CaptureWalker, udp, write};
 
 pub fn run(bytes: &[u8]) {
     let Some((sort, bytes)) = bytes.split_first() else { return };
@@ -17,7 +17,7 @@ pub fn run(bytes: &[u8]) {
             NextCaptureRecord::Packet(p) => {
                 assert!(p.bytes.start >= at && p.bytes.end <= p.end);
                 let packet = &file[p.bytes.clone()];
-                if let UdpContent::Datagram(d) = udp(p.link, packet, p.is_cut()) {
+                if let UdpParseOutcome::Datagram(d) = udp(p.link, packet, p.is_cut()) {
                     assert!(d.payload.end <= packet.len());
                 }
                 p.end

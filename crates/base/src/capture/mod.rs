@@ -10,7 +10,7 @@
 //! record and continue from there in another thread. It copies nothing: all it gives are places in the buffer.
 //!
 //! ```
-//! use unitape_base::capture::{NextCaptureRecord, UdpContent, CaptureWalker, udp, write};
+//! use unitape_base::capture::{NextCaptureRecord, UdpParseOutcome, CaptureWalker, udp, write};
 //! let mut file = Vec::new();
 //! write::file_header(&mut file);
 //! write::datagram(&mut file, 1_700_000_000_000_000_001, "10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap(), b"hello");
@@ -19,11 +19,11 @@
 //! at = end;
 //! let NextCaptureRecord::Packet(p) = walker.next(&file, at) else { panic!() };
 //! assert_eq!(p.ts_ns, Some(1_700_000_000_000_000_001));
-//! let UdpContent::Datagram(d) = udp(p.link, &file[p.bytes.clone()], p.is_cut()) else { panic!() };
+//! let UdpParseOutcome::Datagram(d) = udp(p.link, &file[p.bytes.clone()], p.is_cut()) else { panic!() };
 //! assert_eq!((d.to.port(), &file[p.bytes][d.payload]), (5000, &b"hello"[..]));
 //! ```
 //!
-//! A [`IpReassembly`] puts the fragments of IP together.
+//! A [`IpReassembler`] puts the fragments of IP together.
 //!
 //! It does not check sums that network cards fill in after the capture, or decode TCP.
 
@@ -32,8 +32,8 @@ mod reassembly;
 mod walk;
 pub mod write;
 
-pub use packet::{IpFragment, UdpContent, UdpDatagram, udp};
-pub use reassembly::{IpReassembly, ReassembledDatagram, ReassemblyCounts};
+pub use packet::{IpFragment, UdpDatagram, UdpParseOutcome, udp};
+pub use reassembly::{IpReassembler, ReassembledDatagram, ReassemblyCounts};
 pub use walk::{BLOCK_BYTES_MAX, CaptureWalker, CapturedPacket, NextCaptureRecord, is_capture};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The content of a packet, as a reader of UDP sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UdpContent {
+pub enum UdpParseOutcome {
     /// A whole datagram.
     Datagram(UdpDatagram),
     /// A datagram of which the capture has only a part; its ports where they can be seen.
@@ -29,7 +29,7 @@ pub struct UdpDatagram {
     pub payload: Range<usize>,
 }
 
-/// A part of a datagram of UDP; see [`super::IpReassembly`].
+/// A part of a datagram of UDP; see [`super::IpReassembler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpFragment {
     /// Where it comes from.
@@ -48,9 +48,9 @@ pub struct IpFragment {
 
 /// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
 #[inline]
-pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpContent {
+pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
     match plain(link, packet) {
-        Some(datagram) => UdpContent::Datagram(datagram),
+        Some(datagram) => UdpParseOutcome::Datagram(datagram),
         None => udp_any(link, packet, cut),
     }
 }
@@ -84,13 +84,14 @@ fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
 
 /// Reads any packet, those too that `plain` does not read.
 #[inline(never)]
-pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpContent {
-    let short = if cut { UdpContent::Cut(None) } else { UdpContent::Bad("the packet ends in its headers") };
+pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
+    let short =
+        if cut { UdpParseOutcome::Cut(None) } else { UdpParseOutcome::Bad("the packet ends in its headers") };
     let Some((ether, at)) = network(link, packet) else { return short };
     match ether {
         IPV4 => ipv4(packet, at, cut).unwrap_or(short),
         IPV6 => ipv6(packet, at, cut).unwrap_or(short),
-        _ => UdpContent::Other,
+        _ => UdpParseOutcome::Other,
     }
 }
 
@@ -124,37 +125,37 @@ fn vlan(packet: &[u8], mut ether: u16, mut at: usize) -> Option<(u16, usize)> {
     Some((ether, at))
 }
 
-fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
+fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
     let head = packet.get(at..at + 20)?;
     let header = usize::from(head[0] & 15) * 4;
     if head[0] >> 4 != 4 || header < 20 {
-        return Some(UdpContent::Bad("an IPv4 header that is none"));
+        return Some(UdpParseOutcome::Bad("an IPv4 header that is none"));
     }
     if head[9] != UDP {
-        return Some(UdpContent::Other);
+        return Some(UdpParseOutcome::Other);
     }
     let address = |i: usize| IpAddr::V4(Ipv4Addr::new(head[i], head[i + 1], head[i + 2], head[i + 3]));
-    let addresses = IpAddresses { from: address(12), to: address(16) };
+    let addresses = IpAddressPair { from: address(12), to: address(16) };
     let (fragment, total) = (be16(head, 6)?, usize::from(be16(head, 2)?));
     // More fragments, or an offset.
     if fragment & 0x3fff != 0 {
         let (offset, more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
         let bytes = at + header..at + total.max(header);
         let id = be16(head, 4)?.into();
-        let IpAddresses { from, to } = addresses;
+        let IpAddressPair { from, to } = addresses;
         return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
     }
     if total < header + 8 {
-        return Some(UdpContent::Bad("an IPv4 packet shorter than its headers"));
+        return Some(UdpParseOutcome::Bad("an IPv4 packet shorter than its headers"));
     }
     transport(packet, at + header, total - header, addresses, cut)
 }
 
-fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
+fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
     let head = packet.get(at..at + 40)?;
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
-    let addresses = IpAddresses { from: address(8), to: address(24) };
+    let addresses = IpAddressPair { from: address(8), to: address(24) };
     let mut left = usize::from(be16(head, 4)?);
     let (mut next, mut at) = (head[6], at + 40);
     // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
@@ -164,69 +165,79 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpContent> {
             44 => {
                 let head = packet.get(at..at + 8)?;
                 if head[0] != UDP {
-                    return Some(UdpContent::Other);
+                    return Some(UdpParseOutcome::Other);
                 }
                 let fragment = be16(head, 2)?;
                 let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
                 let bytes = at + 8..at + left.max(8);
-                let IpAddresses { from, to } = addresses;
+                let IpAddressPair { from, to } = addresses;
                 return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
             }
             0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
-            _ => return Some(UdpContent::Other),
+            _ => return Some(UdpParseOutcome::Other),
         };
         next = *packet.get(at)?;
         at += length;
         left = match left.checked_sub(length) {
             Some(left) => left,
-            None => return Some(UdpContent::Bad("an IPv6 packet shorter than its headers")),
+            None => return Some(UdpParseOutcome::Bad("an IPv6 packet shorter than its headers")),
         };
     }
-    Some(UdpContent::Other)
+    Some(UdpParseOutcome::Other)
 }
 
 /// A fragment, if all of it is there and it can be one.
-fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpContent {
+fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpParseOutcome {
     let length = fragment.bytes.len();
     if fragment.bytes.end > packet.len() {
         return if cut {
-            UdpContent::Cut(None)
+            UdpParseOutcome::Cut(None)
         } else {
-            UdpContent::Bad("a fragment longer than its packet")
+            UdpParseOutcome::Bad("a fragment longer than its packet")
         };
     }
     // Only the last may end anywhere.
     if length == 0 || fragment.more && !length.is_multiple_of(8) || fragment.offset + length > 65_535 {
-        return UdpContent::Bad("a fragment that can be none of a datagram");
+        return UdpParseOutcome::Bad("a fragment that can be none of a datagram");
     }
-    UdpContent::Fragment(fragment)
+    UdpParseOutcome::Fragment(fragment)
 }
 
 /// The addresses of one IP header, without the ports of UDP.
 #[derive(Clone, Copy)]
-struct IpAddresses {
+struct IpAddressPair {
     from: IpAddr,
     to: IpAddr,
 }
 
-fn transport(packet: &[u8], at: usize, left: usize, addresses: IpAddresses, cut: bool) -> Option<UdpContent> {
+fn transport(
+    packet: &[u8],
+    at: usize,
+    left: usize,
+    addresses: IpAddressPair,
+    cut: bool,
+) -> Option<UdpParseOutcome> {
     let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
     let to = SocketAddr::new(addresses.to, port);
-    let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpContent::Cut(Some(to))) };
+    let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpParseOutcome::Cut(Some(to))) };
     let length = usize::from(length);
     if length < 8 || length > left {
-        return Some(UdpContent::Bad("a UDP length that does not fit its packet"));
+        return Some(UdpParseOutcome::Bad("a UDP length that does not fit its packet"));
     }
     let payload = at + 8..at + length;
     if payload.end > packet.len() {
         return Some(if cut {
-            UdpContent::Cut(Some(to))
+            UdpParseOutcome::Cut(Some(to))
         } else {
-            UdpContent::Bad("a UDP datagram longer than its packet")
+            UdpParseOutcome::Bad("a UDP datagram longer than its packet")
         });
     }
-    Some(UdpContent::Datagram(UdpDatagram { from: SocketAddr::new(addresses.from, source), to, payload }))
+    Some(UdpParseOutcome::Datagram(UdpDatagram {
+        from: SocketAddr::new(addresses.from, source),
+        to,
+        payload,
+    }))
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -50,7 +50,7 @@ pub struct ReassembledDatagram<'r> {
 
 /// Datagrams that are not whole yet.
 #[derive(Debug, Default)]
-pub struct IpReassembly {
+pub struct IpReassembler {
     open: Vec<PartialDatagram>,
     /// The bytes of the datagram that was given last.
     whole: Vec<u8>,
@@ -70,7 +70,7 @@ struct PartialDatagram {
     number: u64,
 }
 
-impl IpReassembly {
+impl IpReassembler {
     /// A fragment of this packet, captured at `ts_ns`; the datagram that it makes whole.
     pub fn add(
         &mut self,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn fragments_of_two_datagrams_in_any_order() {
-        let mut all = IpReassembly::default();
+        let mut all = IpReassembler::default();
         let (one, other) = (datagram(&[7; 40]), datagram(&[9; 20]));
         assert_eq!(all.add(&fragment(1, 32, false, 16), &one[32..], Some(1)), None);
         assert_eq!(all.add(&fragment(2, 0, true, 16), &other[..16], Some(1)), None);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_never_becomes_whole_is_bounded_and_counted() {
-        let mut all = IpReassembly::default();
+        let mut all = IpReassembler::default();
         for id in 0..3 * OPEN_MAX as u32 {
             assert_eq!(all.add(&fragment(id, 0, true, 8), &[0; 8], Some(0)), None);
             assert!(all.open.len() <= OPEN_MAX);

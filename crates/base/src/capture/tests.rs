@@ -29,7 +29,7 @@ fn walk(file: &[u8]) -> (Vec<Got>, Vec<String>) {
             NextCaptureRecord::Packet(p) => {
                 let packet = &file[p.bytes.clone()];
                 match udp(p.link, packet, p.is_cut()) {
-                    UdpContent::Datagram(d) => got.push((p.ts_ns, packet[d.payload].to_vec())),
+                    UdpParseOutcome::Datagram(d) => got.push((p.ts_ns, packet[d.payload].to_vec())),
                     what => other.push(format!("{what:?}")),
                 }
                 assert!(p.end > at, "it goes forward");
@@ -79,7 +79,7 @@ fn a_journal_comes_back() {
 fn links_and_tags_in_front_of_ip() {
     let ip = raw_ip(b"x");
     let payload = |link, packet: &[u8]| match udp(link, packet, false) {
-        UdpContent::Datagram(d) => packet[d.payload].to_vec(),
+        UdpParseOutcome::Datagram(d) => packet[d.payload].to_vec(),
         other => panic!("{other:?}"),
     };
     for tags in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
@@ -90,24 +90,24 @@ fn links_and_tags_in_front_of_ip() {
     let cooked2: Vec<u8> = [&[8, 0][..], &[0; 18], &ip].concat();
     assert_eq!(payload(276, &cooked2), b"x");
     assert_eq!(payload(0, &[&[2, 0, 0, 0][..], &ip].concat()), b"x");
-    assert_eq!(udp(1, &ethernet(&[], &ip)[..20], true), UdpContent::Cut(None));
-    assert_eq!(udp(101, &ip[..24], true), UdpContent::Cut(Some(to())));
-    assert_eq!(udp(101, &ip[..24], false), UdpContent::Bad("the packet ends in its headers"));
+    assert_eq!(udp(1, &ethernet(&[], &ip)[..20], true), UdpParseOutcome::Cut(None));
+    assert_eq!(udp(101, &ip[..24], true), UdpParseOutcome::Cut(Some(to())));
+    assert_eq!(udp(101, &ip[..24], false), UdpParseOutcome::Bad("the packet ends in its headers"));
     let mut fragment = ip.clone();
     (fragment[5], fragment[7]) = (7, 2);
-    let UdpContent::Fragment(part) = udp(101, &fragment, false) else { panic!("a fragment") };
+    let UdpParseOutcome::Fragment(part) = udp(101, &fragment, false) else { panic!("a fragment") };
     assert_eq!((part.to, part.id, part.offset, part.more), (to().ip(), 7, 16, false));
     assert_eq!(part.bytes, 20..29);
     // Only the last one may end anywhere.
     fragment[6] = 0x20;
-    assert!(matches!(udp(101, &fragment, false), UdpContent::Bad(_)));
-    assert_eq!(udp(101, &fragment[..24], true), UdpContent::Cut(None));
+    assert!(matches!(udp(101, &fragment, false), UdpParseOutcome::Bad(_)));
+    assert_eq!(udp(101, &fragment[..24], true), UdpParseOutcome::Cut(None));
     let mut tcp = ip.clone();
     tcp[9] = 6;
-    assert_eq!(udp(101, &tcp, false), UdpContent::Other);
+    assert_eq!(udp(101, &tcp, false), UdpParseOutcome::Other);
     let mut long = ip;
     long[24] = 200;
-    assert_eq!(udp(101, &long, false), UdpContent::Bad("a UDP length that does not fit its packet"));
+    assert_eq!(udp(101, &long, false), UdpParseOutcome::Bad("a UDP length that does not fit its packet"));
 }
 
 proptest! {

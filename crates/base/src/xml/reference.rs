@@ -3,7 +3,7 @@
 
 /// The reading of a reference that starts at a `&`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum XmlReference {
+pub enum XmlReferenceOutcome {
     /// A character, and where the reference ends.
     Is(char, usize),
     /// None that is read.
@@ -17,14 +17,14 @@ const LENGTH_MAX: usize = 16;
 
 /// Reads the reference at `buf[at]`.
 #[cold]
-pub fn read(buf: &[u8], at: usize) -> XmlReference {
+pub fn read(buf: &[u8], at: usize) -> XmlReferenceOutcome {
     let rest = &buf[at + 1..buf.len().min(at + LENGTH_MAX)];
     let Some(n) = rest.iter().position(|b| *b == b';') else {
         let may_go_on = rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'#');
         return if may_go_on && rest.len() < LENGTH_MAX - 1 {
-            XmlReference::Short
+            XmlReferenceOutcome::Short
         } else {
-            XmlReference::Bad
+            XmlReferenceOutcome::Bad
         };
     };
     let c = match &rest[..n] {
@@ -37,7 +37,7 @@ pub fn read(buf: &[u8], at: usize) -> XmlReference {
         [b'#', digits @ ..] => number(digits, 10),
         _ => None,
     };
-    c.map_or(XmlReference::Bad, |c| XmlReference::Is(c, at + 1 + n + 1))
+    c.map_or(XmlReferenceOutcome::Bad, |c| XmlReferenceOutcome::Is(c, at + 1 + n + 1))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<char> {
@@ -59,20 +59,20 @@ mod tests {
     #[test]
     fn references_are_read_or_refused() {
         for (text, want) in [
-            ("&amp;", XmlReference::Is('&', 5)),
-            ("&#65;x", XmlReference::Is('A', 5)),
-            ("&#x1F600;", XmlReference::Is('\u{1f600}', 9)),
-            ("&#0;", XmlReference::Bad),
-            ("&#xFFFE;", XmlReference::Bad),
-            ("&#xD800;", XmlReference::Bad),
-            ("&#;", XmlReference::Bad),
-            ("&#x;", XmlReference::Bad),
-            ("&#99999999999;", XmlReference::Bad),
-            ("&lol9;", XmlReference::Bad),
-            ("& ", XmlReference::Bad),
-            ("&", XmlReference::Short),
-            ("&am", XmlReference::Short),
-            ("&#x000000000000000000000041;", XmlReference::Bad),
+            ("&amp;", XmlReferenceOutcome::Is('&', 5)),
+            ("&#65;x", XmlReferenceOutcome::Is('A', 5)),
+            ("&#x1F600;", XmlReferenceOutcome::Is('\u{1f600}', 9)),
+            ("&#0;", XmlReferenceOutcome::Bad),
+            ("&#xFFFE;", XmlReferenceOutcome::Bad),
+            ("&#xD800;", XmlReferenceOutcome::Bad),
+            ("&#;", XmlReferenceOutcome::Bad),
+            ("&#x;", XmlReferenceOutcome::Bad),
+            ("&#99999999999;", XmlReferenceOutcome::Bad),
+            ("&lol9;", XmlReferenceOutcome::Bad),
+            ("& ", XmlReferenceOutcome::Bad),
+            ("&", XmlReferenceOutcome::Short),
+            ("&am", XmlReferenceOutcome::Short),
+            ("&#x000000000000000000000041;", XmlReferenceOutcome::Bad),
         ] {
             assert_eq!(read(text.as_bytes(), 0), want, "{text}");
         }

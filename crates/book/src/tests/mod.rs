@@ -1,10 +1,10 @@
 //! Books from event lines: what each event means, case by case.
 
-use crate::value::{OrderId, QuoteMarks};
+use crate::value::{OrderId, QuoteFlags};
 use crate::{
-    Basis, BookChange, BookFault, BookOptions, Books, LevelAction, LevelBook, LevelChange, LevelLimit,
+    Basis, BookChange, BookFault, BookOptions, Books, DepthLimit, LevelAction, LevelBook, LevelChange,
 };
-use unitape_codec::events::{LineOptions, parse_line};
+use unitape_codec::events::{LineParseOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
 mod twin;
@@ -29,7 +29,7 @@ impl BookFixture {
     /// Makes the event; false when the line is none.
     fn parse(&mut self, line: &str, flags: u8, offset: u32) -> bool {
         self.arena.clear();
-        let options = LineOptions { flags, offset, source: 1 };
+        let options = LineParseOptions { flags, offset, source: 1 };
         parse_line(line.as_bytes(), &mut self.names, &mut self.arena, &options).is_ok()
     }
 
@@ -202,7 +202,7 @@ fn auctions_cross_and_a_new_session_begins_empty() {
     // A venue that is closed is closed for an instrument that it names only now.
     t.feed("bbo instr=NEW bid=1 ask=2");
     assert!(
-        t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.contains(QuoteMarks::CLOSED)
+        t.books.listing(t.books.find(1, InstrumentId(2)).unwrap()).bbo().marks.contains(QuoteFlags::CLOSED)
     );
 }
 
@@ -232,7 +232,7 @@ fn what_cannot_be_is_counted_and_makes_the_book_stale() {
         assert_eq!(change.fault.map(BookFault::name), Some(fault), "{line}");
         assert_eq!((t.faults(), t.orders()), (vec![(fault, 1)], book.into()), "{line}");
         assert_eq!(t.marks(Basis::Orders), ["stale"], "{line}");
-        assert!(t.books.consolidated(InstrumentId(1)).marks.contains(QuoteMarks::STALE), "{line}");
+        assert!(t.books.consolidated(InstrumentId(1)).marks.contains(QuoteFlags::STALE), "{line}");
         let id = t.books.find(1, InstrumentId(1)).unwrap();
         t.books.mark_recovered(id, Basis::Orders);
         assert!(t.books.consolidated(InstrumentId(1)).marks.is_empty(), "{line}");
@@ -311,7 +311,7 @@ fn the_best_price_over_venues() {
     }
     let show = |t: &BookFixture| {
         let c = t.books.consolidated(InstrumentId(1));
-        let side = |s: Option<crate::BestSide>| {
+        let side = |s: Option<crate::ConsolidatedSide>| {
             s.map(|s| format!("{}:{}@{}+{}", s.level.px, s.level.qty, s.venue, s.venues))
         };
         (
@@ -374,9 +374,9 @@ fn a_feed_that_says_stale_is_heard() {
     t.feed("status state=recovered instr=OTHER");
     assert_eq!(t.books.listings().len(), 1);
     t.line(&long("new oid=A side=B px=10 qty=5 instr=NEW"), flags::LAST, 9);
-    assert!(t.books.consolidated(InstrumentId(2)).marks.contains(QuoteMarks::STALE));
+    assert!(t.books.consolidated(InstrumentId(2)).marks.contains(QuoteFlags::STALE));
     t.line(&long("new oid=A side=B px=10 qty=5 instr=OTHER"), flags::LAST, 9);
-    assert!(!t.books.consolidated(InstrumentId(3)).marks.contains(QuoteMarks::STALE));
+    assert!(!t.books.consolidated(InstrumentId(3)).marks.contains(QuoteFlags::STALE));
 }
 
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
@@ -429,7 +429,7 @@ fn everything_has_a_bound_and_a_counter() {
     }
     let full = t.books.book(t.books.find(1, InstrumentId(2)).unwrap(), Basis::Levels);
     assert_eq!(full.levels(Side::Sell).map(|l| l.px.to_string()).collect::<Vec<_>>(), ["6", "7"]);
-    assert!(full.marks().contains(QuoteMarks::STALE));
+    assert!(full.marks().contains(QuoteFlags::STALE));
     t.feed("cancel oid=A");
     t.feed("new oid=D side=B px=0.5 qty=1");
     assert_eq!(t.feed("new oid=E side=B px=0.5 qty=1")[0].fault, Some(BookFault::OrdersFull));
@@ -462,13 +462,13 @@ fn what_is_not_published_falls_out() {
         depth: Some(depth),
     };
     for (px, depth) in [(10, 1), (9, 2), (11, 1)] {
-        assert_eq!(book.apply(&add(px, depth), LevelLimit::Published(2)).fault, None);
+        assert_eq!(book.apply(&add(px, depth), DepthLimit::Published(2)).fault, None);
     }
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([11, 10]));
     // There is no third place.
-    assert_eq!(book.apply(&add(9, 3), LevelLimit::Published(2)).fault, Some(BookFault::LevelsFull));
+    assert_eq!(book.apply(&add(9, 3), DepthLimit::Published(2)).fault, Some(BookFault::LevelsFull));
     // If the venue may have more levels, the last one goes too, but it is reported.
-    let done = book.apply(&add(12, 1), LevelLimit::Kept(2));
+    let done = book.apply(&add(12, 1), DepthLimit::Kept(2));
     assert_eq!((done.fault, done.depth), (Some(BookFault::LevelsFull), 1));
     assert!(book.iter(Side::Buy).map(|l| l.px).eq([12, 11]));
 }

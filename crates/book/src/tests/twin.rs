@@ -3,7 +3,7 @@
 use super::{BookFixture, long};
 use crate::naive::{self, Naive};
 use crate::value::price_key;
-use crate::{Basis, BookOptions, Books, LevelAction, LevelBook, LevelChange, LevelLimit};
+use crate::{Basis, BookOptions, Books, DepthLimit, LevelAction, LevelBook, LevelChange};
 use proptest::{prelude::*, sample};
 use unitape_model::{Event, NameKind, Price, Side, flags};
 
@@ -221,7 +221,7 @@ proptest! {
         max in (any::<bool>(), 1u32..7),
         changes in proptest::collection::vec(any_change(), 0..60),
     ) {
-        let levels_max = if max.0 { LevelLimit::Published(max.1) } else { LevelLimit::Kept(max.1) };
+        let levels_max = if max.0 { DepthLimit::Published(max.1) } else { DepthLimit::Kept(max.1) };
         let (mut quick, mut other) = (LevelBook::default(), LevelBook::default());
         for change in &changes {
             prop_assert_eq!(quick.apply(change, levels_max), other.apply_any(change, levels_max));

@@ -3,9 +3,11 @@
 use super::fault::{CsvFault, CsvFaultCode};
 use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
-use super::row::{RowOutcome, RowValues, ValueSpan};
+use super::row::{RowScanOutcome, RowValueSpans, ValueSpan};
 use super::simd::CsvKernel;
-use crate::fixed::inside::{CachedZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
+use crate::fixed::inside::{
+    CachedTimeZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read,
+};
 use crate::fixed::{self, ColumnValue};
 use std::sync::Arc;
 use unitape_base::Span;
@@ -80,7 +82,7 @@ pub enum NextCsvRow {
 pub struct CsvRowDecoder {
     layout: Arc<CsvLayout>,
     kernel: CsvKernel,
-    row: RowValues,
+    row: RowValueSpans,
     /// Values of the layout's columns.
     values: Vec<ColumnValue>,
     /// Values of columns that only the file has: the index of the column's name, and where the text is.
@@ -88,7 +90,7 @@ pub struct CsvRowDecoder {
     header: CsvHeader,
     /// The day of the file, where times look for it.
     day: [ColumnValue; 1],
-    zones: Vec<CachedZone>,
+    zones: Vec<CachedTimeZone>,
     /// A row with the values after it whose quotes were doubled.
     apart: Vec<u8>,
     in_apart: bool,
@@ -104,11 +106,11 @@ struct CsvHeader {
     of: Vec<Option<u16>>,
     /// Column of the file, by column of the layout.
     at: Vec<Option<u16>>,
-    is: HeaderState,
+    is: CsvHeaderState,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum HeaderState {
+enum CsvHeaderState {
     /// The next row is the header.
     #[default]
     Awaited,
@@ -126,7 +128,7 @@ impl CsvRowDecoder {
         order.sort_by_key(|i| needs_other_column(&columns[usize::from(*i)]));
         let mut this = CsvRowDecoder {
             kernel: CsvKernel::best(),
-            row: RowValues::default(),
+            row: RowValueSpans::default(),
             values: vec![ColumnValue::None; columns.len()],
             others: Vec::new(),
             header: CsvHeader::default(),
@@ -173,10 +175,10 @@ impl CsvRowDecoder {
     /// Takes the header out of the first bytes of a file, for a decoder that begins further on.
     pub fn read_header(&mut self, head: &[u8]) {
         self.begin();
-        if self.header.is == HeaderState::Awaited {
+        if self.header.is == CsvHeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
-            if self.header.is == HeaderState::Awaited {
-                self.header.is = HeaderState::Bad;
+            if self.header.is == CsvHeaderState::Awaited {
+                self.header.is = CsvHeaderState::Bad;
             }
         }
     }
@@ -282,15 +284,15 @@ impl CsvRowDecoder {
                 }
             }
             let (length, end) = match self.row.read(&self.layout, self.kernel, &buf[from..], eof) {
-                RowOutcome::Whole { length, end } => (length, end),
-                RowOutcome::Bad { fault, length, end } => {
+                RowScanOutcome::Whole { length, end } => (length, end),
+                RowScanOutcome::Bad { fault, length, end } => {
                     let span = Span { start: from, end: from + length };
-                    if self.header.is == HeaderState::Awaited {
-                        self.header.is = HeaderState::Bad;
+                    if self.header.is == CsvHeaderState::Awaited {
+                        self.header.is = CsvHeaderState::Bad;
                     }
                     return NextCsvRow::Bad { span, fault, end: from + end };
                 }
-                RowOutcome::More => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
+                RowScanOutcome::More => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
             };
             let span = Span { start: from, end: from + length };
             return self.whole(span.slice(buf), span, from + end);
@@ -311,7 +313,7 @@ impl CsvRowDecoder {
         if self.layout.encoding == TextEncoding::Windows1252 && !raw.is_ascii() {
             self.transcode(raw);
         }
-        if self.header.is == HeaderState::Awaited {
+        if self.header.is == CsvHeaderState::Awaited {
             let names = self.row.places.iter().map(|p| {
                 let text = self.text(self.record(raw), *p);
                 std::str::from_utf8(text)
@@ -322,7 +324,7 @@ impl CsvRowDecoder {
             return match names.and_then(|names| self.know(names)) {
                 Ok(()) => NextCsvRow::Header { span, end },
                 Err(fault) => {
-                    self.header.is = HeaderState::Bad;
+                    self.header.is = CsvHeaderState::Bad;
                     NextCsvRow::Bad { span, fault, end }
                 }
             };
@@ -403,12 +405,12 @@ impl CsvRowDecoder {
             let wanted = columns.iter().filter(|c| must(c)).count();
             return Err(CsvFault::numbers(CsvFaultCode::BadHeader, wanted, wanted - lacking));
         }
-        self.header = CsvHeader { names, of, at, is: HeaderState::Known };
+        self.header = CsvHeader { names, of, at, is: CsvHeaderState::Known };
         Ok(())
     }
 
     fn values_of(&mut self, raw: &[u8]) -> Result<(), CsvFault> {
-        if self.header.is != HeaderState::Known {
+        if self.header.is != CsvHeaderState::Known {
             return Err(CsvFault::from_code(CsvFaultCode::NoHeader));
         }
         let (wanted, found) = (self.header.names.len(), self.row.places.len());

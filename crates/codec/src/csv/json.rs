@@ -14,7 +14,7 @@
 use super::decode::{CsvRowDecoder, NextCsvRow};
 use super::fault::CsvFault;
 use super::layout::CsvLayout;
-use crate::fixed::{ColumnValue, Error, RecordSummary};
+use crate::fixed::{ColumnValue, Error, FixedDecodeSummary};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use unitape_base::Span;
@@ -30,7 +30,7 @@ pub fn decode_json(
     file_label: &str,
     layout: &Arc<CsvLayout>,
     out: &mut dyn Write,
-) -> Result<RecordSummary, Error> {
+) -> Result<FixedDecodeSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
     let mut decoder = CsvRowDecoder::new(layout.clone());
     decoder.set_name(file_label.rsplit(['/', '\\']).next().unwrap_or_default());
@@ -38,7 +38,7 @@ pub fn decode_json(
         head: head(file_label),
         text: Vec::new(),
         scratch: Vec::new(),
-        summary: RecordSummary::default(),
+        summary: FixedDecodeSummary::default(),
     };
     // Rows but the header and the trailer, good and bad.
     let mut counted = 0u64;
@@ -106,7 +106,7 @@ struct CsvJsonWriter {
     head: Vec<u8>,
     text: Vec<u8>,
     scratch: Vec<u8>,
-    summary: RecordSummary,
+    summary: FixedDecodeSummary,
 }
 
 impl CsvJsonWriter {

@@ -2,7 +2,7 @@
 
 use crate::fixed::Error;
 use crate::fixed::inside::{
-    CachedZone, ColumnLayout, ColumnText, RecordLayout, build_csv_columns, parse_day,
+    CachedTimeZone, ColumnLayout, ColumnLayoutConfig, RecordLayout, build_csv_columns, parse_day,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -21,15 +21,15 @@ pub struct CsvLayout {
     pub(super) pad: bool,
     pub(super) row_bytes_max: usize,
     pub(super) day: Option<i32>,
-    pub(super) trailer: Option<CsvTrailer>,
+    pub(super) trailer: Option<CsvTrailerLayout>,
     /// The columns as the layout describes them.
     pub(super) row: RecordLayout,
-    pub(super) zones: Vec<CachedZone>,
+    pub(super) zones: Vec<CachedTimeZone>,
 }
 
 /// How the last row is known, and where in it is how many rows there are.
 #[derive(Debug, Clone)]
-pub(super) struct CsvTrailer {
+pub(super) struct CsvTrailerLayout {
     pub first: Vec<u8>,
     /// From 0.
     pub count: Option<usize>,
@@ -47,7 +47,7 @@ pub(super) const VALUES_MAX: usize = 4096;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CsvLayoutText {
+struct CsvLayoutConfig {
     name: Spanned<String>,
     #[serde(default)]
     title: String,
@@ -65,14 +65,14 @@ struct CsvLayoutText {
     row_bytes_max: Option<Spanned<usize>>,
     day: Option<Spanned<String>>,
     zone: Option<Spanned<String>>,
-    trailer: Option<Spanned<TrailerText>>,
+    trailer: Option<Spanned<CsvTrailerConfig>>,
     #[serde(default)]
-    column: Vec<Spanned<ColumnText>>,
+    column: Vec<Spanned<ColumnLayoutConfig>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TrailerText {
+struct CsvTrailerConfig {
     /// The first value of a trailer.
     first: String,
     /// Names of its values, the first included.
@@ -130,7 +130,7 @@ impl CsvLayout {
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
             Error::Layout { origin: origin.to_owned(), line, what }
         };
-        let parsed: Result<CsvLayoutText, _> = toml::from_str(text);
+        let parsed: Result<CsvLayoutConfig, _> = toml::from_str(text);
         let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
         build(parsed).map_err(|(offset, what)| at(offset, what))
     }
@@ -196,7 +196,7 @@ impl CsvLayout {
     }
 }
 
-fn build(text: CsvLayoutText) -> Result<CsvLayout, (usize, String)> {
+fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
     let fail = |at: usize, what: String| Err((at, what));
     let separator = match text.separator {
         CsvSeparator::Comma => b',',
@@ -247,7 +247,7 @@ fn build(text: CsvLayoutText) -> Result<CsvLayout, (usize, String)> {
                     }
                 },
             };
-            Some(CsvTrailer { first: trailer.first.into_bytes(), count, columns: trailer.columns })
+            Some(CsvTrailerLayout { first: trailer.first.into_bytes(), count, columns: trailer.columns })
         }
     };
     if !text.header && text.column.is_empty() {

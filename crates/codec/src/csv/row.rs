@@ -6,7 +6,7 @@ use super::simd::{CsvKernel, ScanStop};
 
 /// Values of a row, as places in its bytes; a value whose quotes were doubled is in `text` after them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RowValues {
+pub(super) struct RowValueSpans {
     pub places: Vec<ValueSpan>,
     /// Values without the doubled quotes.
     pub text: Vec<u8>,
@@ -17,13 +17,13 @@ pub(super) struct RowValues {
 pub(super) struct ValueSpan {
     pub start: u32,
     pub end: u32,
-    /// In [`RowValues::text`], not in the row.
+    /// In [`RowValueSpans::text`], not in the row.
     pub apart: bool,
 }
 
 /// The row at the start of a stretch of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowOutcome {
+pub(super) enum RowScanOutcome {
     /// A row of `length` bytes, and the place after its line end.
     Whole { length: usize, end: usize },
     /// No row: its bytes, and where to continue.
@@ -32,7 +32,7 @@ pub(super) enum RowOutcome {
     More,
 }
 
-impl RowValues {
+impl RowValueSpans {
     /// Reads the row that `input` begins with; `eof` says that nothing follows it.
     pub(super) fn read(
         &mut self,
@@ -40,7 +40,7 @@ impl RowValues {
         kernel: CsvKernel,
         input: &[u8],
         eof: bool,
-    ) -> RowOutcome {
+    ) -> RowScanOutcome {
         self.places.clear();
         self.text.clear();
         let most = layout.row_bytes_max;
@@ -57,7 +57,7 @@ impl RowValues {
             Some(at) => (at - usize::from(at > 0 && input[at - 1] == b'\r'), at + 1),
             None if seen.len() == most + 2 => return long(layout, input),
             None if eof => (input.len() - usize::from(input.last() == Some(&b'\r')), input.len()),
-            None => return RowOutcome::More,
+            None => return RowScanOutcome::More,
         };
         if length > most {
             return long(layout, input);
@@ -68,8 +68,8 @@ impl RowValues {
     }
 
     /// A row in which a quote is, byte by byte.
-    fn quoted(&mut self, layout: &CsvLayout, input: &[u8], eof: bool) -> RowOutcome {
-        let Some(quote) = layout.quote else { return RowOutcome::More };
+    fn quoted(&mut self, layout: &CsvLayout, input: &[u8], eof: bool) -> RowScanOutcome {
+        let Some(quote) = layout.quote else { return RowScanOutcome::More };
         self.places.clear();
         let most = layout.row_bytes_max;
         let seen = &input[..input.len().min(most + 2)];
@@ -140,7 +140,7 @@ impl RowValues {
                     return if length > most { long(layout, input) } else { self.counted(length, at) };
                 }
                 (None, _) | (Some(b'\r'), None) => {
-                    return if input.len() < most + 2 { RowOutcome::More } else { long(layout, input) };
+                    return if input.len() < most + 2 { RowScanOutcome::More } else { long(layout, input) };
                 }
                 // Something is after a closing quote.
                 _ => return bad(CsvFaultCode::BadQuote, layout, input, true, eof),
@@ -148,46 +148,46 @@ impl RowValues {
         }
     }
 
-    fn counted(&self, length: usize, end: usize) -> RowOutcome {
+    fn counted(&self, length: usize, end: usize) -> RowScanOutcome {
         if self.places.len() > VALUES_MAX {
             let fault = CsvFault::numbers(CsvFaultCode::RaggedRow, VALUES_MAX, self.places.len());
-            return RowOutcome::Bad { fault, length, end };
+            return RowScanOutcome::Bad { fault, length, end };
         }
-        RowOutcome::Whole { length, end }
+        RowScanOutcome::Whole { length, end }
     }
 }
 
 /// A row with a quote that cannot be: it ends with the line in which it begins. Unless it is `decided`, more bytes
 /// may make it good.
-fn bad(code: CsvFaultCode, layout: &CsvLayout, input: &[u8], decided: bool, eof: bool) -> RowOutcome {
+fn bad(code: CsvFaultCode, layout: &CsvLayout, input: &[u8], decided: bool, eof: bool) -> RowScanOutcome {
     let most = layout.row_bytes_max;
     let all = input.len() >= most + 2;
     if !decided && !all {
-        return RowOutcome::More;
+        return RowScanOutcome::More;
     }
     let seen = &input[..input.len().min(most + 2)];
     let fault = CsvFault::from_code(code);
     match memchr::memchr(b'\n', seen) {
-        Some(at) => RowOutcome::Bad { fault, length: without_return(seen, at), end: at + 1 },
-        None if all => RowOutcome::Bad { fault, length: most, end: most },
-        None if eof => RowOutcome::Bad { fault, length: seen.len(), end: seen.len() },
-        None => RowOutcome::More,
+        Some(at) => RowScanOutcome::Bad { fault, length: without_return(seen, at), end: at + 1 },
+        None if all => RowScanOutcome::Bad { fault, length: most, end: most },
+        None if eof => RowScanOutcome::Bad { fault, length: seen.len(), end: seen.len() },
+        None => RowScanOutcome::More,
     }
 }
 
 /// A row beyond the limit goes in pieces of it, to the end of its line where that is in sight.
-fn long(layout: &CsvLayout, input: &[u8]) -> RowOutcome {
+fn long(layout: &CsvLayout, input: &[u8]) -> RowScanOutcome {
     let most = layout.row_bytes_max;
     let seen = &input[..input.len().min(most + 2)];
     let fault = |found| CsvFault::numbers(CsvFaultCode::LongRow, most, found);
     match memchr::memchr(b'\n', seen) {
         Some(at) => {
             let length = without_return(seen, at);
-            RowOutcome::Bad { fault: fault(length), length, end: at + 1 }
+            RowScanOutcome::Bad { fault: fault(length), length, end: at + 1 }
         }
         None => {
             let length = if input.len() >= most + 2 { most } else { input.len() };
-            RowOutcome::Bad { fault: fault(seen.len()), length, end: length }
+            RowScanOutcome::Bad { fault: fault(seen.len()), length, end: length }
         }
     }
 }

@@ -12,17 +12,17 @@
 //! and written here at once. `docs/events.md` documents the lines for users.
 //!
 //! ```
-//! use unitape_codec::events::{EventLineForm, EventLine, LineOptions, NoSources, parse_line, write_event};
+//! use unitape_codec::events::{EventLineDetail, ParsedEventLine, LineParseOptions, EmptySourceLookup, parse_line, write_event};
 //! use unitape_model::{Dictionary, Event};
 //!
 //! let (mut arena, mut names) = (Vec::new(), Dictionary::default());
 //! let line = br#"{"seq":7,"ts":5,"kind":"trade","instr":"VOD","px":"2500.50","qty":"10","note":"x"}"#;
-//! let EventLine::Event { start, seq, .. } =
-//!     parse_line(line, &mut names, &mut arena, &LineOptions::default()).unwrap() else { panic!() };
+//! let ParsedEventLine::Event { start, seq, .. } =
+//!     parse_line(line, &mut names, &mut arena, &LineParseOptions::default()).unwrap() else { panic!() };
 //! assert_eq!(seq, Some(7));
 //! let mut out = Vec::new();
 //! let event = Event::new(&arena[start..]).unwrap();
-//! write_event(&mut out, &event, 0, &names, &NoSources, EventLineForm::Plain);
+//! write_event(&mut out, &event, 0, &names, &EmptySourceLookup, EventLineDetail::Plain);
 //! assert_eq!(
 //!     String::from_utf8(out).unwrap(),
 //!     r#"{"seq":0,"ts":5,"kind":"trade","instr":"VOD","px":"2500.5","qty":"10","note":"x"}"#
@@ -42,9 +42,9 @@ mod write;
 mod tests;
 
 pub use lines::{NextLine, next_line};
-pub use parse::{BOOKKEEPING, EventLine, LineFault, LineOptions, parse_full, parse_line};
-pub use sources::{NoSources, SourceName, SourceNames};
-pub use write::{EventLineForm, write_event};
+pub use parse::{BOOKKEEPING, LineFault, LineParseOptions, ParsedEventLine, parse_full, parse_line};
+pub use sources::{EmptySourceLookup, SourceLabel, SourceNameLookup};
+pub use write::{EventLineDetail, write_event};
 
 /// Longest line that is read as an event, in bytes; a longer one is an error of its own.
 pub const LINE_BYTES_MAX: usize = 4 << 20;

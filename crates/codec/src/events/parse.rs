@@ -11,7 +11,7 @@ use unitape_model::{
 
 /// The contents of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventLine<'a> {
+pub enum ParsedEventLine<'a> {
     /// An event; its frame now ends the arena.
     Event {
         /// Where its frame begins, in bytes from the start of the arena.
@@ -36,7 +36,7 @@ pub const BOOKKEEPING: &str = "bookkeeping";
 
 /// Properties of a line that the caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineOptions {
+pub struct LineParseOptions {
     /// Id of the source definition; 0 none.
     pub source: u32,
     /// Offset of the line from the base of its source, in bytes.
@@ -45,7 +45,7 @@ pub struct LineOptions {
     pub flags: u8,
 }
 
-impl Default for LineOptions {
+impl Default for LineParseOptions {
     /// No source, and a line is a whole message.
     fn default() -> Self {
         Self { source: 0, offset: 0, flags: flags::LAST }
@@ -96,8 +96,8 @@ pub fn parse_line<'a>(
     line: &'a [u8],
     names: &mut impl NameResolver,
     arena: &mut Vec<u8>,
-    options: &LineOptions,
-) -> Result<EventLine<'a>, LineFault> {
+    options: &LineParseOptions,
+) -> Result<ParsedEventLine<'a>, LineFault> {
     if line.len() > LINE_BYTES_MAX {
         return Err(LineFault::new("too_large", None, "line longer than 4 MiB"));
     }
@@ -109,7 +109,7 @@ pub fn parse_line<'a>(
 ///
 /// # Errors
 /// The arena is as before.
-pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<EventLine<'a>, LineFault> {
+pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<ParsedEventLine<'a>, LineFault> {
     if line.len() > FULL_LINE_BYTES_MAX {
         return Err(LineFault::new("too_large", None, "line longer than 48 MiB"));
     }
@@ -118,7 +118,7 @@ pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<EventLine<'
 
 #[derive(Clone, Copy)]
 enum ParseMode<'o> {
-    Line(&'o LineOptions),
+    Line(&'o LineParseOptions),
     Full,
 }
 
@@ -263,10 +263,10 @@ fn parse<'a>(
     naming: &mut impl InternedFieldFiller<'a>,
     arena: &mut Vec<u8>,
     mode: ParseMode<'_>,
-) -> Result<EventLine<'a>, LineFault> {
+) -> Result<ParsedEventLine<'a>, LineFault> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Ok(EventLine::Blank);
+        return Ok(ParsedEventLine::Blank);
     }
     if line.contains(&b'\n') {
         return Err(LineFault::new("bad_json", None, "an event is one line"));
@@ -296,9 +296,9 @@ fn parse<'a>(
     }
     match common.rec.map(|r| text(r).unwrap_or_default()).as_deref() {
         None | Some("event") => {}
-        Some("header") => return Ok(EventLine::Header(line)),
-        Some("case") => return Ok(EventLine::Case(line)),
-        Some("expect") => return Ok(EventLine::Expect(line)),
+        Some("header") => return Ok(ParsedEventLine::Header(line)),
+        Some("case") => return Ok(ParsedEventLine::Case(line)),
+        Some("expect") => return Ok(ParsedEventLine::Expect(line)),
         Some(_) => {
             return Err(LineFault::new("unknown_rec", Some("rec"), "not event, header, case or expect"));
         }
@@ -312,7 +312,7 @@ fn parse<'a>(
     let seq = unsigned("seq", common.seq)?;
     if let Some(raw) = common.raw {
         let start = unhex_frame(raw, kind, arena)?;
-        return Ok(EventLine::Event { start, seq, ts });
+        return Ok(ParsedEventLine::Event { start, seq, ts });
     }
 
     let schema = EventSchema::for_kind(kind);
@@ -352,7 +352,7 @@ fn parse<'a>(
         Ok(frame_flags) => {
             let start =
                 event.finish(frame_flags).map_err(|r| LineFault::new(r.code(), None, r.to_string()))?;
-            Ok(EventLine::Event { start, seq, ts })
+            Ok(ParsedEventLine::Event { start, seq, ts })
         }
         Err(e) => {
             event.abandon();

@@ -4,7 +4,7 @@ use unitape_model::NameTable;
 
 /// A source definition, as far as lines show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceName<'a> {
+pub struct SourceLabel<'a> {
     /// Name of the feed.
     pub feed: &'a str,
     /// Name of the file, without its directory.
@@ -14,23 +14,23 @@ pub struct SourceName<'a> {
 }
 
 /// Looks sources up.
-pub trait SourceNames {
+pub trait SourceNameLookup {
     /// The source of this id, if it is known.
-    fn source(&self, id: u32) -> Option<SourceName<'_>>;
+    fn source(&self, id: u32) -> Option<SourceLabel<'_>>;
 }
 
 /// Knows no source.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoSources;
+pub struct EmptySourceLookup;
 
-impl SourceNames for NoSources {
-    fn source(&self, _id: u32) -> Option<SourceName<'_>> {
+impl SourceNameLookup for EmptySourceLookup {
+    fn source(&self, _id: u32) -> Option<SourceLabel<'_>> {
         None
     }
 }
 
-impl SourceNames for NameTable {
-    fn source(&self, id: u32) -> Option<SourceName<'_>> {
-        NameTable::source(self, id).map(|s| SourceName { feed: &s.feed, file: &s.file, base: s.base })
+impl SourceNameLookup for NameTable {
+    fn source(&self, id: u32) -> Option<SourceLabel<'_>> {
+        NameTable::source(self, id).map(|s| SourceLabel { feed: &s.feed, file: &s.file, base: s.base })
     }
 }

@@ -154,7 +154,7 @@ fn build(plan: &Plan, canonical: bool) -> Vec<u8> {
     arena
 }
 
-fn line(frame: &[u8], names: &Dictionary, sources: &impl SourceNames, form: EventLineForm) -> String {
+fn line(frame: &[u8], names: &Dictionary, sources: &impl SourceNameLookup, form: EventLineDetail) -> String {
     let mut out = Vec::new();
     write_event(&mut out, &Event::new(frame).unwrap(), 42, names, sources, form);
     String::from_utf8(out).unwrap()
@@ -176,9 +176,9 @@ fn shown(frame: &[u8], field: EventField, names: &Dictionary) -> Option<String> 
 }
 
 struct One;
-impl SourceNames for One {
-    fn source(&self, id: u32) -> Option<SourceName<'_>> {
-        (id % 2 == 1).then_some(SourceName { feed: "fx", file: "a\"b.fix", base: u64::from(id) << 31 })
+impl SourceNameLookup for One {
+    fn source(&self, id: u32) -> Option<SourceLabel<'_>> {
+        (id % 2 == 1).then_some(SourceLabel { feed: "fx", file: "a\"b.fix", base: u64::from(id) << 31 })
     }
 }
 
@@ -190,14 +190,14 @@ proptest! {
     fn full_form_makes_the_same_frame(plan in plan(), canonical in any::<bool>()) {
         let frame = build(&plan, canonical);
         let names = names();
-        let text = line(&frame, &names, &One, EventLineForm::Full);
+        let text = line(&frame, &names, &One, EventLineDetail::Full);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         if canonical {
             prop_assert!(value.get("raw").is_none(), "the words suffice: {}", text);
         }
         let mut back = vec![7u8; 64];
         let got = parse_full(text.as_bytes(), &mut back);
-        prop_assert_eq!(got, Ok(EventLine::Event { start: 64, seq: Some(42), ts: UnixNanos(plan.ts) }));
+        prop_assert_eq!(got, Ok(ParsedEventLine::Event { start: 64, seq: Some(42), ts: UnixNanos(plan.ts) }));
         prop_assert_eq!(&back[64..], &frame[..], "{}", text);
     }
 
@@ -215,9 +215,9 @@ proptest! {
         plan.source = (0, 0);
         let frame = build(&plan, true);
         let mut names = names();
-        let text = line(&frame, &names, &NoSources, EventLineForm::Plain);
+        let text = line(&frame, &names, &EmptySourceLookup, EventLineDetail::Plain);
         let mut back = Vec::new();
-        parse_line(text.as_bytes(), &mut names, &mut back, &LineOptions::default()).unwrap();
+        parse_line(text.as_bytes(), &mut names, &mut back, &LineParseOptions::default()).unwrap();
         for spec in EventSchema::for_kind(plan.kind).fields {
             prop_assert_eq!(shown(&back, spec.field, &names), shown(&frame, spec.field, &names), "{}", text);
         }
@@ -226,14 +226,14 @@ proptest! {
         prop_assert_eq!(kept, want, "{}", text);
         prop_assert_eq!(Event::new(&back).unwrap().sequence(), Some(42));
         // And once more: a line that was read and written is written the same.
-        prop_assert_eq!(line(&back, &names, &NoSources, EventLineForm::Plain), text);
+        prop_assert_eq!(line(&back, &names, &EmptySourceLookup, EventLineDetail::Plain), text);
     }
 
     /// Outside bytes never panic, and a refused line leaves the arena alone.
     #[test]
     fn mutated_lines_are_read_or_refused(plan in plan(), full in any::<bool>(),
         hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..4), 0..4)) {
-        let mut text = line(&build(&plan, true), &names(), &One, EventLineForm::Full).into_bytes();
+        let mut text = line(&build(&plan, true), &names(), &One, EventLineDetail::Full).into_bytes();
         for (at, byte, how) in hits {
             let at = at.index(text.len());
             match how {
@@ -247,10 +247,10 @@ proptest! {
         let got = if full {
             parse_full(&text, &mut arena)
         } else {
-            parse_line(&text, &mut names(), &mut arena, &LineOptions::default())
+            parse_line(&text, &mut names(), &mut arena, &LineParseOptions::default())
         };
         match got {
-            Ok(EventLine::Event { start, .. }) => {
+            Ok(ParsedEventLine::Event { start, .. }) => {
                 prop_assert_eq!(start, 64);
                 let event = Event::new(&arena[64..]).unwrap();
                 prop_assert_eq!(event.bytes().len(), arena.len() - 64);
@@ -268,9 +268,9 @@ proptest! {
                 *b = byte;
             }
         }
-        let text = line(&frame, &names(), &One, EventLineForm::Full);
+        let text = line(&frame, &names(), &One, EventLineDetail::Full);
         serde_json::from_str::<serde_json::Value>(&text).unwrap();
-        serde_json::from_str::<serde_json::Value>(&line(&frame, &names(), &One, EventLineForm::Plain)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&line(&frame, &names(), &One, EventLineDetail::Plain)).unwrap();
         let mut back = Vec::new();
         prop_assert!(parse_full(text.as_bytes(), &mut back).is_ok(), "{}", text);
         prop_assert_eq!(back, frame, "{}", text);
@@ -279,7 +279,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut arena = Vec::new();
-        let _ = parse_line(&bytes, &mut Dictionary::default(), &mut arena, &LineOptions::default());
+        let _ = parse_line(&bytes, &mut Dictionary::default(), &mut arena, &LineParseOptions::default());
         let _ = parse_full(&bytes, &mut arena);
         prop_assert!(arena.is_empty());
     }
@@ -287,9 +287,9 @@ proptest! {
 
 fn plain(text: &str) -> Result<String, String> {
     let (mut names, mut arena) = (Dictionary::default(), Vec::new());
-    match parse_line(text.as_bytes(), &mut names, &mut arena, &LineOptions::default()) {
-        Ok(EventLine::Event { start, .. }) => {
-            Ok(line(&arena[start..], &names, &NoSources, EventLineForm::Plain))
+    match parse_line(text.as_bytes(), &mut names, &mut arena, &LineParseOptions::default()) {
+        Ok(ParsedEventLine::Event { start, .. }) => {
+            Ok(line(&arena[start..], &names, &EmptySourceLookup, EventLineDetail::Plain))
         }
         Ok(other) => Ok(format!("{other:?}")),
         Err(e) => {
@@ -417,11 +417,11 @@ fn quarantine_names_its_source() {
     sources.admit(&Event::new(&defined).unwrap()).unwrap();
 
     assert_eq!(
-        line(&arena, &Dictionary::default(), &sources, EventLineForm::Plain),
+        line(&arena, &Dictionary::default(), &sources, EventLineDetail::Plain),
         r#"{"seq":42,"ts":9,"kind":"quarantine","length":12,"reason":"bad_checksum","source":"jse/a.fix","offset":1005}"#
     );
     assert_eq!(
-        line(&arena, &Dictionary::default(), &sources, EventLineForm::FullAt(unitape_model::Position(640))),
+        line(&arena, &Dictionary::default(), &sources, EventLineDetail::FullAt(unitape_model::Position(640))),
         concat!(
             r#"{"seq":42,"ts":9,"kind":"quarantine","length":12,"reason":"bad_checksum","source":"jse/a.fix","#,
             r#""offset":1005,"src":{"id":3,"feed":"jse","file":"a.fix","base":1000,"offset":1005},"#,

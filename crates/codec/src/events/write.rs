@@ -1,7 +1,7 @@
 //! From a frame to a line.
 
 use super::parse::{FLAG_WORDS, SOURCE_WORDS, parse_full};
-use super::{RESERVED, SourceNames};
+use super::{RESERVED, SourceNameLookup};
 use std::io::Write as _;
 use unitape_model::schema::{EventFieldSpec, EventSchema};
 use unitape_model::{
@@ -10,12 +10,12 @@ use unitape_model::{
 
 /// How much of an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventLineForm {
+pub enum EventLineDetail {
     /// `seq`, `ts`, `identifier`, the fields of the kind and the unmapped ones.
     Plain,
     /// All that the frame holds, so that [`parse_full`] makes the same frame again.
     Full,
-    /// As [`EventLineForm::Full`], and the place on the tape.
+    /// As [`EventLineDetail::Full`], and the place on the tape.
     FullAt(Position),
 }
 
@@ -28,8 +28,8 @@ pub fn write_event(
     event: &Event<'_>,
     seq: u64,
     names: &Dictionary,
-    sources: &impl SourceNames,
-    form: EventLineForm,
+    sources: &impl SourceNameLookup,
+    form: EventLineDetail,
 ) {
     let start = out.len();
     // Writing to a Vec cannot fail, here and below.
@@ -45,9 +45,9 @@ pub fn write_event(
         write_origin(out, event, sources);
     }
     write_unmapped(out, event, sourced);
-    if form != EventLineForm::Plain {
+    if form != EventLineDetail::Plain {
         write_rest(out, event, sources);
-        if let EventLineForm::FullAt(position) = form {
+        if let EventLineDetail::FullAt(position) = form {
             let _ = write!(out, r#","position":{position}"#);
         }
         out.push(b'}');
@@ -63,7 +63,7 @@ pub fn write_event(
 }
 
 /// `source` and `offset` of a quarantine event: where its raw bytes came from.
-fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) {
+fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLookup) {
     write_key(out, "source");
     let base = match sources.source(event.source()) {
         Some(s) => {
@@ -117,7 +117,7 @@ fn collides(schema: &EventSchema, sourced: bool, name: &str) -> bool {
 }
 
 /// Writes the additions of the full form.
-fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNames) {
+fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLookup) {
     if let Some(own) = event.sequence() {
         let _ = write!(out, r#","src_seq":{own}"#);
     }

@@ -1,17 +1,17 @@
 //! Properties that must hold for any bytes; tests and the fuzzer share them.
 
-use super::frame::{FixFrame, FixFramer};
+use super::frame::{FixFramer, NextFixFrame};
 use super::json::{FixDecodeOptions, decode_json};
 use super::naive;
 use super::sep::FieldSeparator;
-use super::tokens::MessageTokens;
+use super::tokens::MessageTokenizer;
 
 /// Fast and slow path agree on every frame and every field of `input`, and every byte is in a
 /// frame or is a line end.
 ///
 /// # Errors
 /// The first difference, in words.
-pub fn agree(framer: &FixFramer, tokens: &mut MessageTokens, input: &[u8]) -> Result<(), String> {
+pub fn agree(framer: &FixFramer, tokens: &mut MessageTokenizer, input: &[u8]) -> Result<(), String> {
     let mut at = 0;
     loop {
         let fast = framer.frame(input, at, true);
@@ -21,12 +21,12 @@ pub fn agree(framer: &FixFramer, tokens: &mut MessageTokens, input: &[u8]) -> Re
         }
         let both = tokens.frame(framer, input, at, true);
         let (span, fields) = match fast {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 (message.span, Some(naive::tokens(framer, message.span.slice(input))))
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => (span, None),
-            FixFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            FixFrame::End => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => (span, None),
+            NextFixFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextFixFrame::End => {
                 let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
                 return if line_ends { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
@@ -34,7 +34,7 @@ pub fn agree(framer: &FixFramer, tokens: &mut MessageTokens, input: &[u8]) -> Re
         match fields {
             None if both == fast => {}
             Some(Ok(fields)) if both == fast && tokens.as_slice().iter().eq(fields.iter().copied()) => {}
-            Some(Err(fault)) if both == (FixFrame::Bad { span, fault }) => {}
+            Some(Err(fault)) if both == (NextFixFrame::Bad { span, fault }) => {}
             fields => {
                 let got: Vec<_> = tokens.as_slice().iter().collect();
                 return Err(format!("at {at}: {both:?} {got:?}, slow {fields:?}"));
@@ -61,7 +61,7 @@ pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
         let whole = framer.frame(input, at, true);
         for end in at..=input.len() {
             match framer.frame(&input[..end], at, false) {
-                FixFrame::Incomplete { from, need } if from >= at && need > end => {
+                NextFixFrame::Incomplete { from, need } if from >= at && need > end => {
                     // `from` skips line ends only.
                     if !input[at..from].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
                         return Err(format!("at {at}, cut {end}: skipped to {from}"));
@@ -75,9 +75,9 @@ pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
             }
         }
         at = match whole {
-            FixFrame::Message(message) => message.span.end,
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => span.end,
-            FixFrame::Incomplete { .. } | FixFrame::End => return Ok(()),
+            NextFixFrame::Message(message) => message.span.end,
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => span.end,
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return Ok(()),
         };
     }
 }
@@ -96,7 +96,7 @@ pub fn any_bytes(data: &[u8]) {
         .with_lenient(pick & 4 != 0)
         .with_log(pick & 16 != 0)
         .with_max_message(if pick & 8 != 0 { 80 } else { 1 << 20 });
-    for mut tokens in MessageTokens::each_kernel() {
+    for mut tokens in MessageTokenizer::each_kernel() {
         if let Err(difference) = agree(&framer, &mut tokens, input) {
             panic!("{difference}");
         }

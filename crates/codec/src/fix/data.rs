@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 /// The pairs of length field and data field, for instance RawDataLength (95) and RawData (96).
 #[derive(Clone)]
-pub struct DataTags {
+pub struct RawFieldTags {
     /// (length tag, data tag), sorted by length tag.
     pairs: Vec<(u32, u32)>,
     /// Data tags, sorted.
@@ -16,19 +16,19 @@ pub struct DataTags {
     folded: [u32; 64],
 }
 
-impl std::fmt::Debug for DataTags {
+impl std::fmt::Debug for RawFieldTags {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The bit table would fill pages and says the same.
-        write!(f, "DataTags({} pairs)", self.pairs.len())
+        write!(f, "RawFieldTags({} pairs)", self.pairs.len())
     }
 }
 
-impl DataTags {
+impl RawFieldTags {
     /// The pairs of FIX 4.0 to 5.0 SP2 and FIXT 1.1.
     #[must_use]
     pub fn standard() -> Arc<Self> {
-        static STANDARD: LazyLock<Arc<DataTags>> =
-            LazyLock::new(|| Arc::new(DataTags::new(PAIRS.iter().copied())));
+        static STANDARD: LazyLock<Arc<RawFieldTags>> =
+            LazyLock::new(|| Arc::new(RawFieldTags::new(PAIRS.iter().copied())));
         Arc::clone(&STANDARD)
     }
 
@@ -48,7 +48,7 @@ impl DataTags {
                 *word |= 1 << (length % 64);
             }
         }
-        DataTags { pairs, data, bits, folded }
+        RawFieldTags { pairs, data, bits, folded }
     }
 
     /// These pairs and the standard ones; where both name a length tag, the given pair counts.
@@ -178,7 +178,7 @@ mod tests {
     // A length tag above the bit table must still be found, and its neighbours must not.
     #[test]
     fn pairs_inside_and_above_the_bit_table() {
-        let tags = DataTags::with_standard([(95, 9000), (70_000, 70_001)]);
+        let tags = RawFieldTags::with_standard([(95, 9000), (70_000, 70_001)]);
         assert_eq!(tags.data_of(95), Some(9000));
         assert_eq!(tags.data_of(70_000), Some(70_001));
         assert_eq!(tags.data_of(70_001), None);

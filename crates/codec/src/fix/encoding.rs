@@ -58,14 +58,14 @@ const ENCODED: &[u32] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::DataTags;
+    use super::super::RawFieldTags;
     use super::*;
 
     // A tag out of order is never found; one that is no data field could not hold what it must.
     #[test]
     fn encoded_fields_are_data_fields_in_order() {
         assert!(ENCODED.is_sorted());
-        let data = DataTags::standard();
+        let data = RawFieldTags::standard();
         assert!(ENCODED.iter().all(|&tag| data.is_data(tag)));
         assert!(is_encoded(355) && !is_encoded(96) && !is_encoded(58));
     }

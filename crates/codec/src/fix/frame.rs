@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The answer for a position depends only on the bytes from there on, never on where the buffer
-//! happens to end: if bytes not yet there could change it, it is [`FixFrame::Incomplete`]. At most
+//! happens to end: if bytes not yet there could change it, it is [`NextFixFrame::Incomplete`]. At most
 //! [`FixFramer::max_message`] bytes (and 32 more) are waited for. `|` below is the separator.
 //!
 //! # The rules
@@ -35,7 +35,7 @@
 //! then ends a message, as does the end of the input.
 //!
 //! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and after it.
-//! Garbage then ends at the end of its line, and is [`FixFrame::Text`] unless a separator and `8=`,
+//! Garbage then ends at the end of its line, and is [`NextFixFrame::Text`] unless a separator and `8=`,
 //! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may replace the separator after
 //! CheckSum (10), and always ends a message that has none.
 //!
@@ -51,18 +51,18 @@ use std::sync::Arc;
 
 use unitape_base::Span;
 
-use super::data::DataTags;
+use super::data::RawFieldTags;
 use super::fault::FixFault;
 use super::plain::plain_length;
-use super::scan::{self, ChecksumTrailer, MessageEndRule, MessageStart};
-use super::sep::{FieldSeparator, SeparatorMatch};
+use super::scan::{self, ChecksumScanOutcome, MessageEndRule, MessageStartOutcome};
+use super::sep::{FieldSeparator, SeparatorOutcome};
 
 /// The next frame of the input. Bytes between the position asked for and the start of a span are line ends; the next
 /// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FixFrame {
+pub enum NextFixFrame {
     /// A whole message.
-    Message(FixMessage),
+    Message(FramedFixMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
@@ -89,7 +89,7 @@ pub enum FixFrame {
 
 /// Where a message and its parts are. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FixMessage {
+pub struct FramedFixMessage {
     /// From `8=` to the separator after CheckSum (10).
     pub span: Span,
     /// After BodyLength (9) and before CheckSum (10).
@@ -105,15 +105,15 @@ pub struct FixMessage {
 /// Finds messages. Holds no state of a stream: every call is independent.
 ///
 /// ```
-/// use unitape_codec::fix::{FixFrame, FixFramer, FieldSeparator};
+/// use unitape_codec::fix::{NextFixFrame, FixFramer, FieldSeparator};
 ///
 /// let framer = FixFramer::default().with_sep(FieldSeparator::Pipe);
 /// let log = b"junk 8=FIX.4.2|9=5|35=0|10=161|\n";
-/// let FixFrame::Bad { span, .. } = framer.frame(log, 0, true) else { panic!() };
+/// let NextFixFrame::Bad { span, .. } = framer.frame(log, 0, true) else { panic!() };
 /// assert_eq!(span.slice(log), b"junk ");
-/// let FixFrame::Message(message) = framer.frame(log, span.end, true) else { panic!() };
+/// let NextFixFrame::Message(message) = framer.frame(log, span.end, true) else { panic!() };
 /// assert_eq!(message.msg_type.slice(log), b"0");
-/// assert_eq!(framer.frame(log, message.span.end, true), FixFrame::End);
+/// assert_eq!(framer.frame(log, message.span.end, true), NextFixFrame::End);
 /// ```
 #[derive(Debug, Clone)]
 pub struct FixFramer {
@@ -121,7 +121,7 @@ pub struct FixFramer {
     lenient: bool,
     log: bool,
     max_message: usize,
-    data: Arc<DataTags>,
+    data: Arc<RawFieldTags>,
 }
 
 impl Default for FixFramer {
@@ -132,7 +132,7 @@ impl Default for FixFramer {
             lenient: false,
             log: false,
             max_message: 1 << 20,
-            data: DataTags::standard(),
+            data: RawFieldTags::standard(),
         }
     }
 }
@@ -164,7 +164,7 @@ impl FixFramer {
 
     /// This framer with other data fields.
     #[must_use]
-    pub fn with_data_tags(self, data: Arc<DataTags>) -> Self {
+    pub fn with_data_tags(self, data: Arc<RawFieldTags>) -> Self {
         FixFramer { data, ..self }
     }
 
@@ -202,29 +202,29 @@ impl FixFramer {
 
     /// The data fields known.
     #[must_use]
-    pub fn data_tags(&self) -> &DataTags {
+    pub fn data_tags(&self) -> &RawFieldTags {
         &self.data
     }
 
     /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> FixFrame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
         let mut from = at;
         while matches!(buf.get(from), Some(b'\r' | b'\n')) {
             from += 1;
         }
         if from >= buf.len() {
-            return if eof { FixFrame::End } else { FixFrame::Incomplete { from, need: from + 1 } };
+            return if eof { NextFixFrame::End } else { NextFixFrame::Incomplete { from, need: from + 1 } };
         }
         let length_at = match scan::begin_string(buf, from, self.sep) {
-            MessageStart::Yes(length_at) => length_at,
-            MessageStart::No => return self.garbage(buf, from, eof),
-            MessageStart::Need => return self.cut_short(buf, from, eof),
+            MessageStartOutcome::Yes(length_at) => length_at,
+            MessageStartOutcome::No => return self.garbage(buf, from, eof),
+            MessageStartOutcome::Need => return self.cut_short(buf, from, eof),
         };
         let (body_start, claimed) = match self.body_length(buf, length_at) {
-            BodyLengthCheck::Claims { body_start, bytes } => (body_start, bytes),
-            BodyLengthCheck::Need => return self.cut_short(buf, from, eof),
-            BodyLengthCheck::Wrong => {
+            BodyLengthOutcome::Claims { body_start, bytes } => (body_start, bytes),
+            BodyLengthOutcome::Need => return self.cut_short(buf, from, eof),
+            BodyLengthOutcome::Wrong => {
                 return self.rescan(buf, from, length_at, FixFault::BodyLengthField, eof);
             }
         };
@@ -236,14 +236,16 @@ impl FixFramer {
         }
         let wrong_length = FixFault::BodyLength { claimed: claimed as u32, found: 0 };
         let body_end = match self.body_end(buf, from, body_start, claimed, eof) {
-            BodyEnd::At(body_end) => body_end,
-            BodyEnd::Need(need) => return FixFrame::Incomplete { from, need },
-            BodyEnd::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
+            BodyEndOutcome::At(body_end) => body_end,
+            BodyEndOutcome::Need(need) => return NextFixFrame::Incomplete { from, need },
+            BodyEndOutcome::Wrong => return self.rescan(buf, from, body_start, wrong_length, eof),
         };
         let (stated, end) = match scan::trailer(buf, body_end, self.sep, self.line_ends(), eof) {
-            ChecksumTrailer::Ends { value, end } => (value, end),
-            ChecksumTrailer::Need if !eof => return FixFrame::Incomplete { from, need: buf.len() + 1 },
-            ChecksumTrailer::Need | ChecksumTrailer::No => {
+            ChecksumScanOutcome::Ends { value, end } => (value, end),
+            ChecksumScanOutcome::Need if !eof => {
+                return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
+            }
+            ChecksumScanOutcome::Need | ChecksumScanOutcome::No => {
                 return self.rescan(buf, from, body_start, wrong_length, eof);
             }
         };
@@ -252,9 +254,9 @@ impl FixFramer {
         if stated == Some(u16::from(computed)) {
             let message = self.message(buf, span, body_start, body_end);
             if message.msg_type.is_empty() && !self.lenient {
-                return FixFrame::Bad { span, fault: FixFault::MsgType };
+                return NextFixFrame::Bad { span, fault: FixFault::MsgType };
             }
-            return FixFrame::Message(message);
+            return NextFixFrame::Message(message);
         }
         let body = Span { start: body_start, end: body_end };
         self.wrong_sum(buf, span, body, ChecksumMismatch { stated, computed }, eof)
@@ -273,16 +275,23 @@ impl FixFramer {
     #[must_use]
     pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
         let mut starts = scan::starts(buf, from, self.sep, &self.data);
-        starts.find(|&(_, start)| matches!(start, MessageStart::Yes(_))).map(|(at, _)| at)
+        starts.find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_))).map(|(at, _)| at)
     }
 
     /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
     #[cold]
-    fn wrong_sum(&self, buf: &[u8], span: Span, body: Span, sums: ChecksumMismatch, eof: bool) -> FixFrame {
+    fn wrong_sum(
+        &self,
+        buf: &[u8],
+        span: Span,
+        body: Span,
+        sums: ChecksumMismatch,
+        eof: bool,
+    ) -> NextFixFrame {
         // A start before the end of the body is complete or is none: a separator ends the body.
         let inside = scan::starts(&buf[..body.end], span.start, self.sep, &self.data)
             .skip_while(|&(start, _)| start == span.start)
-            .any(|(_, start)| matches!(start, MessageStart::Yes(_)));
+            .any(|(_, start)| matches!(start, MessageStartOutcome::Yes(_)));
         if inside {
             let claimed = self.logical_len(&buf[body.start..body.end]) as u32;
             let fault = FixFault::BodyLength { claimed, found: 0 };
@@ -290,19 +299,19 @@ impl FixFramer {
         }
         if self.lenient {
             let message = self.message(buf, span, body.start, body.end);
-            return FixFrame::Message(FixMessage { checksum_ok: false, ..message });
+            return NextFixFrame::Message(FramedFixMessage { checksum_ok: false, ..message });
         }
         let fault = match sums.stated {
             Some(stated) => FixFault::Checksum { stated, computed: sums.computed },
             None => FixFault::ChecksumField,
         };
-        FixFrame::Bad { span, fault }
+        NextFixFrame::Bad { span, fault }
     }
 
     /// Rule 6: the end is looked for, as BodyLength does not say it. `fault` is reported if a
     /// CheckSum (10) is found; a `found` length in it is filled in.
     #[cold]
-    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> FixFrame {
+    fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> NextFixFrame {
         // Beyond the limit, only the bytes that a start at the limit may need are looked at.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
@@ -316,12 +325,12 @@ impl FixFramer {
                 break;
             }
             match kind {
-                MessageStart::Yes(_) => {
+                MessageStartOutcome::Yes(_) => {
                     next = Some(start);
                     break;
                 }
-                MessageStart::Need => open = open.or(Some(start)),
-                MessageStart::No => {}
+                MessageStartOutcome::Need => open = open.or(Some(start)),
+                MessageStartOutcome::No => {}
             }
         }
         let before = next.unwrap_or(window.len());
@@ -329,14 +338,20 @@ impl FixFramer {
             scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
         match end {
             // A value of CheckSum (10) may turn out to be the next message.
-            scan::MessageEnd::Trailer { end, .. } if undecided && open.is_some_and(|open| open < end) => {
-                return FixFrame::Incomplete { from, need: buf.len() + 1 };
+            scan::MessageEndOutcome::Trailer { end, .. }
+                if undecided && open.is_some_and(|open| open < end) =>
+            {
+                return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
             }
-            scan::MessageEnd::Trailer { body_end, end } if body_end < limit => {
+            scan::MessageEndOutcome::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
                 if self.lenient {
                     let message = self.message(buf, span, body, body_end);
-                    return FixFrame::Message(FixMessage { checksum_ok: false, length_ok: false, ..message });
+                    return NextFixFrame::Message(FramedFixMessage {
+                        checksum_ok: false,
+                        length_ok: false,
+                        ..message
+                    });
                 }
                 let fault = match fault {
                     FixFault::BodyLength { claimed, .. } => {
@@ -345,11 +360,11 @@ impl FixFramer {
                     }
                     fault => fault,
                 };
-                return FixFrame::Bad { span, fault };
+                return NextFixFrame::Bad { span, fault };
             }
-            scan::MessageEnd::Line(end) if end < limit => return self.unended(buf, from, body, end),
-            scan::MessageEnd::Need if undecided && next.is_none() => {
-                return FixFrame::Incomplete { from, need: buf.len() + 1 };
+            scan::MessageEndOutcome::Line(end) if end < limit => return self.unended(buf, from, body, end),
+            scan::MessageEndOutcome::Need if undecided && next.is_none() => {
+                return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
             }
             _ => {}
         }
@@ -357,19 +372,19 @@ impl FixFramer {
             return self.unended(buf, from, body, next);
         }
         if undecided {
-            return FixFrame::Incomplete { from, need: buf.len() + 1 };
+            return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
         }
         if buf.len() <= limit {
             return self.unended(buf, from, body, buf.len());
         }
         let fault = FixFault::NoEnd { limit: self.max_message as u32 };
-        FixFrame::Bad { span: Span { start: from, end: limit }, fault }
+        NextFixFrame::Bad { span: Span { start: from, end: limit }, fault }
     }
 
     /// A message without CheckSum (10), ended by what follows.
-    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> FixFrame {
+    fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> NextFixFrame {
         if !self.lenient {
-            return FixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
+            return NextFixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
         }
         // Line ends before the next message are not part of the last value.
         let mut trimmed = end;
@@ -378,21 +393,21 @@ impl FixFramer {
         }
         let span = Span { start: from, end: trimmed };
         let message = self.message(buf, span, body.min(trimmed), trimmed);
-        FixFrame::Message(FixMessage { checksum_ok: false, length_ok: false, ..message })
+        NextFixFrame::Message(FramedFixMessage { checksum_ok: false, length_ok: false, ..message })
     }
 
     /// The input stops inside the first two fields.
     #[cold]
-    fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> FixFrame {
+    fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
         if !eof {
-            return FixFrame::Incomplete { from, need: buf.len() + 1 };
+            return NextFixFrame::Incomplete { from, need: buf.len() + 1 };
         }
-        FixFrame::Bad { span: Span { start: from, end: buf.len() }, fault: FixFault::Truncated }
+        NextFixFrame::Bad { span: Span { start: from, end: buf.len() }, fault: FixFault::Truncated }
     }
 
     /// Rule 3.
     #[cold]
-    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> FixFrame {
+    fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
         let limit = from + self.max_message;
         let mut window = &buf[..buf.len().min(limit + scan::LOOKAHEAD)];
         let mut end = None;
@@ -407,7 +422,7 @@ impl FixFramer {
             if start >= limit {
                 break;
             }
-            if matches!(kind, MessageStart::Yes(_)) {
+            if matches!(kind, MessageStartOutcome::Yes(_)) {
                 end = Some(start);
                 break;
             }
@@ -415,24 +430,24 @@ impl FixFramer {
         let end = match end {
             Some(start) => start,
             None if buf.len() >= limit + scan::LOOKAHEAD || eof => buf.len().min(limit),
-            None => return FixFrame::Incomplete { from, need: buf.len() + 1 },
+            None => return NextFixFrame::Incomplete { from, need: buf.len() + 1 },
         };
         let span = Span { start: from, end };
         if self.log && !scan::looks_like_message(span.slice(buf), self.sep) {
-            return FixFrame::Text { span };
+            return NextFixFrame::Text { span };
         }
-        FixFrame::Bad { span, fault: FixFault::Garbage }
+        NextFixFrame::Bad { span, fault: FixFault::Garbage }
     }
 
     /// Reads `9=N|` at `at`.
     #[inline]
-    fn body_length(&self, buf: &[u8], at: usize) -> BodyLengthCheck {
+    fn body_length(&self, buf: &[u8], at: usize) -> BodyLengthOutcome {
         let mut pos = at;
         for expected in *b"9=" {
             match buf.get(pos) {
                 Some(&byte) if byte == expected => pos += 1,
-                Some(_) => return BodyLengthCheck::Wrong,
-                None => return BodyLengthCheck::Need,
+                Some(_) => return BodyLengthOutcome::Wrong,
+                None => return BodyLengthOutcome::Need,
             }
         }
         let digits = pos;
@@ -440,30 +455,37 @@ impl FixFramer {
             pos += 1;
         }
         match self.sep.check_at(buf, pos) {
-            SeparatorMatch::Yes => {}
-            SeparatorMatch::No => return BodyLengthCheck::Wrong,
-            SeparatorMatch::Need => return BodyLengthCheck::Need,
+            SeparatorOutcome::Yes => {}
+            SeparatorOutcome::No => return BodyLengthOutcome::Wrong,
+            SeparatorOutcome::Need => return BodyLengthOutcome::Need,
         }
         match plain_length(&buf[digits..pos]) {
-            Some(bytes) => BodyLengthCheck::Claims { body_start: pos + self.sep.len(), bytes },
-            None => BodyLengthCheck::Wrong,
+            Some(bytes) => BodyLengthOutcome::Claims { body_start: pos + self.sep.len(), bytes },
+            None => BodyLengthOutcome::Wrong,
         }
     }
 
     /// Where the body ends if BodyLength is right: after a separator.
     #[inline]
-    fn body_end(&self, buf: &[u8], from: usize, body_start: usize, claimed: usize, eof: bool) -> BodyEnd {
+    fn body_end(
+        &self,
+        buf: &[u8],
+        from: usize,
+        body_start: usize,
+        claimed: usize,
+        eof: bool,
+    ) -> BodyEndOutcome {
         let Some(sep) = self.sep.byte() else {
             return self.body_end_caret(buf, from, body_start, claimed, eof);
         };
         let body_end = body_start + claimed;
         if buf.len() < body_end + 7 && !eof {
-            return BodyEnd::Need(body_end + 7);
+            return BodyEndOutcome::Need(body_end + 7);
         }
         if claimed == 0 || buf.get(body_end - 1) != Some(&sep) {
-            return BodyEnd::Wrong;
+            return BodyEndOutcome::Wrong;
         }
-        BodyEnd::At(body_end)
+        BodyEndOutcome::At(body_end)
     }
 
     /// Finds the end of the body where a separator is two bytes and counts as one. A message start inside ends the
@@ -475,9 +497,9 @@ impl FixFramer {
         body_start: usize,
         claimed: usize,
         eof: bool,
-    ) -> BodyEnd {
+    ) -> BodyEndOutcome {
         let next = scan::starts(buf, from + 1, self.sep, &self.data)
-            .find(|&(_, start)| matches!(start, MessageStart::Yes(_)))
+            .find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_)))
             .map(|(start, _)| start);
         let end = next.unwrap_or(buf.len());
         let (mut pos, mut left, mut on_sep) = (body_start, claimed, false);
@@ -487,9 +509,9 @@ impl FixFramer {
             left -= 1;
         }
         if next.is_none() && !eof && (left > 0 || buf.len() < pos + 8) {
-            return BodyEnd::Need((pos + left + 8).max(buf.len() + 1));
+            return BodyEndOutcome::Need((pos + left + 8).max(buf.len() + 1));
         }
-        if left == 0 && on_sep && pos <= end { BodyEnd::At(pos) } else { BodyEnd::Wrong }
+        if left == 0 && on_sep && pos <= end { BodyEndOutcome::At(pos) } else { BodyEndOutcome::Wrong }
     }
 
     /// The checksum of the bytes up to the trailer, each separator counted as one byte of value 1.
@@ -518,7 +540,7 @@ impl FixFramer {
 
     /// The message at `span`, all well until said otherwise.
     #[inline]
-    fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> FixMessage {
+    fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> FramedFixMessage {
         let body = Span { start: body_start.min(body_end), end: body_end };
         let mut msg_type = Span { start: body.start, end: body.start };
         if let Some(value) = body.slice(buf).strip_prefix(b"35=") {
@@ -535,7 +557,7 @@ impl FixFramer {
                 end: body.start + value.end,
             });
         }
-        FixMessage { span, body, msg_type, checksum_ok: true, length_ok: true }
+        FramedFixMessage { span, body, msg_type, checksum_ok: true, length_ok: true }
     }
 }
 
@@ -547,13 +569,13 @@ struct ChecksumMismatch {
     computed: u8,
 }
 
-enum BodyLengthCheck {
+enum BodyLengthOutcome {
     Claims { body_start: usize, bytes: usize },
     Wrong,
     Need,
 }
 
-enum BodyEnd {
+enum BodyEndOutcome {
     At(usize),
     Need(usize),
     Wrong,

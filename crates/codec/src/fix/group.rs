@@ -151,9 +151,9 @@ impl GroupSpec {
         message: &'t [u8],
         tokens: TokenSlice<'t>,
         at: usize,
-    ) -> Result<RepeatingGroup<'t>, FixFault> {
+    ) -> Result<RepeatingGroupIter<'t>, FixFault> {
         let end = self.end(message, tokens, at, 0)?;
-        Ok(RepeatingGroup { spec: self, message, tokens, next: at + 1, end })
+        Ok(RepeatingGroupIter { spec: self, message, tokens, next: at + 1, end })
     }
 
     /// One past the last token of the group counted by `tokens[at]`.
@@ -217,7 +217,7 @@ impl GroupSpec {
 /// The entries of a group that was read: an iterator over the fields of each, nested groups
 /// included.
 #[derive(Debug, Clone)]
-pub struct RepeatingGroup<'t> {
+pub struct RepeatingGroupIter<'t> {
     spec: &'t GroupSpec,
     message: &'t [u8],
     tokens: TokenSlice<'t>,
@@ -225,7 +225,7 @@ pub struct RepeatingGroup<'t> {
     end: usize,
 }
 
-impl RepeatingGroup<'_> {
+impl RepeatingGroupIter<'_> {
     /// Index of the first token after the group.
     #[must_use]
     pub const fn end(&self) -> usize {
@@ -233,7 +233,7 @@ impl RepeatingGroup<'_> {
     }
 }
 
-impl<'t> Iterator for RepeatingGroup<'t> {
+impl<'t> Iterator for RepeatingGroupIter<'t> {
     type Item = TokenSlice<'t>;
 
     fn next(&mut self) -> Option<TokenSlice<'t>> {

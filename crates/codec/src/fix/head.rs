@@ -9,7 +9,7 @@
 //! The first field and `9=` are compared with those of a message before. A message that
 //! differs is left to [`FixFramer`], which knows all the rules; this knows only rules 4 and 7.
 
-use super::frame::{FixFramer, FixMessage};
+use super::frame::{FixFramer, FramedFixMessage};
 use unitape_base::Span;
 use unitape_base::digits::{self, HIGH, ONES};
 
@@ -60,7 +60,7 @@ const TRAILER: usize = 7;
 
 /// The bounds that a message claims for itself, if its BodyLength is right. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageClaim {
+pub(crate) struct UnverifiedMessage {
     start: usize,
     body: Span,
     /// Bytes of MsgType.
@@ -84,7 +84,13 @@ impl MessagePrefix {
     /// Reads the claim of a message at `buf[at..]`, if that begins like the message remembered and BodyLength,
     /// MsgType and CheckSum are where and as they should be.
     #[inline(always)]
-    pub(crate) fn claim(&self, framer: &FixFramer, buf: &[u8], at: usize, sep: u8) -> Option<MessageClaim> {
+    pub(crate) fn claim(
+        &self,
+        framer: &FixFramer,
+        buf: &[u8],
+        at: usize,
+        sep: u8,
+    ) -> Option<UnverifiedMessage> {
         // All that is looked at before the body lies within this; shorter is only the end of the buffer.
         let rest = buf.get(at..)?;
         let window = rest.first_chunk::<48>()?;
@@ -130,16 +136,22 @@ impl MessagePrefix {
         let key =
             (claimed as u32).wrapping_add((msg_type >> 24) as u32 & 0xff ^ (msg_type >> 26) as u32 & 0x3ff);
         let body = Span { start: at + body_start, end: at + body_end };
-        Some(MessageClaim { start: at, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
+        Some(UnverifiedMessage {
+            start: at,
+            body,
+            type_len,
+            checksum: (tail >> 32) as u32 & 0x00ff_ffff,
+            key,
+        })
     }
 }
 
-impl MessageClaim {
+impl UnverifiedMessage {
     /// The parts of the message.
     #[inline(always)]
-    pub(crate) fn message(&self) -> FixMessage {
+    pub(crate) fn message(&self) -> FramedFixMessage {
         let type_at = self.body.start + 3;
-        FixMessage {
+        FramedFixMessage {
             span: Span { start: self.start, end: self.body.end + TRAILER },
             body: self.body,
             msg_type: Span { start: type_at, end: type_at + self.type_len },

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use super::dict::FixDictionary;
 use super::encoding;
 use super::fault::FixFault;
-use super::frame::{FixFrame, FixFramer, FixMessage};
+use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
 use super::group::GroupTable;
 use super::token::{FieldToken, TokenSlice};
-use super::tokens::MessageTokens;
+use super::tokens::MessageTokenizer;
 use unitape_base::Error;
 use unitape_base::Span;
 use unitape_base::json::{head, number, string, value};
@@ -89,29 +89,29 @@ pub fn decode_json(
         render: FieldsWriter::default(),
         summary: FixSummary::default(),
     };
-    let mut tokens = MessageTokens::new();
+    let mut tokens = MessageTokenizer::new();
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a
     // trickle of input does not cost its square.
     let mut patience = 1;
     let result = loop {
         match tokens.frame(&framer, &source.buf[..source.len], at, source.eof) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 lines.message(&source, message, &tokens);
                 at = message.span.end;
                 patience = 1;
             }
-            FixFrame::Bad { span, fault } => {
+            NextFixFrame::Bad { span, fault } => {
                 lines.fault(&source, span, fault);
                 at = span.end;
                 patience = 1;
             }
-            FixFrame::Text { span } => {
+            NextFixFrame::Text { span } => {
                 lines.text_of_log(&source, span);
                 at = span.end;
                 patience = 1;
             }
-            FixFrame::Incomplete { from, need } => {
+            NextFixFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -123,7 +123,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            FixFrame::End => break Ok(()),
+            NextFixFrame::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -151,7 +151,7 @@ struct FixJsonWriter<'l> {
 }
 
 impl FixJsonWriter<'_> {
-    fn message(&mut self, source: &InputBuffer<'_>, message: FixMessage, tokens: &MessageTokens) {
+    fn message(&mut self, source: &InputBuffer<'_>, message: FramedFixMessage, tokens: &MessageTokenizer) {
         let bytes = &source.buf[message.span.start..message.span.end];
         let msg_type = &source.buf[message.msg_type.start..message.msg_type.end];
         let line = self.text.len();
@@ -162,7 +162,7 @@ impl FixJsonWriter<'_> {
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         let fields = tokens.as_slice();
         let encoding = encoding::message_encoding(bytes, fields);
-        let context = FieldsSource { message: bytes, dictionary: self.dictionary, encoding };
+        let context = FieldRenderContext { message: bytes, dictionary: self.dictionary, encoding };
         match self.render.object(&mut self.text, context, fields, groups) {
             Ok(()) => {
                 self.text.extend_from_slice(b"}\n");
@@ -228,14 +228,14 @@ struct FieldsWriter {
 
 /// The message whose fields are written.
 #[derive(Debug, Clone, Copy)]
-struct FieldsSource<'m> {
+struct FieldRenderContext<'m> {
     message: &'m [u8],
     dictionary: Option<&'m FixDictionary>,
     /// MessageEncoding (347), where it is stated.
     encoding: Option<&'m [u8]>,
 }
 
-impl FieldsSource<'_> {
+impl FieldRenderContext<'_> {
     /// A value: text if it is UTF-8, or of a field that is in the message's encoding.
     #[inline]
     fn value(&self, out: &mut Vec<u8>, token: FieldToken) {
@@ -271,7 +271,7 @@ impl FieldsWriter {
     fn object(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldsSource<'_>,
+        context: FieldRenderContext<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
     ) -> Result<(), FixFault> {
@@ -284,7 +284,7 @@ impl FieldsWriter {
     fn object_at(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldsSource<'_>,
+        context: FieldRenderContext<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
         base: usize,
@@ -362,7 +362,7 @@ impl FieldsWriter {
     fn item(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldsSource<'_>,
+        context: FieldRenderContext<'_>,
         tokens: TokenSlice<'_>,
         groups: &GroupTable,
         item: ObjectField,

@@ -9,12 +9,12 @@
 //! per message.
 //!
 //! ```
-//! use unitape_codec::fix::{FixFrame, FixFramer, MessageTokens, value};
+//! use unitape_codec::fix::{NextFixFrame, FixFramer, MessageTokenizer, value};
 //!
 //! let framer = FixFramer::default();
-//! let mut tokens = MessageTokens::new();
+//! let mut tokens = MessageTokenizer::new();
 //! let stream = b"8=FIX.4.4\x019=18\x0135=D\x0138=7\x0144=2.50\x0110=054\x01";
-//! let FixFrame::Message(message) = tokens.frame(&framer, stream, 0, true) else { panic!() };
+//! let NextFixFrame::Message(message) = tokens.frame(&framer, stream, 0, true) else { panic!() };
 //! let bytes = message.span.slice(stream);
 //! assert_eq!(tokens.value(bytes, 38), Some(&b"7"[..]));
 //! let price = value::decimal(tokens.value(bytes, 44).unwrap()).unwrap();
@@ -61,16 +61,16 @@ mod token;
 mod tokens;
 pub mod value;
 
-pub use data::DataTags;
-pub use dict::{DictFile, FieldDef, FixDictionary, MessageDef};
+pub use data::RawFieldTags;
+pub use dict::{DictionaryFileSummary, FieldDef, FixDictionary, MessageDef};
 pub use fault::{FieldFault, FixFault, FixFaultCode};
-pub use frame::{FixFrame, FixFramer, FixMessage};
-pub use group::{GroupSpec, GroupTable, RepeatingGroup};
+pub use frame::{FixFramer, FramedFixMessage, NextFixFrame};
+pub use group::{GroupSpec, GroupTable, RepeatingGroupIter};
 pub use json::{FixDecodeOptions, FixSummary, decode_json};
 pub use sep::FieldSeparator;
-pub use slots::{FieldSelection, FieldSlots, FilledSlots, GroupEntry, GroupSelection};
+pub use slots::{ExtractedFields, FieldExtractor, FieldSelection, GroupEntry, GroupSelection};
 pub use token::{FieldToken, TokenSlice};
-pub use tokens::MessageTokens;
+pub use tokens::MessageTokenizer;
 pub use unitape_base::{Error, Span};
 
 /// Groups inside groups, at most: the standard nests four deep.

@@ -2,22 +2,22 @@
 //! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
 
 use super::fault::{FieldFault, FixFault};
-use super::frame::{FixFrame, FixFramer, FixMessage};
+use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
 use super::sep::FieldSeparator;
 use super::token::FieldToken;
 use unitape_base::Span;
 
 /// Finds the frame at `input[at..]`, the whole input.
 #[must_use]
-pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
+pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
     let mut from = at;
     while from < input.len() && (input[from] == b'\r' || input[from] == b'\n') {
         from += 1;
     }
     if from >= input.len() {
-        return FixFrame::End;
+        return NextFixFrame::End;
     }
-    let bad = |end, fault| FixFrame::Bad { span: Span { start: from, end }, fault };
+    let bad = |end, fault| NextFixFrame::Bad { span: Span { start: from, end }, fault };
     let sep = framer.sep();
     let Some(second) = header_end(input, from, sep) else {
         if input.len() - from <= 16 && is_start_cut_off(&input[from..], sep) {
@@ -37,7 +37,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
         let field = |tag: &[u8]| part(&[sep.bytes(), tag].concat());
         let was_message = part(b"8=FIX") || field(b"8=") || field(b"9=") || field(b"35=") || field(b"10=");
         if framer.log() && !was_message {
-            return FixFrame::Text { span: Span { start: from, end } };
+            return NextFixFrame::Text { span: Span { start: from, end } };
         }
         return bad(end, FixFault::Garbage);
     };
@@ -111,14 +111,14 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> FixFrame {
         if message.msg_type.start == message.msg_type.end && !framer.lenient() {
             return bad(end, FixFault::MsgType);
         }
-        return FixFrame::Message(message);
+        return NextFixFrame::Message(message);
     }
     if start_inside(body_end) {
         return unclaimed(framer, input, from, body, None, claimed);
     }
     if framer.lenient() {
         let span = Span { start: from, end };
-        return FixFrame::Message(message(framer, input, span, body, body_end, false, true));
+        return NextFixFrame::Message(message(framer, input, span, body, body_end, false, true));
     }
     match digits {
         Some(stated) => bad(end, FixFault::Checksum { stated, computed }),
@@ -134,13 +134,13 @@ fn unclaimed(
     body: usize,
     fault: Option<FixFault>,
     claimed: u64,
-) -> FixFrame {
+) -> NextFixFrame {
     let sep = framer.sep();
     let limit = from + framer.max_message();
-    let bad = |end, fault| FixFrame::Bad { span: Span { start: from, end }, fault };
+    let bad = |end, fault| NextFixFrame::Bad { span: Span { start: from, end }, fault };
     let lenient_message = |body_end: usize, end: usize| {
         let span = Span { start: from, end };
-        FixFrame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
+        NextFixFrame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
     };
     let open_end = |mut end: usize| {
         if !framer.lenient() {
@@ -198,7 +198,7 @@ fn message(
     body_end: usize,
     checksum_ok: bool,
     length_ok: bool,
-) -> FixMessage {
+) -> FramedFixMessage {
     let body = Span { start: body.min(body_end), end: body_end };
     let sep = framer.sep();
     let mut msg_type = Span { start: body.start, end: body.start };
@@ -227,7 +227,7 @@ fn message(
         at = end + sep_len(sep);
         first = false;
     }
-    FixMessage { span, body, msg_type, checksum_ok, length_ok }
+    FramedFixMessage { span, body, msg_type, checksum_ok, length_ok }
 }
 
 /// The end of a CheckSum field at `at` and its value, if it is three digits.

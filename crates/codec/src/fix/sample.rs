@@ -1,9 +1,9 @@
 //! A seeded stream of FIX 4.4 orders for benches, and the digest that fast and slow path must
 //! agree on.
 
-use super::frame::{FixFrame, FixFramer};
+use super::frame::{FixFramer, NextFixFrame};
 use super::token::FieldToken;
-use super::tokens::MessageTokens;
+use super::tokens::MessageTokenizer;
 
 /// `count` NewOrderSingle (35=D) messages of FIX 4.4, about 270 bytes each with three parties,
 /// valid, back to back. Equal seeds give equal bytes.
@@ -95,21 +95,21 @@ impl StreamDigest {
 
 /// Frames, sums and reads the fields of all of `buf`: the loop that the bench times.
 #[must_use]
-pub fn digest(framer: &FixFramer, tokens: &mut MessageTokens, buf: &[u8]) -> StreamDigest {
+pub fn digest(framer: &FixFramer, tokens: &mut MessageTokenizer, buf: &[u8]) -> StreamDigest {
     let mut digest = StreamDigest::default();
     let mut at = 0;
     loop {
         match tokens.frame(framer, buf, at, true) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 digest.message(message.span.start, tokens.as_slice().iter());
                 at = message.span.end;
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
                 digest.fault(span.start, span.end);
                 at = span.end;
             }
             // At the end of the input nothing is incomplete.
-            FixFrame::Incomplete { .. } | FixFrame::End => return digest,
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return digest,
         }
     }
 }
@@ -122,11 +122,11 @@ pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {
     let mut at = 0;
     loop {
         let (span, fields) = match super::naive::frame(framer, buf, at) {
-            FixFrame::Message(message) => {
+            NextFixFrame::Message(message) => {
                 (message.span, super::naive::tokens(framer, message.span.slice(buf)).ok())
             }
-            FixFrame::Bad { span, .. } | FixFrame::Text { span } => (span, None),
-            FixFrame::Incomplete { .. } | FixFrame::End => return digest,
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => (span, None),
+            NextFixFrame::Incomplete { .. } | NextFixFrame::End => return digest,
         };
         match fields {
             Some(fields) => digest.message(span.start, fields.into_iter()),

@@ -1,9 +1,9 @@
 //! The small searches of framing: message starts, trailers, line ends. Each accepts plain bytes and
 //! says "need" where the buffer ends before the answer.
 
-use super::data::DataTags;
+use super::data::RawFieldTags;
 use super::plain::plain_length;
-use super::sep::{FieldSeparator, SeparatorMatch};
+use super::sep::{FieldSeparator, SeparatorOutcome};
 use unitape_base::Span;
 
 /// Bytes after a position that a start or trailer there may take, at most.
@@ -17,7 +17,7 @@ const CHECKSUM_LEN_MAX: usize = 7;
 
 /// Whether a message starts somewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageStart {
+pub(crate) enum MessageStartOutcome {
     /// Yes; the second field is at this offset.
     Yes(usize),
     No,
@@ -27,10 +27,10 @@ pub(crate) enum MessageStart {
 
 /// `8=FIX`, a version and a separator, at `at`.
 #[inline]
-pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> MessageStart {
+pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> MessageStartOutcome {
     let rest = &buf[at.min(buf.len())..];
     if !rest.starts_with(b"8=FIX") {
-        return if b"8=FIX".starts_with(rest) { MessageStart::Need } else { MessageStart::No };
+        return if b"8=FIX".starts_with(rest) { MessageStartOutcome::Need } else { MessageStartOutcome::No };
     }
     let mut pos = at + 5;
     while pos - at < 5 + VERSION_LEN_MAX
@@ -39,9 +39,9 @@ pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> Messag
         pos += 1;
     }
     match sep.check_at(buf, pos) {
-        SeparatorMatch::Yes => MessageStart::Yes(pos + sep.len()),
-        SeparatorMatch::No => MessageStart::No,
-        SeparatorMatch::Need => MessageStart::Need,
+        SeparatorOutcome::Yes => MessageStartOutcome::Yes(pos + sep.len()),
+        SeparatorOutcome::No => MessageStartOutcome::No,
+        SeparatorOutcome::Need => MessageStartOutcome::Need,
     }
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn starts<'b>(
     buf: &'b [u8],
     from: usize,
     sep: FieldSeparator,
-    data: &'b DataTags,
-) -> impl Iterator<Item = (usize, MessageStart)> + 'b {
+    data: &'b RawFieldTags,
+) -> impl Iterator<Item = (usize, MessageStartOutcome)> + 'b {
     let rest = buf.get(from..).unwrap_or_default();
     memchr::memmem::find_iter(rest, b"8=FIX").map(move |found| {
         let at = from + found;
@@ -61,19 +61,25 @@ pub(crate) fn starts<'b>(
 }
 
 /// The last message start in `buf`.
-pub(crate) fn last_start(buf: &[u8], sep: FieldSeparator, data: &DataTags) -> Option<usize> {
+pub(crate) fn last_start(buf: &[u8], sep: FieldSeparator, data: &RawFieldTags) -> Option<usize> {
     memchr::memmem::rfind_iter(buf, b"8=FIX")
-        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), MessageStart::Yes(_)))
+        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), MessageStartOutcome::Yes(_)))
 }
 
-fn start_inside(buf: &[u8], from: usize, at: usize, sep: FieldSeparator, data: &DataTags) -> MessageStart {
+fn start_inside(
+    buf: &[u8],
+    from: usize,
+    at: usize,
+    sep: FieldSeparator,
+    data: &RawFieldTags,
+) -> MessageStartOutcome {
     let before = &buf[from..at];
     let start = begin_string(buf, at, sep);
     match before.last() {
         Some(b'0'..=b'9') => match start {
-            MessageStart::Yes(next) if buf[next..].starts_with(b"9=") => start,
-            MessageStart::Yes(next) if b"9=".starts_with(&buf[next..]) => MessageStart::Need,
-            MessageStart::Yes(_) => MessageStart::No,
+            MessageStartOutcome::Yes(next) if buf[next..].starts_with(b"9=") => start,
+            MessageStartOutcome::Yes(next) if b"9=".starts_with(&buf[next..]) => MessageStartOutcome::Need,
+            MessageStartOutcome::Yes(_) => MessageStartOutcome::No,
             other => other,
         },
         Some(b'=') => {
@@ -85,7 +91,7 @@ fn start_inside(buf: &[u8], from: usize, at: usize, sep: FieldSeparator, data: &
                 .count();
             let tag = &before[before.len() - 1 - digits..before.len() - 1];
             match plain_length(tag) {
-                Some(tag) if data.is_data(tag as u32) => MessageStart::No,
+                Some(tag) if data.is_data(tag as u32) => MessageStartOutcome::No,
                 _ => start,
             }
         }
@@ -95,7 +101,7 @@ fn start_inside(buf: &[u8], from: usize, at: usize, sep: FieldSeparator, data: &
 
 /// A CheckSum (10) field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChecksumTrailer {
+pub(crate) enum ChecksumScanOutcome {
     /// It ends at `end`; `value` if it is three digits.
     Ends {
         value: Option<u16>,
@@ -125,7 +131,7 @@ pub(crate) fn trailer(
     sep: FieldSeparator,
     line_ends: MessageEndRule,
     eof: bool,
-) -> ChecksumTrailer {
+) -> ChecksumScanOutcome {
     let rest = &buf[at.min(buf.len())..];
     // The common case, three digits and a one-byte separator, in one look.
     if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
@@ -135,10 +141,10 @@ pub(crate) fn trailer(
         && c.is_ascii_digit()
     {
         let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-        return ChecksumTrailer::Ends { value: Some(value), end: at + 7 };
+        return ChecksumScanOutcome::Ends { value: Some(value), end: at + 7 };
     }
     if !rest.starts_with(b"10=") {
-        return if b"10=".starts_with(rest) { ChecksumTrailer::Need } else { ChecksumTrailer::No };
+        return if b"10=".starts_with(rest) { ChecksumScanOutcome::Need } else { ChecksumScanOutcome::No };
     }
     let value_at = at + 3;
     let at_line_end = line_ends != MessageEndRule::No;
@@ -149,23 +155,25 @@ pub(crate) fn trailer(
             _ => None,
         };
         match sep.check_at(buf, pos) {
-            SeparatorMatch::Yes => return ChecksumTrailer::Ends { value: value(), end: pos + sep.len() },
-            SeparatorMatch::Need if at_line_end && eof => {
-                return ChecksumTrailer::Ends { value: value(), end: buf.len() };
+            SeparatorOutcome::Yes => {
+                return ChecksumScanOutcome::Ends { value: value(), end: pos + sep.len() };
             }
-            SeparatorMatch::Need => return ChecksumTrailer::Need,
-            SeparatorMatch::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
-                return ChecksumTrailer::Ends { value: value(), end: pos };
+            SeparatorOutcome::Need if at_line_end && eof => {
+                return ChecksumScanOutcome::Ends { value: value(), end: buf.len() };
             }
-            SeparatorMatch::No => {}
+            SeparatorOutcome::Need => return ChecksumScanOutcome::Need,
+            SeparatorOutcome::No if at_line_end && matches!(buf[pos], b'\r' | b'\n') => {
+                return ChecksumScanOutcome::Ends { value: value(), end: pos };
+            }
+            SeparatorOutcome::No => {}
         }
     }
-    ChecksumTrailer::No
+    ChecksumScanOutcome::No
 }
 
 /// Where a message of unknown length ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageEnd {
+pub(crate) enum MessageEndOutcome {
     /// Its CheckSum (10) field starts at `body_end` and ends at `end`.
     Trailer { body_end: usize, end: usize },
     /// A line ends here.
@@ -184,19 +192,19 @@ pub(crate) fn first_end(
     sep: FieldSeparator,
     line_ends: MessageEndRule,
     eof: bool,
-) -> MessageEnd {
+) -> MessageEndOutcome {
     let trailer_found = first_trailer(part, from, sep, line_ends, eof);
     if line_ends == MessageEndRule::No {
         return trailer_found;
     }
     let before = match trailer_found {
-        MessageEnd::Trailer { body_end, .. } => body_end,
+        MessageEndOutcome::Trailer { body_end, .. } => body_end,
         _ => part.len(),
     };
     let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
     for line in lines {
         if line_ends == MessageEndRule::Any || part[from..line].ends_with(sep.bytes()) {
-            return MessageEnd::Line(line);
+            return MessageEndOutcome::Line(line);
         }
     }
     trailer_found
@@ -208,7 +216,7 @@ fn first_trailer(
     sep: FieldSeparator,
     line_ends: MessageEndRule,
     eof: bool,
-) -> MessageEnd {
+) -> MessageEndOutcome {
     let needle: &[u8] = match sep {
         FieldSeparator::Soh => b"\x0110=",
         FieldSeparator::Pipe => b"|10=",
@@ -218,12 +226,12 @@ fn first_trailer(
     for found in memchr::memmem::find_iter(&part[from..], needle) {
         let body_end = from + found + sep.len();
         match trailer(part, body_end, sep, line_ends, eof) {
-            ChecksumTrailer::Ends { end, .. } => return MessageEnd::Trailer { body_end, end },
-            ChecksumTrailer::Need => return MessageEnd::Need,
-            ChecksumTrailer::No => {}
+            ChecksumScanOutcome::Ends { end, .. } => return MessageEndOutcome::Trailer { body_end, end },
+            ChecksumScanOutcome::Need => return MessageEndOutcome::Need,
+            ChecksumScanOutcome::No => {}
         }
     }
-    MessageEnd::None
+    MessageEndOutcome::None
 }
 
 /// Whether a part of a message seems to be in garbage.

@@ -15,7 +15,7 @@ pub enum FieldSeparator {
 }
 
 /// Whether a separator is somewhere.
-pub(crate) enum SeparatorMatch {
+pub(crate) enum SeparatorOutcome {
     Yes,
     No,
     Need,
@@ -72,14 +72,14 @@ impl FieldSeparator {
     }
 
     #[inline]
-    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorMatch {
+    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorOutcome {
         if self.is_at(buf, at) {
-            return SeparatorMatch::Yes;
+            return SeparatorOutcome::Yes;
         }
         match buf.get(at) {
-            None => SeparatorMatch::Need,
-            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorMatch::Need,
-            Some(_) => SeparatorMatch::No,
+            None => SeparatorOutcome::Need,
+            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorOutcome::Need,
+            Some(_) => SeparatorOutcome::No,
         }
     }
 

@@ -8,12 +8,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::data::DataTags;
+use super::data::RawFieldTags;
 use super::plain::digits;
 
 /// A sequence of tags.
 #[derive(Debug, Clone)]
-pub(crate) struct TagShape {
+pub(crate) struct TagSequence {
     /// A number that no other shape of this process has; none is 0. Its rest by `SHAPES` is the place.
     pub id: u64,
     hash: u64,
@@ -52,9 +52,9 @@ const PATIENCE: u32 = 256;
 /// A shape is made when its tags are met for the second time, so that messages of which no two are alike make none. A
 /// message without a remembered shape is read tag by tag.
 #[derive(Debug, Clone)]
-pub(crate) struct ShapeCache {
+pub(crate) struct TagSequenceCache {
     /// At most `SHAPES`, each at any place; the place of the next one to be replaced.
-    list: Vec<TagShape>,
+    list: Vec<TagSequence>,
     next: usize,
     /// New shapes met while all places were taken.
     refused: u32,
@@ -66,9 +66,9 @@ pub(crate) struct ShapeCache {
     met: Box<[u32; PLACES]>,
 }
 
-impl Default for ShapeCache {
+impl Default for TagSequenceCache {
     fn default() -> Self {
-        ShapeCache {
+        TagSequenceCache {
             list: Vec::new(),
             next: 0,
             refused: 0,
@@ -79,22 +79,22 @@ impl Default for ShapeCache {
     }
 }
 
-impl ShapeCache {
+impl TagSequenceCache {
     /// The place of the shape last seen for `key`.
     #[inline(always)]
     pub(crate) fn expected_shape(&self, key: u32) -> Option<usize> {
         usize::from(self.expected[key as usize % KEYS]).checked_sub(1)
     }
 
-    /// The shape at a place that [`ShapeCache::expected_shape`] gave since the last [`ShapeCache::learn`].
+    /// The shape at a place that [`TagSequenceCache::expected_shape`] gave since the last [`TagSequenceCache::learn`].
     #[inline(always)]
-    pub(crate) fn shape_at(&self, place: usize) -> &TagShape {
+    pub(crate) fn shape_at(&self, place: usize) -> &TagSequence {
         &self.list[place]
     }
 
     /// Expects `tags`, which were read from a good message without data fields, for `key`. The place of
     /// their shape, if it is remembered.
-    pub(crate) fn learn(&mut self, key: u32, tags: &[u32], data: &DataTags) -> Option<usize> {
+    pub(crate) fn learn(&mut self, key: u32, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
         let hash = hash(tags);
         let place = self.find(hash, tags).or_else(|| self.make(hash, tags, data))?;
         self.expected[key as usize % KEYS] = place as u16 + 1;
@@ -106,7 +106,7 @@ impl ShapeCache {
         places.find(|&place| self.list.get(place).is_some_and(|s| s.hash == hash && s.tags == tags))
     }
 
-    fn make(&mut self, hash: u64, tags: &[u32], data: &DataTags) -> Option<usize> {
+    fn make(&mut self, hash: u64, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
         let met = &mut self.met[hash as usize % PLACES];
         if *met != (hash >> 32) as u32 {
             *met = (hash >> 32) as u32;
@@ -127,9 +127,9 @@ impl ShapeCache {
                 self.by_hash[probe] = 0;
             }
             self.refused = 0;
-            self.list[place] = TagShape::new(place, hash, tags);
+            self.list[place] = TagSequence::new(place, hash, tags);
         } else {
-            self.list.push(TagShape::new(place, hash, tags));
+            self.list.push(TagSequence::new(place, hash, tags));
         }
         self.next = (place + 1) % SHAPES;
         let free = probes(hash).find(|&probe| self.by_hash[probe] == 0);
@@ -159,7 +159,7 @@ fn hash(tags: &[u32]) -> u64 {
     sum ^ sum >> 32
 }
 
-impl TagShape {
+impl TagSequence {
     fn new(place: usize, hash: u64, tags: &[u32]) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         // Relaxed: the numbers need only differ.
@@ -178,6 +178,6 @@ impl TagShape {
         text.resize(text_len + PADDING, 0);
         let mut skips: Vec<u32> = tags.iter().map(|&tag| digits(tag) + 2).collect();
         skips.resize(tags.len() + PADDING, 0);
-        TagShape { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
+        TagSequence { id, hash, tags: tags.to_vec(), text, text_len, skips, words }
     }
 }

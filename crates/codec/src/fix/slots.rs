@@ -21,13 +21,13 @@ use super::token::{FieldToken, TokenSlice};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use unitape_codec::fix::{FixFrame, FixFramer, GroupSelection, FieldSlots, MessageTokens, FieldSelection};
+/// use unitape_codec::fix::{NextFixFrame, FixFramer, GroupSelection, FieldExtractor, MessageTokenizer, FieldSelection};
 ///
 /// let parties = GroupSelection::new(453, &[448, 452], &[447, 802]);
 /// let wanted = FieldSelection::new(&[35, 55], vec![parties]).unwrap();
 /// let bytes = b"8=FIX.4.4\x019=42\x0135=D\x01453=2\x01448=A\x01452=1\x01448=B\x01447=D\x0155=VOD\x0110=239\x01";
-/// let (mut tokens, mut slots) = (MessageTokens::new(), FieldSlots::new(Arc::new(wanted)));
-/// let FixFrame::Message(_) = tokens.frame(&FixFramer::default(), bytes, 0, true) else { panic!() };
+/// let (mut tokens, mut slots) = (MessageTokenizer::new(), FieldExtractor::new(Arc::new(wanted)));
+/// let NextFixFrame::Message(_) = tokens.frame(&FixFramer::default(), bytes, 0, true) else { panic!() };
 /// let filled = slots.fill(bytes, tokens.as_slice()).unwrap();
 /// assert_eq!(filled.get(1).unwrap().slice(bytes), b"VOD");
 /// let entries: Vec<_> = filled.entries(0).collect();
@@ -111,29 +111,29 @@ const WANTED_MAX: usize = 200;
 /// depends on the shape alone, so the last ones are remembered: a message of a known shape costs a
 /// comparison of the counts of its groups.
 #[derive(Debug, Clone)]
-pub struct FieldSlots {
+pub struct FieldExtractor {
     /// The first one is for messages without a remembered shape, the others for the shapes by their places.
-    shapes: Vec<SlotShape>,
+    shapes: Vec<SlotLayout>,
     wanted: Arc<FieldSelection>,
 }
 
 /// Where the slots' fields are.
 #[derive(Debug, Clone, Default)]
-struct SlotShape {
+struct SlotLayout {
     /// The id of the tags; 0 if they may be any.
     id: u64,
     /// The token for each slot and one more, `NONE` if there is none; slot 0 is for unwanted fields.
     found: SlotTokens,
     /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
-    groups: Vec<GroupRows>,
+    groups: Vec<GroupRowLayout>,
     /// The counts that the groups of the message must have.
-    counts: Vec<GroupCountCheck>,
+    counts: Vec<ExpectedGroupCount>,
 }
 
 /// The count of a group.
 #[derive(Debug, Clone, Copy)]
-struct GroupCountCheck {
+struct ExpectedGroupCount {
     /// Its field, and its value if that is one digit; what no byte is for a longer one.
     token: u32,
     digit: u16,
@@ -154,18 +154,18 @@ impl Default for SlotTokens {
 
 /// The entries of one group.
 #[derive(Debug, Clone, Copy, Default)]
-struct GroupRows {
+struct GroupRowLayout {
     entries: u32,
     /// The rows start here, one after the other.
     start: usize,
     width: usize,
 }
 
-impl FieldSlots {
+impl FieldExtractor {
     /// For messages of which this is wanted.
     #[must_use]
     pub fn new(wanted: Arc<FieldSelection>) -> Self {
-        FieldSlots { shapes: vec![SlotShape::default()], wanted }
+        FieldExtractor { shapes: vec![SlotLayout::default()], wanted }
     }
 
     /// Finds what is wanted among `tokens`, the fields of `message`.
@@ -177,7 +177,7 @@ impl FieldSlots {
         &'s mut self,
         message: &[u8],
         tokens: TokenSlice<'s>,
-    ) -> Result<FilledSlots<'s>, FixFault> {
+    ) -> Result<ExtractedFields<'s>, FixFault> {
         let id = tokens.shape();
         let mut place = id as usize % SHAPES + 1;
         if id == 0 || self.shapes.get(place).is_none_or(|shape| shape.id != id) {
@@ -191,7 +191,7 @@ impl FieldSlots {
                 return Err(count.fault(token.tag, token.start, token.slice(message)));
             }
         }
-        Ok(FilledSlots { shape, tokens })
+        Ok(ExtractedFields { shape, tokens })
     }
 
     /// Where the shape with these tags is now.
@@ -199,7 +199,7 @@ impl FieldSlots {
     fn learn(&mut self, id: u64, tags: &[u32]) -> usize {
         let place = if id == 0 { 0 } else { id as usize % SHAPES + 1 };
         if place >= self.shapes.len() {
-            self.shapes.resize(place + 1, SlotShape::default());
+            self.shapes.resize(place + 1, SlotLayout::default());
         }
         let shape = &mut self.shapes[place];
         shape.read(&self.wanted, tags);
@@ -210,12 +210,12 @@ impl FieldSlots {
 
 /// The wanted fields of one message.
 #[derive(Debug, Clone, Copy)]
-pub struct FilledSlots<'s> {
-    shape: &'s SlotShape,
+pub struct ExtractedFields<'s> {
+    shape: &'s SlotLayout,
     tokens: TokenSlice<'s>,
 }
 
-impl<'s> FilledSlots<'s> {
+impl<'s> ExtractedFields<'s> {
     /// The field in `slot`.
     #[inline(always)]
     #[must_use]
@@ -226,7 +226,7 @@ impl<'s> FilledSlots<'s> {
     /// The entries of the wanted group `index`.
     #[inline(always)]
     pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = GroupEntry<'s>> {
-        let GroupRows { start, width, entries, .. } =
+        let GroupRowLayout { start, width, entries, .. } =
             self.shape.groups.get(index).copied().unwrap_or_default();
         (0..entries as usize).map(move |n| {
             let row = start + n * width;
@@ -235,7 +235,7 @@ impl<'s> FilledSlots<'s> {
     }
 }
 
-impl GroupCountCheck {
+impl ExpectedGroupCount {
     /// Whether the count of this message, at `start..end`, is the number of entries of its shape.
     #[inline(always)]
     fn is_right(&self, message: &[u8], start: u32, end: u32) -> bool {
@@ -257,7 +257,7 @@ impl GroupCountCheck {
     }
 }
 
-impl SlotShape {
+impl SlotLayout {
     fn read(&mut self, wanted: &FieldSelection, tags: &[u32]) {
         self.found.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
@@ -272,10 +272,10 @@ impl SlotShape {
             let count = self.found.0[wanted.fields + index + 1];
             let entries = if count == NONE { 0 } else { self.entries(group, tags, count as usize) };
             let width = group.wanted + 1;
-            self.groups.push(GroupRows { entries, start, width });
+            self.groups.push(GroupRowLayout { entries, start, width });
             if count != NONE {
                 let digit = if entries < 10 { u16::from(b'0') + entries as u16 } else { u16::MAX };
-                self.counts.push(GroupCountCheck { token: count, digit, entries });
+                self.counts.push(ExpectedGroupCount { token: count, digit, entries });
             }
         }
     }

@@ -8,40 +8,40 @@
 //!
 //! A field is `tag=value` and a separator. A tag is 1 to 9 digits without a leading zero; a value
 //! is one byte or more up to the next separator, and may hold `=`. The value of a data field
-//! ([`DataTags`](super::DataTags)) that follows directly on its length field is exactly as long as that says, with
+//! ([`RawFieldTags`](super::RawFieldTags)) that follows directly on its length field is exactly as long as that says, with
 //! separators inside.
 //!
 //! The fast path makes one wide pass over a message; what is unusual in one, a length field for
 //! instance, is read by the walk, field by field.
 
 use super::fault::{FieldFault, FixFault};
-use super::frame::{FixFrame, FixFramer, FixMessage};
+use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
 use super::head::PrefixCache;
 use super::plain::{plain_length, plain_tag};
-use super::shapes::ShapeCache;
+use super::shapes::TagSequenceCache;
 use super::simd::{FieldColumns, FixKernel, ScanTotals};
 use super::token::{FieldToken, TokenSlice};
 
 /// The fields of one message at a time, in buffers that are used again for the next.
 #[derive(Debug, Clone)]
-pub struct MessageTokens {
+pub struct MessageTokenizer {
     /// Grows to the largest message seen and stays; the first `used` are the current message.
     columns: FieldColumns,
     used: usize,
     kernel: FixKernel,
     heads: PrefixCache,
-    shapes: ShapeCache,
+    shapes: TagSequenceCache,
     /// The shape that has the tags of the current message; if none, the columns have.
     shape: Option<usize>,
 }
 
-impl Default for MessageTokens {
+impl Default for MessageTokenizer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl MessageTokens {
+impl MessageTokenizer {
     /// An empty table, with the fastest kernel of this processor.
     #[must_use]
     pub fn new() -> Self {
@@ -49,12 +49,12 @@ impl MessageTokens {
     }
 
     pub(crate) fn with_kernel(kernel: FixKernel) -> Self {
-        MessageTokens {
+        MessageTokenizer {
             columns: FieldColumns::default(),
             used: 0,
             kernel,
             heads: PrefixCache::default(),
-            shapes: ShapeCache::default(),
+            shapes: TagSequenceCache::default(),
             shape: None,
         }
     }
@@ -117,14 +117,14 @@ impl MessageTokens {
 
     /// Frames the next message like [`FixFramer::frame`] and reads its fields, with one pass over
     /// the bytes for checksum, separators and tags. A message with a field that is not `tag=value`
-    /// comes back as [`FixFrame::Bad`].
-    pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
+    /// comes back as [`NextFixFrame::Bad`].
+    pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
         (self.used, self.shape) = (0, None);
         let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte()
             && let Some(message) = self.frame_expected(framer, buf, first, sep)
         {
-            return FixFrame::Message(message);
+            return NextFixFrame::Message(message);
         }
         // Nothing of the above is handed on: it stays in registers, so that the next message need not
         // wait until this one is written.
@@ -139,7 +139,7 @@ impl MessageTokens {
         buf: &[u8],
         first: usize,
         sep: u8,
-    ) -> Option<FixMessage> {
+    ) -> Option<FramedFixMessage> {
         let claim = self.heads.used.claim(framer, buf, first, sep)?;
         let place = self.shapes.expected_shape(claim.key)?;
         let shape = self.shapes.shape_at(place);
@@ -153,24 +153,24 @@ impl MessageTokens {
 
     /// Frames a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
-    fn frame_anew(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
+    fn frame_anew(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
         let first = after_line_ends(buf, at);
         if let Some(sep) = framer.sep().byte() {
             if self.heads.switch_prefix(buf.get(first..).unwrap_or_default())
                 && let Some(message) = self.frame_expected(framer, buf, first, sep)
             {
-                return FixFrame::Message(message);
+                return NextFixFrame::Message(message);
             }
             if let Some(claim) = self.heads.used.claim(framer, buf, first, sep) {
                 let (bytes, message) = (claim.bytes(buf), claim.message());
                 let pass = self.kernel.read(bytes, sep, framer.data_tags(), &mut self.columns);
                 if claim.sums_to(pass.sum, pass.seps, sep) {
                     if let Err(fault) = self.finish(bytes, pass, framer) {
-                        return FixFrame::Bad { span: message.span, fault };
+                        return NextFixFrame::Bad { span: message.span, fault };
                     }
                     let tags = &self.columns.tags[..self.used];
                     self.shape = self.shapes.learn(claim.key, tags, framer.data_tags());
-                    return FixFrame::Message(message);
+                    return NextFixFrame::Message(message);
                 }
             }
         }
@@ -179,13 +179,13 @@ impl MessageTokens {
 
     /// Frames everything but the usual good message.
     #[cold]
-    fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> FixFrame {
+    fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
         let frame = framer.frame(buf, at, eof);
-        let FixFrame::Message(message) = frame else { return frame };
+        let NextFixFrame::Message(message) = frame else { return frame };
         self.heads.learn(message.span.slice(buf));
         match self.index(message.span.slice(buf), framer) {
             Ok(()) => frame,
-            Err(fault) => FixFrame::Bad { span: message.span, fault },
+            Err(fault) => NextFixFrame::Bad { span: message.span, fault },
         }
     }
 

@@ -1,16 +1,16 @@
 //! From a layout's text to a layout that holds together, or what is wrong with it and where.
 
-use super::datetime::{CachedZone, DateTimeContent, DateTimeForm};
+use super::datetime::{CachedTimeZone, DateTimeFormat, DateTimeKind};
 use super::ebcdic::CodePage;
 use super::error::Error;
 use super::layout::{
-    COLUMNS_MAX, ColumnContent, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout,
+    COLUMNS_MAX, ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout,
     RecordSelector,
 };
 use super::plan::steps;
 use super::text::{
-    ColumnText, ColumnType, LayoutText, NumberStorage, OneOrMany, RecordRole, RecordTerminator, RecordText,
-    ShortRecordPolicy, SignStyle, TrimSide,
+    ColumnLayoutConfig, ColumnType, FixedLayoutConfig, NumberStorage, OneOrMany, RecordLayoutConfig,
+    RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -40,14 +40,14 @@ impl FixedWidthLayout {
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
             Error::Layout { origin: origin.to_owned(), line, what }
         };
-        let parsed: Result<LayoutText, _> = toml::from_str(text);
+        let parsed: Result<FixedLayoutConfig, _> = toml::from_str(text);
         let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
         build(parsed).map_err(|wrong| at(wrong.at, wrong.what))
     }
 }
 
 /// Builds a layout.
-fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
+fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     check_name(&text.name)?;
     let page = match text.encoding.as_ref().filter(|e| e.get_ref() != "ascii") {
         None => None,
@@ -66,7 +66,7 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
     if text.record.is_empty() {
         return refuse(&text.name.span(), "a layout needs a [[record]]".to_owned());
     }
-    let mut zones = ZoneTable::default();
+    let mut zones = TimeZoneTable::default();
     zones.default = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
     // The header comes first, so that times can look for its dates.
     let header = text.record.iter().position(|r| r.get_ref().role == RecordRole::Header);
@@ -121,19 +121,19 @@ fn build(text: LayoutText) -> LayoutResult<FixedWidthLayout> {
 }
 
 #[derive(Default)]
-pub struct ZoneTable {
+pub struct TimeZoneTable {
     names: Vec<String>,
-    pub zones: Vec<CachedZone>,
+    pub zones: Vec<CachedTimeZone>,
     /// The zone of columns that name none: that of the layout.
     pub default: Option<u16>,
 }
 
-impl ZoneTable {
+impl TimeZoneTable {
     pub fn id(&mut self, name: &Spanned<String>) -> LayoutResult<u16> {
         if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
             return Ok(i as u16);
         }
-        self.zones.push(CachedZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?);
+        self.zones.push(CachedTimeZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?);
         self.names.push(name.get_ref().clone());
         Ok(self.names.len() as u16 - 1)
     }
@@ -149,10 +149,10 @@ fn check_name(name: &Spanned<String>) -> LayoutResult<()> {
 }
 
 fn build_record(
-    layout: &LayoutText,
-    record: &Spanned<RecordText>,
+    layout: &FixedLayoutConfig,
+    record: &Spanned<RecordLayoutConfig>,
     header: Option<&RecordLayout>,
-    zones: &mut ZoneTable,
+    zones: &mut TimeZoneTable,
 ) -> LayoutResult<RecordLayout> {
     let (span, text) = (record.span(), record.get_ref());
     if text.column.is_empty() || text.column.len() > COLUMNS_MAX {
@@ -207,7 +207,7 @@ fn build_record(
             return refuse(&name.span(), "a header or trailer counts records, data do not".to_owned());
         }
         Some(name) => match find(name, "count")? {
-            i if matches!(columns[i].sort, ColumnContent::Int(_) | ColumnContent::Stored(_, None)) => {
+            i if matches!(columns[i].sort, ColumnFormat::Int(_) | ColumnFormat::Stored(_, None)) => {
                 Some(i as u16)
             }
             _ => return refuse(&name.span(), "count: the column must be of type int".to_owned()),
@@ -231,7 +231,7 @@ fn build_record(
 
 /// Where a column lies.
 fn place(
-    text: &ColumnText,
+    text: &ColumnLayoutConfig,
     span: &Range<usize>,
     before: &[ColumnLayout],
     next: usize,
@@ -270,7 +270,7 @@ fn place(
 /// Every byte of the record belongs to one column.
 fn check_cover(
     columns: &[ColumnLayout],
-    text: &RecordText,
+    text: &RecordLayoutConfig,
     span: &Range<usize>,
     bytes: usize,
 ) -> LayoutResult<()> {
@@ -302,10 +302,10 @@ fn gap(from: usize, to: usize) -> String {
 }
 
 pub fn build_column(
-    text: &ColumnText,
+    text: &ColumnLayoutConfig,
     span: &Range<usize>,
     place: Range<usize>,
-    zones: &mut ZoneTable,
+    zones: &mut TimeZoneTable,
 ) -> LayoutResult<ColumnLayout> {
     let length = place.len();
     let pad = match &text.pad {
@@ -346,9 +346,9 @@ pub fn build_column(
             return refuse(span, format!("such a number has 1 to {most} bytes"));
         }
     }
-    let form = |wanted: DateTimeContent, example: &str| match &text.form {
+    let form = |wanted: DateTimeKind, example: &str| match &text.form {
         None => refuse(span, format!("it needs a form, such as {example}")),
-        Some(form) => match DateTimeForm::parse(form.get_ref()) {
+        Some(form) => match DateTimeFormat::parse(form.get_ref()) {
             Ok((f, holds)) if holds == wanted && f.length() == length => Ok(f),
             Ok((f, holds)) if holds == wanted => {
                 refuse(&form.span(), format!("the form has {} bytes, the column {length}", f.length()))
@@ -362,30 +362,30 @@ pub fn build_column(
         None => refuse(span, format!("{why}: it needs a `zone`, such as UTC or America/New_York")),
     };
     let sort = match text.r#type {
-        ColumnType::Text => ColumnContent::Text,
-        ColumnType::Int if text.storage != NumberStorage::Text => ColumnContent::Stored(text.storage, None),
-        ColumnType::Int => ColumnContent::Int(text.sign),
+        ColumnType::Text => ColumnFormat::Text,
+        ColumnType::Int if text.storage != NumberStorage::Text => ColumnFormat::Stored(text.storage, None),
+        ColumnType::Int => ColumnFormat::Int(text.sign),
         ColumnType::Decimal => match &text.decimals {
             Some(d) if *d.get_ref() > 18 => {
                 return refuse(&d.span(), "decimals: 18 at most".to_owned());
             }
             d if text.storage != NumberStorage::Text => {
-                ColumnContent::Stored(text.storage, d.as_ref().map(|d| *d.get_ref()))
+                ColumnFormat::Stored(text.storage, d.as_ref().map(|d| *d.get_ref()))
             }
-            d => ColumnContent::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
+            d => ColumnFormat::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
         },
-        ColumnType::Date => ColumnContent::Date(form(DateTimeContent::Date, "YYYYMMDD")?),
+        ColumnType::Date => ColumnFormat::Date(form(DateTimeKind::Date, "YYYYMMDD")?),
         // The date is looked up when all columns are known.
         ColumnType::Time => {
-            let form = form(DateTimeContent::Time, "HHMMSSfff")?;
+            let form = form(DateTimeKind::Time, "HHMMSSfff")?;
             let date = match &text.date {
                 Some(_) => Some((DateSource::Record(0), needs_zone("a time with a date is an instant")?)),
                 None => None,
             };
-            ColumnContent::Time(form, date)
+            ColumnFormat::Time(form, date)
         }
-        ColumnType::Timestamp => ColumnContent::Timestamp(
-            form(DateTimeContent::Both, "YYYYMMDDHHMMSS")?,
+        ColumnType::Timestamp => ColumnFormat::Timestamp(
+            form(DateTimeKind::Both, "YYYYMMDDHHMMSS")?,
             needs_zone("a timestamp is an instant")?,
         ),
         ColumnType::Flag => {
@@ -393,18 +393,18 @@ pub fn build_column(
                 None => vec![default.as_bytes().to_vec()],
                 Some(v) => v.get_ref().list().iter().map(|v| v.clone().into_bytes()).collect(),
             };
-            ColumnContent::Flag { yes: list(&text.yes, "Y"), no: list(&text.no, "N") }
+            ColumnFormat::Flag { yes: list(&text.yes, "Y"), no: list(&text.no, "N") }
         }
         ColumnType::Literal => match &text.is {
             Some(is) if is.get_ref().len() == length => {
-                ColumnContent::Literal(is.get_ref().clone().into_bytes())
+                ColumnFormat::Literal(is.get_ref().clone().into_bytes())
             }
             Some(is) => return refuse(&is.span(), format!("`is` must have the column's {length} bytes")),
             None => return refuse(span, "a literal needs `is`".to_owned()),
         },
-        ColumnType::Filler => ColumnContent::Filler,
+        ColumnType::Filler => ColumnFormat::Filler,
     };
-    let right = matches!(sort, ColumnContent::Text | ColumnContent::Flag { .. });
+    let right = matches!(sort, ColumnFormat::Text | ColumnFormat::Flag { .. });
     let mut column = ColumnLayout {
         name: text.name.get_ref().clone(),
         start: place.start,
@@ -429,7 +429,7 @@ pub fn build_column(
 }
 
 fn only_for<T>(
-    text: &ColumnText,
+    text: &ColumnLayoutConfig,
     key: &Option<Spanned<T>>,
     types: &[ColumnType],
     name: &str,
@@ -443,10 +443,14 @@ fn only_for<T>(
 }
 
 /// Finds the date columns that times name.
-fn dates(text: &RecordText, columns: &mut [ColumnLayout], header: Option<&RecordLayout>) -> LayoutResult<()> {
+fn dates(
+    text: &RecordLayoutConfig,
+    columns: &mut [ColumnLayout],
+    header: Option<&RecordLayout>,
+) -> LayoutResult<()> {
     for i in 0..columns.len() {
         let Some(name) = &text.column[i].get_ref().date else { continue };
-        let is_date = |c: &ColumnLayout| matches!(c.sort, ColumnContent::Date(_));
+        let is_date = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Date(_));
         let of = match name.get_ref().strip_prefix("header.") {
             Some(in_header) => header
                 .and_then(|h| h.columns.iter().position(|c| c.name == in_header && is_date(c)))
@@ -460,7 +464,7 @@ fn dates(text: &RecordText, columns: &mut [ColumnLayout], header: Option<&Record
             let what = format!("date: no column `{}` of type date", name.get_ref());
             return refuse(&name.span(), what);
         };
-        if let ColumnContent::Time(_, Some((date, _))) = &mut columns[i].sort {
+        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].sort {
             *date = of;
         }
     }

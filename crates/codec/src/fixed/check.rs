@@ -1,8 +1,8 @@
 //! Checks of the tests and the fuzzer: the fast path finds the same as the slow twin, however the input comes.
 
 use super::{
-    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, LANES, NextRecord, NumberKind,
-    RecordBatch, RecordBounds, RecordFramer, StridedRecords, naive,
+    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, FramedRecord, LANES, NextRecord,
+    NumberKind, RecordBatch, RecordFramer, StridedRecords, naive,
 };
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
     let mut at = FixedWidthDecoder::head(layout, input).len();
     let kinds = 0..layout.records().len() as u16;
     let columns: Vec<Option<BatchReader>> = kinds.map(|kind| BatchReader::new(layout, kind)).collect();
-    let (frames, mut framed) = (RecordFramer::new(layout), [RecordBounds::default(); LANES]);
+    let (frames, mut framed) = (RecordFramer::new(layout), [FramedRecord::default(); LANES]);
     while at < input.len() {
         let count = frames.fill(layout, input, at, &mut framed);
         if let Some((first, even)) = frames.even(layout, input, at) {
@@ -130,7 +130,7 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
             let whole = first.end as usize - at;
             for (i, framed) in framed[..even].iter().enumerate() {
                 let end = (at + (i + 1) * whole) as u32;
-                assert_eq!(*framed, RecordBounds { end, ..first });
+                assert_eq!(*framed, FramedRecord { end, ..first });
             }
             if let Some(columns) = &columns[usize::from(first.kind)]
                 && let Some(rows) = StridedRecords::new(input, at, whole, even, columns.reach())
@@ -148,7 +148,7 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
             let next = decoder.next(input, at, 1, true);
             match next {
                 NextRecord::Record { span, kind, end } => {
-                    let found = RecordBounds { length: span.len() as u32, end: end as u32, kind };
+                    let found = FramedRecord { length: span.len() as u32, end: end as u32, kind };
                     assert_eq!((span.start, found), (at, *framed));
                 }
                 NextRecord::Bad { span, end, .. } => {

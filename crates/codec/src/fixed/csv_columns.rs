@@ -1,17 +1,17 @@
 //! Columns without a place: those of separated values, which have their sorts from here.
 
-use super::build::{LayoutRefusal, ZoneTable, build_column, refuse};
-use super::datetime::{CachedZone, DateTimeForm};
-use super::layout::{COLUMNS_MAX, ColumnContent, DateSource, RecordLayout};
-use super::marks::NumberMarks;
-use super::text::{ColumnText, ColumnType, RecordRole, SignStyle};
+use super::build::{LayoutRefusal, TimeZoneTable, build_column, refuse};
+use super::datetime::{CachedTimeZone, DateTimeFormat};
+use super::layout::{COLUMNS_MAX, ColumnFormat, DateSource, RecordLayout};
+use super::marks::NumberPunctuation;
+use super::text::{ColumnLayoutConfig, ColumnType, RecordRole, SignStyle};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
 /// The day that eight digits `YYYYMMDD` are.
 pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
-    let (form, _) = DateTimeForm::parse("YYYYMMDD").ok()?;
+    let (form, _) = DateTimeFormat::parse("YYYYMMDD").ok()?;
     form.read(digits).map(|read| read.days)
 }
 
@@ -23,16 +23,16 @@ pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
 pub(crate) fn build_csv_columns(
     name: Spanned<String>,
     zone: Option<Spanned<String>>,
-    columns: Vec<Spanned<ColumnText>>,
-) -> Result<(RecordLayout, Vec<CachedZone>), (usize, String)> {
+    columns: Vec<Spanned<ColumnLayoutConfig>>,
+) -> Result<(RecordLayout, Vec<CachedTimeZone>), (usize, String)> {
     build(name, zone, columns).map_err(|LayoutRefusal { at, what }| (at, what))
 }
 
 fn build(
     name: Spanned<String>,
     zone: Option<Spanned<String>>,
-    texts: Vec<Spanned<ColumnText>>,
-) -> Result<(RecordLayout, Vec<CachedZone>), LayoutRefusal> {
+    texts: Vec<Spanned<ColumnLayoutConfig>>,
+) -> Result<(RecordLayout, Vec<CachedTimeZone>), LayoutRefusal> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if name.get_ref().is_empty() || name.get_ref().len() > 64 || !name.get_ref().bytes().all(plain) {
         return refuse(
@@ -43,7 +43,7 @@ fn build(
     if texts.len() > COLUMNS_MAX {
         return refuse(&name.span(), format!("{COLUMNS_MAX} columns at most"));
     }
-    let mut zones = ZoneTable::default();
+    let mut zones = TimeZoneTable::default();
     zones.default = zone.as_ref().map(|z| zones.id(z)).transpose()?;
     let mut columns = Vec::new();
     let mut names = BTreeSet::new();
@@ -79,7 +79,7 @@ fn build(
         }
         // Forms and literals are as long as they are.
         let length = match (&text.form, &text.is) {
-            (Some(form), _) => DateTimeForm::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
+            (Some(form), _) => DateTimeFormat::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
             (_, Some(is)) => is.get_ref().len(),
             _ => 0,
         };
@@ -96,7 +96,7 @@ fn build(
             "file" => DateSource::Header(0),
             name => {
                 let is =
-                    columns.iter().position(|c| c.name == name && matches!(c.sort, ColumnContent::Date(_)));
+                    columns.iter().position(|c| c.name == name && matches!(c.sort, ColumnFormat::Date(_)));
                 match is {
                     Some(is) => DateSource::Record(is as u16),
                     None => {
@@ -108,7 +108,7 @@ fn build(
                 }
             }
         };
-        if let ColumnContent::Time(_, Some((date, _))) = &mut columns[i].sort {
+        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].sort {
             *date = of;
         }
     }
@@ -125,8 +125,8 @@ fn build(
 }
 
 /// The marks of a column's numbers, where the layout names any.
-fn marks(text: &ColumnText, span: &Range<usize>) -> Result<Option<NumberMarks>, LayoutRefusal> {
-    let ColumnText { point, thousands, negative, .. } = text;
+fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<NumberPunctuation>, LayoutRefusal> {
+    let ColumnLayoutConfig { point, thousands, negative, .. } = text;
     if point.is_none() && thousands.is_none() && negative.is_none() {
         return Ok(None);
     }
@@ -148,10 +148,10 @@ fn marks(text: &ColumnText, span: &Range<usize>) -> Result<Option<NumberMarks>, 
         return refuse(span, "point and thousands are the same character".to_owned());
     }
     let negative = negative.as_ref().map(|n| n.get_ref().clone()).unwrap_or_default();
-    Ok(Some(NumberMarks { point: point_mark, thousands: thousands_mark, negative }))
+    Ok(Some(NumberPunctuation { point: point_mark, thousands: thousands_mark, negative }))
 }
 
 /// Whether a column's values need another of the same record to be read.
 pub(crate) fn needs_other_column(column: &super::ColumnLayout) -> bool {
-    matches!(column.sort, ColumnContent::Time(_, Some((DateSource::Record(_), _))))
+    matches!(column.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))))
 }

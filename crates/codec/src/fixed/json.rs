@@ -26,7 +26,7 @@ use unitape_base::{InputBuffer, READ_BYTES};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RecordSummary {
+pub struct FixedDecodeSummary {
     /// Good records.
     pub records: u64,
     /// Bad records, and a count that is not met.
@@ -44,14 +44,14 @@ pub fn decode_json(
     file_label: &str,
     layout: &Arc<FixedWidthLayout>,
     out: &mut dyn Write,
-) -> Result<RecordSummary, Error> {
+) -> Result<FixedDecodeSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     let mut lines = RecordJsonWriter {
         head: head(file_label),
         text: Vec::with_capacity(2 * FLUSH_BYTES),
         scratch: Vec::new(),
-        summary: RecordSummary::default(),
+        summary: FixedDecodeSummary::default(),
     };
     // Records but the header and the trailer, good and bad.
     let mut counted = 0u64;
@@ -118,7 +118,7 @@ struct RecordJsonWriter {
     head: Vec<u8>,
     text: Vec<u8>,
     scratch: Vec<u8>,
-    summary: RecordSummary,
+    summary: FixedDecodeSummary,
 }
 
 impl RecordJsonWriter {

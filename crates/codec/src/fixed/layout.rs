@@ -1,9 +1,9 @@
 //! Layouts: which columns a record has, read from TOML and checked.
 
-use super::datetime::{CachedZone, DateTimeForm};
+use super::datetime::{CachedTimeZone, DateTimeFormat};
 use super::ebcdic::CodePage;
-use super::marks::NumberMarks;
-use super::step::ColumnStep;
+use super::marks::NumberPunctuation;
+use super::step::ColumnInstruction;
 use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct FixedWidthLayout {
     pub(crate) short: ShortRecordPolicy,
     pub(super) records: Vec<RecordLayout>,
     pub(crate) header: Option<u16>,
-    pub(crate) zones: Vec<CachedZone>,
+    pub(crate) zones: Vec<CachedTimeZone>,
     pub(crate) record_bytes_max: usize,
     /// How text is encoded, where it is not ASCII.
     pub(crate) page: Option<CodePage>,
@@ -31,7 +31,7 @@ pub struct RecordLayout {
     pub(super) columns: Vec<ColumnLayout>,
     pub(crate) when: Vec<RecordSelector>,
     pub(crate) count: Option<u16>,
-    pub(crate) steps: Vec<ColumnStep>,
+    pub(crate) steps: Vec<ColumnInstruction>,
 }
 
 /// One of these values must be at `at`.
@@ -47,7 +47,7 @@ pub struct ColumnLayout {
     pub(super) name: String,
     pub(super) start: usize,
     pub(super) length: usize,
-    pub(crate) sort: ColumnContent,
+    pub(crate) sort: ColumnFormat,
     pub(crate) pad: u8,
     pub(crate) trim: TrimSide,
     pub(crate) squeeze: bool,
@@ -55,24 +55,24 @@ pub struct ColumnLayout {
     pub(crate) none: Vec<Vec<u8>>,
     pub(super) redefines: bool,
     /// How its numbers are written, where not plainly.
-    pub(super) marks: Option<NumberMarks>,
+    pub(super) marks: Option<NumberPunctuation>,
     /// A file without it is refused.
     pub(crate) expected: bool,
 }
 
 /// The contents of a column.
 #[derive(Debug, Clone)]
-pub(crate) enum ColumnContent {
+pub(crate) enum ColumnFormat {
     Text,
     Int(SignStyle),
     /// Places after the point, `None` where the point is written.
     Decimal(SignStyle, Option<u8>),
     /// A number that is no text, with the places after its point: `None` for a whole number.
     Stored(NumberStorage, Option<u8>),
-    Date(DateTimeForm),
-    Time(DateTimeForm, Option<(DateSource, u16)>),
+    Date(DateTimeFormat),
+    Time(DateTimeFormat, Option<(DateSource, u16)>),
     /// With its zone.
-    Timestamp(DateTimeForm, u16),
+    Timestamp(DateTimeFormat, u16),
     Flag {
         yes: Vec<Vec<u8>>,
         no: Vec<Vec<u8>>,
@@ -185,7 +185,7 @@ impl ColumnLayout {
             name: name.to_owned(),
             start: 0,
             length: 0,
-            sort: ColumnContent::Text,
+            sort: ColumnFormat::Text,
             pad: b' ',
             trim: TrimSide::Right,
             squeeze: false,
@@ -218,7 +218,7 @@ impl ColumnLayout {
     /// Whether it says something: filler and literals do not.
     #[must_use]
     pub fn is_output(&self) -> bool {
-        !matches!(self.sort, ColumnContent::Filler | ColumnContent::Literal(_))
+        !matches!(self.sort, ColumnFormat::Filler | ColumnFormat::Literal(_))
     }
 
     /// Whether runs of blanks inside its text are one.
@@ -235,13 +235,13 @@ impl ColumnLayout {
 
     /// Whether it holds a number that is no text.
     pub(crate) fn is_stored(&self) -> bool {
-        matches!(self.sort, ColumnContent::Stored(..))
+        matches!(self.sort, ColumnFormat::Stored(..))
     }
 
     /// Whether it holds text.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        matches!(self.sort, ColumnContent::Text)
+        matches!(self.sort, ColumnFormat::Text)
     }
 
     /// Whether it holds text that ends where its padding begins, and nothing else is removed or means none.

@@ -5,7 +5,7 @@ use super::text::NegativeStyle;
 
 /// The marks of a column's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberMarks {
+pub(crate) struct NumberPunctuation {
     /// The mark before the decimals.
     pub point: u8,
     /// The mark between groups of three digits, if there may be one.
@@ -18,12 +18,12 @@ pub(crate) struct NumberMarks {
 const NUMBER_BYTES_MAX: usize = 64;
 
 /// A number in plain form: `-1234.50`.
-pub(crate) struct PlainNumber {
+pub(crate) struct NormalizedNumber {
     text: [u8; NUMBER_BYTES_MAX],
     len: usize,
 }
 
-impl PlainNumber {
+impl NormalizedNumber {
     /// Its text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.len]
@@ -36,13 +36,13 @@ impl PlainNumber {
     }
 }
 
-impl NumberMarks {
+impl NumberPunctuation {
     /// The number that `text` is, in plain form.
     ///
     /// # Errors
     /// When it is none by these marks: a group of other than three digits, two signs, another mark.
-    pub fn plain(&self, text: &[u8]) -> Result<PlainNumber, RecordFaultCode> {
-        let mut plain = PlainNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
+    pub fn plain(&self, text: &[u8]) -> Result<NormalizedNumber, RecordFaultCode> {
+        let mut plain = NormalizedNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
         let (is_negative, digits) = self.unsigned(text.trim_ascii());
         if is_negative {
             plain.push(b'-')?;
@@ -75,7 +75,7 @@ impl NumberMarks {
     }
 
     /// Digits before the point, in groups of three or in one.
-    fn units(&self, mut text: &[u8], plain: &mut PlainNumber) -> Result<(), RecordFaultCode> {
+    fn units(&self, mut text: &[u8], plain: &mut NormalizedNumber) -> Result<(), RecordFaultCode> {
         let mut is_grouped = false;
         loop {
             let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -112,19 +112,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn plain(marks: &NumberMarks, text: &str) -> Option<String> {
+    fn plain(marks: &NumberPunctuation, text: &str) -> Option<String> {
         marks.plain(text.as_bytes()).ok().map(|n| String::from_utf8(n.as_bytes().to_vec()).unwrap())
     }
 
-    fn continental() -> NumberMarks {
+    fn continental() -> NumberPunctuation {
         let negative = vec![NegativeStyle::Trailing, NegativeStyle::Parentheses];
-        NumberMarks { point: b',', thousands: Some(b'.'), negative }
+        NumberPunctuation { point: b',', thousands: Some(b'.'), negative }
     }
 
     // 1.234 is a thousand and more to one bank and one and a bit to another.
     #[test]
     fn numbers_are_read_by_their_marks_or_refused() {
-        let blank = NumberMarks { point: b',', thousands: Some(b' '), negative: Vec::new() };
+        let blank = NumberPunctuation { point: b',', thousands: Some(b' '), negative: Vec::new() };
         for (marks, text, want) in [
             (continental(), "1.234,50", Some("1234.50")),
             (continental(), "1.234", Some("1234")),

@@ -50,21 +50,21 @@ mod text;
 mod value;
 
 pub use batch::{
-    BatchReader, ByteColumn, LANES, Lanes, NumberKind, RecordBatch, RecordBounds, RecordFramer,
+    BatchReader, ByteColumnIter, FramedRecord, LANES, Lanes, NumberKind, RecordBatch, RecordFramer,
     ScatteredRecords, StridedRecords,
 };
 pub use code::RecordFaultCode;
 pub use decode::{FixedWidthDecoder, NextRecord};
 pub use error::Error;
 pub use fault::RecordFault;
-pub use json::{RecordSummary, decode_json};
+pub use json::{FixedDecodeSummary, decode_json};
 /// Parts that rows of separated values share with records: types of values, dates, zones.
 pub(crate) mod inside {
     pub(crate) use super::csv_columns::{build_csv_columns, needs_other_column, parse_day};
-    pub(crate) use super::datetime::CachedZone;
+    pub(crate) use super::datetime::CachedTimeZone;
     pub(crate) use super::layout::{ColumnLayout, RecordLayout};
     pub(crate) use super::plan::{ColumnBytes, RecordContext, read};
-    pub(crate) use super::text::ColumnText;
+    pub(crate) use super::text::ColumnLayoutConfig;
 }
 
 pub use datetime::midnight;

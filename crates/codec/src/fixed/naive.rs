@@ -2,7 +2,7 @@
 //! standard library and as text. Tests, the bench and the fuzzer hold the fast path against it.
 
 use super::code::RecordFaultCode;
-use super::layout::{ColumnContent, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX};
+use super::layout::{ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX};
 use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
@@ -104,10 +104,10 @@ fn record(
     let mut own_dates: BTreeMap<usize, Date> = BTreeMap::new();
     let mut texts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     // Times that wait for a date of the record go last.
-    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnContent::Time(_, Some((DateSource::Record(_), _))));
+    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
     for late in [false, true] {
         for (i, column) in record.columns().iter().enumerate().filter(|(_, c)| waits(c) == late) {
-            if let ColumnContent::Stored(storage, places) = &column.sort {
+            if let ColumnFormat::Stored(storage, places) = &column.sort {
                 let at = column.start()..column.start() + column.length();
                 let whole = original.get(at).map_or_else(|| vec![0x40; column.length()], <[u8]>::to_vec);
                 match stored(&whole, *storage, usize::from(places.unwrap_or(0)))? {
@@ -120,14 +120,14 @@ fn record(
             let text = value(layout, column, &raw, (i, &mut own_dates), dates)?;
             // Latin-1 is Unicode's beginning.
             let text = match (&column.sort, layout.page) {
-                (ColumnContent::Text, Some(_)) => {
+                (ColumnFormat::Text, Some(_)) => {
                     text.map(|t| t.iter().map(|b| char::from(*b)).collect::<String>().into_bytes())
                 }
                 _ => text,
             };
             match text {
                 Some(text) if column.is_output() => _ = texts.insert(i, text),
-                None if column.required && !matches!(column.sort, ColumnContent::Literal(_)) => {
+                None if column.required && !matches!(column.sort, ColumnFormat::Literal(_)) => {
                     return Err(RecordFaultCode::Missing);
                 }
                 _ => {}
@@ -180,7 +180,7 @@ fn value(
     header: &BTreeMap<usize, Date>,
 ) -> Result<Option<Vec<u8>>, RecordFaultCode> {
     let whole = &raw[column.start()..column.start() + column.length()];
-    if let ColumnContent::Literal(is) = &column.sort {
+    if let ColumnFormat::Literal(is) = &column.sort {
         return if whole == &is[..] { Ok(None) } else { Err(RecordFaultCode::BadLiteral) };
     }
     if column.none.iter().any(|n| n == whole) {
@@ -193,7 +193,7 @@ fn value(
     while matches!(column.trim, TrimSide::Left | TrimSide::Both) && text.first() == Some(&column.pad) {
         text.remove(0);
     }
-    if let ColumnContent::Flag { yes, no } = &column.sort {
+    if let ColumnFormat::Flag { yes, no } = &column.sort {
         if yes.contains(&text) || yes.iter().any(|v| v == whole) {
             return Ok(Some(b"Y".to_vec()));
         }
@@ -207,28 +207,28 @@ fn value(
     }
     let as_str = || String::from_utf8(text.clone()).unwrap_or_else(|_| "?".to_owned());
     match &column.sort {
-        ColumnContent::Literal(_) | ColumnContent::Flag { .. } | ColumnContent::Stored(..) => Ok(None),
-        ColumnContent::Filler => Ok(None),
-        ColumnContent::Text if column.squeeze => {
+        ColumnFormat::Literal(_) | ColumnFormat::Flag { .. } | ColumnFormat::Stored(..) => Ok(None),
+        ColumnFormat::Filler => Ok(None),
+        ColumnFormat::Text if column.squeeze => {
             while let Some(i) = text.windows(2).position(|w| w == b"  ") {
                 text.remove(i);
             }
             Ok(Some(text))
         }
-        ColumnContent::Text => Ok(Some(text)),
-        ColumnContent::Int(sign) => {
+        ColumnFormat::Text => Ok(Some(text)),
+        ColumnFormat::Int(sign) => {
             let n = signed(&as_str(), *sign).ok_or(RecordFaultCode::BadNumber)?;
             let n: i64 = n.parse().map_err(|_| RecordFaultCode::NumberRange)?;
             Ok(Some(n.to_string().into_bytes()))
         }
-        ColumnContent::Decimal(sign, Some(places)) => {
+        ColumnFormat::Decimal(sign, Some(places)) => {
             let n = signed(&as_str(), *sign).ok_or(RecordFaultCode::BadNumber)?;
             let n: i64 = n.parse().map_err(|_| RecordFaultCode::NumberRange)?;
             let digits = format!("{:0width$}", n.unsigned_abs(), width = usize::from(*places) + 1);
             let (units, fraction) = digits.split_at(digits.len() - usize::from(*places));
             Ok(Some(plain(n < 0, units, fraction)))
         }
-        ColumnContent::Decimal(sign, None) => {
+        ColumnFormat::Decimal(sign, None) => {
             let (digits, negative) = overpunch(&as_str(), *sign);
             let trims = matches!(sign, SignStyle::Leading | SignStyle::Trailing);
             let digits = if trims { digits.trim_ascii() } else { &digits };
@@ -244,13 +244,13 @@ fn value(
             }
             Ok(Some(plain(negative, units, fraction)))
         }
-        ColumnContent::Date(form) => {
+        ColumnFormat::Date(form) => {
             let read = form.read(&text).ok_or(RecordFaultCode::BadDate)?;
             let date = date(read.days);
             own.insert(index, date);
             Ok(Some(date.to_string().into_bytes()))
         }
-        ColumnContent::Time(form, on) => {
+        ColumnFormat::Time(form, on) => {
             let nanos = form.read(&text).ok_or(RecordFaultCode::BadTime)?.nanos;
             let day = match on {
                 None => return Ok(Some(clock(time(nanos)).into_bytes())),
@@ -261,7 +261,7 @@ fn value(
             let zone = on.as_ref().map_or(0, |(_, z)| *z);
             instant(layout, day.to_datetime(time(nanos)), zone)
         }
-        ColumnContent::Timestamp(form, zone) => {
+        ColumnFormat::Timestamp(form, zone) => {
             let read = form.read(&text).ok_or(RecordFaultCode::BadTime)?;
             instant(layout, date(read.days).to_datetime(time(read.nanos)), *zone)
         }

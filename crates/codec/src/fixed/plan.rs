@@ -4,11 +4,11 @@
 //! form) goes the careful way, which reads any column by its description.
 
 use super::code::RecordFaultCode;
-use super::datetime::CachedZone;
+use super::datetime::CachedTimeZone;
 use super::digits::{POW10, number};
 use super::fault::RecordFault;
-use super::layout::{ColumnContent, ColumnLayout, DateSource};
-use super::step::{ColumnOp, ColumnStep};
+use super::layout::{ColumnFormat, ColumnLayout, DateSource};
+use super::step::{ColumnInstruction, ColumnOp};
 use super::text::{NumberStorage, SignStyle, TrimSide};
 use super::value::ColumnValue;
 use unitape_model::{Decimal, NumberFault};
@@ -18,27 +18,27 @@ use unitape_model::{Decimal, NumberFault};
 pub struct RecordContext<'a> {
     /// Values of the header, empty where it is not known.
     pub header: &'a [ColumnValue],
-    pub zones: &'a mut [CachedZone],
+    pub zones: &'a mut [CachedTimeZone],
 }
 
 /// The steps for these columns; times that need a date of the same record come last.
-pub fn steps(columns: &[ColumnLayout]) -> Vec<ColumnStep> {
-    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnContent::Time(_, Some((DateSource::Record(_), _))));
+pub fn steps(columns: &[ColumnLayout]) -> Vec<ColumnInstruction> {
+    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
     let mut order: Vec<usize> = (0..columns.len()).collect();
     order.sort_by_key(|i| waits(&columns[*i]));
     order.into_iter().map(|i| step(&columns[i], i as u16)).collect()
 }
 
-fn step(column: &ColumnLayout, index: u16) -> ColumnStep {
+fn step(column: &ColumnLayout, index: u16) -> ColumnInstruction {
     let op = match &column.sort {
-        ColumnContent::Filler => ColumnOp::Skip,
-        ColumnContent::Text if column.length() == 1 && column.trim != TrimSide::None => {
+        ColumnFormat::Filler => ColumnOp::Skip,
+        ColumnFormat::Text if column.length() == 1 && column.trim != TrimSide::None => {
             ColumnOp::Char(column.pad)
         }
-        ColumnContent::Text if column.trim == TrimSide::Right => ColumnOp::Text(column.pad),
-        ColumnContent::Int(SignStyle::None) => ColumnOp::Digits,
-        ColumnContent::Decimal(SignStyle::None, Some(places)) => ColumnOp::Places(-(*places as i8)),
-        ColumnContent::Time(form, Some((DateSource::Header(header), zone))) => match form.clock_digits {
+        ColumnFormat::Text if column.trim == TrimSide::Right => ColumnOp::Text(column.pad),
+        ColumnFormat::Int(SignStyle::None) => ColumnOp::Digits,
+        ColumnFormat::Decimal(SignStyle::None, Some(places)) => ColumnOp::Places(-(*places as i8)),
+        ColumnFormat::Time(form, Some((DateSource::Header(header), zone))) => match form.clock_digits {
             Some(digits) => ColumnOp::Clock { digits, header: *header, zone: *zone },
             None => ColumnOp::Careful,
         },
@@ -48,13 +48,13 @@ fn step(column: &ColumnLayout, index: u16) -> ColumnStep {
     let none = !column.none.is_empty();
     // A column without a value cannot be missing.
     let required = column.required && column.is_output();
-    ColumnStep { op, start, end, column: index, required, none }
+    ColumnInstruction { op, start, end, column: index, required, none }
 }
 
 /// Reads all columns of a record that has its full length; `identifier` is its number in the layout.
 #[inline]
 pub fn run(
-    steps: &[ColumnStep],
+    steps: &[ColumnInstruction],
     columns: &[ColumnLayout],
     record: &[u8],
     kind: u16,
@@ -75,7 +75,7 @@ pub fn run(
                 number(record, start, end).map(|n| ColumnValue::Decimal { mantissa: n as i64, exponent })
             }
             ColumnOp::Clock { digits, header, zone } => {
-                clock(record, start, end, ClockSpec { digits, header, zone }, around)
+                clock(record, start, end, ClockTimeSpec { digits, header, zone }, around)
             }
             ColumnOp::Careful => None,
         };
@@ -106,7 +106,7 @@ fn right_trimmed(record: &[u8], start: usize, end: usize, pad: u8) -> ColumnValu
 /// How the digits of a clock time become an instant. [`ColumnOp::Clock`] has the same fields: with this struct inside, an
 /// op would be larger.
 #[derive(Clone, Copy)]
-struct ClockSpec {
+struct ClockTimeSpec {
     /// Digits of a second after HHMMSS.
     digits: u8,
     /// Column of the header that has the day.
@@ -119,10 +119,10 @@ fn clock(
     record: &[u8],
     start: usize,
     end: usize,
-    spec: ClockSpec,
+    spec: ClockTimeSpec,
     around: &mut RecordContext<'_>,
 ) -> Option<ColumnValue> {
-    let ClockSpec { digits, header, zone } = spec;
+    let ClockTimeSpec { digits, header, zone } = spec;
     let &ColumnValue::Date(days) = around.header.get(usize::from(header))? else { return None };
     let n = number(record, start, end)? as i64;
     let unit = POW10[usize::from(digits)];
@@ -163,10 +163,10 @@ pub fn read(
     around: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
     let ColumnBytes { bytes: whole, start } = value;
-    if let ColumnContent::Literal(is) = &column.sort {
+    if let ColumnFormat::Literal(is) = &column.sort {
         return if whole == &is[..] { Ok(ColumnValue::None) } else { Err(RecordFaultCode::BadLiteral) };
     }
-    if let ColumnContent::Stored(storage, places) = &column.sort {
+    if let ColumnFormat::Stored(storage, places) = &column.sort {
         // Bytes of a binary number may be any.
         if *storage == NumberStorage::Packed && whole.iter().all(|b| *b == EBCDIC_BLANK) {
             return Ok(ColumnValue::None);
@@ -182,7 +182,7 @@ pub fn read(
     if column.none.iter().any(|n| n == whole) {
         return Ok(ColumnValue::None);
     }
-    if let ColumnContent::Flag { yes, no } = &column.sort {
+    if let ColumnFormat::Flag { yes, no } = &column.sort {
         // A blank may be one of the values.
         let one_of = |list: &[Vec<u8>]| list.iter().any(|v| v == text || v == whole);
         return match (one_of(yes), one_of(no)) {
@@ -204,21 +204,21 @@ pub fn read(
         }
     };
     match &column.sort {
-        ColumnContent::Text
-        | ColumnContent::Filler
-        | ColumnContent::Literal(_)
-        | ColumnContent::Flag { .. }
-        | ColumnContent::Stored(..) => {
+        ColumnFormat::Text
+        | ColumnFormat::Filler
+        | ColumnFormat::Literal(_)
+        | ColumnFormat::Flag { .. }
+        | ColumnFormat::Stored(..) => {
             Ok(ColumnValue::Text { start: (start + from) as u32, end: (start + to) as u32 })
         }
-        ColumnContent::Int(_) if column.marks.is_some() => {
+        ColumnFormat::Int(_) if column.marks.is_some() => {
             Ok(ColumnValue::Int(integer(text, SignStyle::Leading)?))
         }
-        ColumnContent::Int(sign) => Ok(ColumnValue::Int(integer(text, *sign)?)),
-        ColumnContent::Decimal(sign, Some(places)) => {
+        ColumnFormat::Int(sign) => Ok(ColumnValue::Int(integer(text, *sign)?)),
+        ColumnFormat::Decimal(sign, Some(places)) => {
             Ok(ColumnValue::Decimal { mantissa: integer(text, *sign)?, exponent: -(*places as i8) })
         }
-        ColumnContent::Decimal(sign, None) => {
+        ColumnFormat::Decimal(sign, None) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
             let (negative, digits) = split_sign(text, sign)?;
             // The sign was removed; another one is no digit.
@@ -231,15 +231,15 @@ pub fn read(
             let mantissa = if negative { -d.mantissa() } else { d.mantissa() };
             Ok(ColumnValue::Decimal { mantissa, exponent: d.exponent() })
         }
-        ColumnContent::Date(form) => {
+        ColumnFormat::Date(form) => {
             form.read(text).map(|r| ColumnValue::Date(r.days)).ok_or(RecordFaultCode::BadDate)
         }
-        ColumnContent::Timestamp(form, zone) => {
+        ColumnFormat::Timestamp(form, zone) => {
             let read = form.read(text).ok_or(RecordFaultCode::BadTime)?;
             let utc = around.zones[usize::from(*zone)].utc(read.days, read.nanos);
             utc.map(ColumnValue::Instant).ok_or(RecordFaultCode::BadTime)
         }
-        ColumnContent::Time(form, date) => {
+        ColumnFormat::Time(form, date) => {
             let nanos = form.read(text).ok_or(RecordFaultCode::BadTime)?.nanos;
             let (day, zone) = match date {
                 None => return Ok(ColumnValue::Time(nanos)),

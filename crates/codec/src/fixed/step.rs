@@ -2,7 +2,7 @@
 
 /// The reading of one column.
 #[derive(Debug, Clone, Copy)]
-pub struct ColumnStep {
+pub struct ColumnInstruction {
     pub op: ColumnOp,
     pub start: u16,
     pub end: u16,

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LayoutText {
+pub struct FixedLayoutConfig {
     pub name: Spanned<String>,
     #[serde(default)]
     pub title: String,
@@ -18,7 +18,7 @@ pub struct LayoutText {
     pub zone: Option<Spanned<String>>,
     #[serde(default)]
     pub short: ShortRecordPolicy,
-    pub record: Vec<Spanned<RecordText>>,
+    pub record: Vec<Spanned<RecordLayoutConfig>>,
 }
 
 /// The bytes that end a record.
@@ -46,7 +46,7 @@ pub enum ShortRecordPolicy {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordText {
+pub struct RecordLayoutConfig {
     pub name: Spanned<String>,
     #[serde(default)]
     pub role: RecordRole,
@@ -54,7 +54,7 @@ pub struct RecordText {
     #[serde(default)]
     pub when: BTreeMap<String, Spanned<OneOrMany>>,
     pub count: Option<Spanned<String>>,
-    pub column: Vec<Spanned<ColumnText>>,
+    pub column: Vec<Spanned<ColumnLayoutConfig>>,
 }
 
 /// The role of a record in its file.
@@ -88,7 +88,7 @@ impl OneOrMany {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ColumnText {
+pub struct ColumnLayoutConfig {
     pub name: Spanned<String>,
     /// From 1, as documents count.
     pub start: Option<Spanned<usize>>,

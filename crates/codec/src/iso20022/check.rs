@@ -1,18 +1,18 @@
 //! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::frame::{Iso20022Decoder, NextIsoMessage};
-use super::json::{ElementValues, decode_json};
+use super::json::{ElementCollector, decode_json};
 use super::parse::{ElementVisitor, MessageRoot};
-use super::{ElementValue, Span, naive};
+use super::{ElementValueSpan, Span, naive};
 
-/// As [`ElementValues`], and lets a message be parted after every element `Ntry`.
+/// As [`ElementCollector`], and lets a message be parted after every element `Ntry`.
 #[derive(Debug, Default)]
-struct PartingVisitor {
-    leaves: ElementValues,
+struct SplittingVisitor {
+    leaves: ElementCollector,
     part: bool,
 }
 
-impl ElementVisitor for PartingVisitor {
+impl ElementVisitor for SplittingVisitor {
     type Mark = (u32, bool);
 
     fn begin(&mut self, live: usize) {
@@ -27,11 +27,11 @@ impl ElementVisitor for PartingVisitor {
         (self.leaves.open(parent.0, name, at), name == b"Ntry")
     }
 
-    fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: ElementValue) {
+    fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: ElementValueSpan) {
         self.leaves.attribute(mark.0, name, value);
     }
 
-    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<ElementValue>, at: Span) -> bool {
+    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<ElementValueSpan>, at: Span) -> bool {
         self.leaves.close(buf, mark.0, text, at);
         self.part && mark.1
     }
@@ -40,7 +40,7 @@ impl ElementVisitor for PartingVisitor {
 /// The codes of the faults in `input`, reported in parts.
 pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
-    let mut visit = PartingVisitor { part: true, ..PartingVisitor::default() };
+    let mut visit = SplittingVisitor { part: true, ..SplittingVisitor::default() };
     let (mut at, mut codes) = (0, Vec::new());
     loop {
         at = match decoder.next(input, at, true, &mut visit) {
@@ -55,7 +55,7 @@ pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
 }
 
 /// Paths and texts as last reported.
-fn reported(leaves: &ElementValues, text: &[u8]) -> Vec<(String, String)> {
+fn reported(leaves: &ElementCollector, text: &[u8]) -> Vec<(String, String)> {
     let mut scratch = Vec::new();
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
@@ -88,7 +88,7 @@ fn between(mut skipped: &[u8], alone: bool) -> bool {
 /// The first difference, in words.
 pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
-    let mut visit = PartingVisitor { part, ..PartingVisitor::default() };
+    let mut visit = SplittingVisitor { part, ..SplittingVisitor::default() };
     let mut at = 0;
     loop {
         let alone = decoder.context().is_empty();
@@ -135,10 +135,10 @@ pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String>
 /// The first difference, in words.
 pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
     let new = || Iso20022Decoder::default().with_max_message(max_message);
-    let mut visit = PartingVisitor { part, ..PartingVisitor::default() };
+    let mut visit = SplittingVisitor { part, ..SplittingVisitor::default() };
     let (mut at, mut context) = (0, Vec::new());
     loop {
-        let ask = |end: usize, eof: bool, visit: &mut PartingVisitor| {
+        let ask = |end: usize, eof: bool, visit: &mut SplittingVisitor| {
             let mut decoder = new();
             decoder.set_context(&context);
             let next = decoder.next(&input[..end], at, eof, visit);

@@ -35,7 +35,7 @@ use unitape_base::xml::{self, is_white, skip_white, starts_name};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextIsoMessage {
     /// A whole message, or a part of one.
-    Message(IsoMessage),
+    Message(FramedIsoMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
@@ -57,7 +57,7 @@ pub enum NextIsoMessage {
 
 /// A message, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IsoMessage {
+pub struct FramedIsoMessage {
     /// All of it in the buffer, with what is around it.
     pub span: Span,
     /// Which message it is: places in [`Iso20022Decoder::text`].
@@ -123,13 +123,13 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     /// The text that the places reported for `message` refer to.
     #[inline]
     #[must_use]
-    pub fn text<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
+    pub fn text<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
         if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
     /// The bytes of `message` with the context in which it is.
     #[must_use]
-    pub fn with_context<'t>(&'t self, message: &IsoMessage, buf: &'t [u8]) -> &'t [u8] {
+    pub fn with_context<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
             _ if message.recoded => &self.scratch,
             0 => message.span.slice(buf),
@@ -294,7 +294,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
 
     pub(super) fn message(&self, span: Span, part: MessagePortion, context_bytes: usize) -> NextIsoMessage {
         let (part, goes_on) = (part != MessagePortion::All, part == MessagePortion::GoesOn);
-        NextIsoMessage::Message(IsoMessage {
+        NextIsoMessage::Message(FramedIsoMessage {
             span,
             kind: self.parser.kind,
             part,
@@ -468,9 +468,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         let whole = eof && view.len() == buf.len();
         let end = match start_of_message(view, bad.end, limit, whole) {
-            DocumentStart::At(n) => n,
-            DocumentStart::None if view.len() > limit || whole => view.len().min(limit),
-            DocumentStart::None | DocumentStart::Undecided => {
+            DocumentStartOutcome::At(n) => n,
+            DocumentStartOutcome::None if view.len() > limit || whole => view.len().min(limit),
+            DocumentStartOutcome::None | DocumentStartOutcome::Undecided => {
                 if view.len() >= limit.saturating_add(LOOKAHEAD) {
                     limit
                 } else {
@@ -547,7 +547,7 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
     }
 }
 
-enum DocumentStart {
+enum DocumentStartOutcome {
     At(usize),
     None,
     Undecided,
@@ -555,18 +555,18 @@ enum DocumentStart {
 
 /// The first place from `at` on, before `limit`, that starts a message for certain.
 #[cold]
-fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> DocumentStart {
+fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> DocumentStartOutcome {
     let end = view.len().min(limit);
     for n in memchr::memchr_iter(b'<', view.get(at..end).unwrap_or_default()) {
         let start = at + n;
         match starts_message(&view[start..]) {
-            Some(true) => return DocumentStart::At(start),
+            Some(true) => return DocumentStartOutcome::At(start),
             Some(false) => {}
             None if whole => {}
-            None => return DocumentStart::Undecided,
+            None => return DocumentStartOutcome::Undecided,
         }
     }
-    DocumentStart::None
+    DocumentStartOutcome::None
 }
 
 /// Whether these bytes are an XML declaration or the tag of a header or document; `None` where more decide.

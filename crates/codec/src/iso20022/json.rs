@@ -12,9 +12,9 @@
 //!
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 
-use super::frame::{Iso20022Decoder, IsoMessage, NextIsoMessage};
+use super::frame::{FramedIsoMessage, Iso20022Decoder, NextIsoMessage};
 use super::parse::{ElementVisitor, MessageRoot};
-use super::value::ElementValue;
+use super::value::ElementValueSpan;
 use super::{IsoFault, Span};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ pub fn decode_json(
 ) -> Result<IsoSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
-    let mut leaves = ElementValues::default();
+    let mut leaves = ElementCollector::default();
     let mut lines = IsoJsonWriter { head: head(file_label), ..IsoJsonWriter::default() };
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a
@@ -108,20 +108,20 @@ const FLUSH_BYTES: usize = 64 << 10;
 
 /// All elements with text and all attributes of a message, with their paths. A visitor for tools and tests.
 #[derive(Debug, Default)]
-pub struct ElementValues {
+pub struct ElementCollector {
     /// Numbers of paths.
     known: HashMap<Vec<u8>, u32>,
     paths: Vec<Vec<u8>>,
-    found: Vec<(u32, ElementValue)>,
+    found: Vec<(u32, ElementValueSpan)>,
     key: Vec<u8>,
 }
 
 /// Paths that are kept from one message to the next.
 const PATHS_MAX: usize = 1 << 16;
 
-impl ElementValues {
+impl ElementCollector {
     /// Paths and values, in the order of the message.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], ElementValue)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], ElementValueSpan)> {
         self.found.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
     }
 
@@ -142,7 +142,7 @@ impl ElementValues {
     }
 }
 
-impl ElementVisitor for ElementValues {
+impl ElementVisitor for ElementCollector {
     type Mark = u32;
 
     fn begin(&mut self, _live: usize) {
@@ -161,12 +161,12 @@ impl ElementVisitor for ElementValues {
         self.path(Some(parent), b'/', name)
     }
 
-    fn attribute(&mut self, mark: u32, name: &[u8], value: ElementValue) {
+    fn attribute(&mut self, mark: u32, name: &[u8], value: ElementValueSpan) {
         let path = self.path(Some(mark), b'@', name);
         self.found.push((path, value));
     }
 
-    fn close(&mut self, _buf: &[u8], mark: u32, text: Option<ElementValue>, _at: Span) -> bool {
+    fn close(&mut self, _buf: &[u8], mark: u32, text: Option<ElementValueSpan>, _at: Span) -> bool {
         if let Some(text) = text {
             self.found.push((mark, text));
         }
@@ -191,7 +191,7 @@ struct IsoJsonWriter {
 const AGAIN: u32 = u32::MAX;
 
 impl IsoJsonWriter {
-    fn message(&mut self, base: u64, message: &IsoMessage, text: &[u8], leaves: &mut ElementValues) {
+    fn message(&mut self, base: u64, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
         value(&mut self.text, message.kind.name.slice(text));

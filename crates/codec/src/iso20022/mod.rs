@@ -19,10 +19,10 @@
 //! message.
 //!
 //! ```
-//! use unitape_codec::iso20022::{Iso20022Decoder, ElementValues, NextIsoMessage};
+//! use unitape_codec::iso20022::{Iso20022Decoder, ElementCollector, NextIsoMessage};
 //!
 //! let file = br#"<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11"><Id>a&amp;b</Id></Document>"#;
-//! let (mut decoder, mut leaves) = (Iso20022Decoder::default(), ElementValues::default());
+//! let (mut decoder, mut leaves) = (Iso20022Decoder::default(), ElementCollector::default());
 //! let NextIsoMessage::Message(message) = decoder.next(file, 0, true, &mut leaves) else { panic!() };
 //! assert_eq!(message.kind.name.slice(file), b"pacs.002.001.11");
 //! let (path, value) = leaves.iter().next().unwrap();
@@ -51,12 +51,12 @@ mod tests;
 pub mod value;
 
 pub use fault::{IsoFault, IsoFaultCode, IsoFaultKind};
-pub use frame::{Iso20022Decoder, IsoMessage, NextIsoMessage};
+pub use frame::{FramedIsoMessage, Iso20022Decoder, NextIsoMessage};
 pub use identifier::MessageIdentifier;
-pub use json::{ElementValues, IsoSummary, decode_json};
+pub use json::{ElementCollector, IsoSummary, decode_json};
 pub use parse::{ElementVisitor, MessageRoot};
 pub use unitape_base::Span;
-pub use value::{ElementValue, ElementValueForm};
+pub use value::{ElementValueForm, ElementValueSpan};
 
 /// Elements in elements, at most.
 pub const DEPTH_MAX: usize = 64;

@@ -1,6 +1,6 @@
 //! Messages that declare another encoding than UTF-8: decoded, and read once more.
 
-use super::frame::{Iso20022Decoder, IsoMessage, MessagePortion, NextIsoMessage, bad_stretch};
+use super::frame::{FramedIsoMessage, Iso20022Decoder, MessagePortion, NextIsoMessage, bad_stretch};
 use super::parse::{ElementVisitor, ParseOutcome};
 use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
@@ -47,7 +47,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             // A place in decoded text is none in the bytes.
             (Some(fault), _) => bad_stretch(span.start, span.end, fault.what, span.start),
             (None, NextIsoMessage::Message(message)) => {
-                NextIsoMessage::Message(IsoMessage { recoded: true, ..message })
+                NextIsoMessage::Message(FramedIsoMessage { recoded: true, ..message })
             }
             (None, next) => next,
         }

@@ -2,7 +2,7 @@
 
 use super::check;
 use super::frame::{Iso20022Decoder, NextIsoMessage};
-use super::json::{ElementValues, decode_json};
+use super::json::{ElementCollector, decode_json};
 use super::sample::sample_messages;
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";
 /// Lists the messages and faults in `text`: `type path=value …` or `!code length`, one line each.
 fn read(text: &[u8]) -> String {
     let mut decoder = Iso20022Decoder::default();
-    let mut leaves = ElementValues::default();
+    let mut leaves = ElementCollector::default();
     let (mut at, mut out) = (0, String::new());
     loop {
         match decoder.next(text, at, true, &mut leaves) {

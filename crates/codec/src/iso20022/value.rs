@@ -2,7 +2,7 @@
 //!
 //! | XML | here |
 //! |---|---|
-//! | text with references, CDATA, comments | [`ElementValue::text`]: the characters alone |
+//! | text with references, CDATA, comments | [`ElementValueSpan::text`]: the characters alone |
 //! | `2018-04-27`, `2018-04-27+02:00` | [`time`]: its midnight |
 //! | `2009-10-30T12:01:45.123+02:00` | [`time`]: the moment in UTC, to the nanosecond; without an offset it is read as UTC |
 //! | `+0010.50`, `.5`, `5.` | [`decimal`]: the digits that count |
@@ -15,7 +15,7 @@ use unitape_base::xml::reference;
 
 /// Where the text of an element, or an attribute's value, is, and what has to be done to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ElementValue {
+pub struct ElementValueSpan {
     /// Offset of its first byte.
     pub start: u32,
     /// Offset after its last byte.
@@ -38,7 +38,7 @@ pub enum ElementValueForm {
     Attribute,
 }
 
-impl ElementValue {
+impl ElementValueSpan {
     /// The bytes in which it is.
     #[inline]
     #[must_use]
@@ -121,7 +121,7 @@ fn attribute(raw: &[u8], out: &mut Vec<u8>) {
             b'\r' if raw.get(at) == Some(&b'\n') => {}
             b'\t' | b'\n' | b'\r' => out.push(b' '),
             b'&' => match reference::read(raw, at - 1) {
-                reference::XmlReference::Is(c, end) => {
+                reference::XmlReferenceOutcome::Is(c, end) => {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                     at = end;
                 }
@@ -138,7 +138,7 @@ fn plain(text: &[u8], out: &mut Vec<u8>) {
     while let Some(n) = memchr::memchr(b'&', rest) {
         line_ends(&rest[..n], out);
         match reference::read(rest, n) {
-            reference::XmlReference::Is(c, end) => {
+            reference::XmlReferenceOutcome::Is(c, end) => {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 rest = &rest[end..];
             }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn text(form: ElementValueForm, raw: &str) -> String {
-        let value = ElementValue { start: 0, end: raw.len() as u32, form };
+        let value = ElementValueSpan { start: 0, end: raw.len() as u32, form };
         let mut scratch = Vec::new();
         String::from_utf8(value.text(raw.as_bytes(), &mut scratch).to_vec()).expect("UTF-8")
     }

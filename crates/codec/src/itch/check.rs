@@ -1,7 +1,7 @@
 //! Checks of the tests and the fuzzer: the fast path finds the same as the slow twin, however the input comes.
 
 use super::naive::{self, NaiveMessage};
-use super::{ItchFrame, ItchFramer, ItchMessage, ItchTransport};
+use super::{ItchFramer, ItchMessage, ItchTransport, NextItchFrame};
 use serde_json::Value;
 
 /// Any bytes: the first two choose the framing and the size of the pieces, the rest is the input.
@@ -29,24 +29,24 @@ pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<NaiveMess
     loop {
         let buf = &input[start..end];
         let (span, what) = match framer.frame(buf, at, end == input.len()) {
-            ItchFrame::Message(found) => {
+            NextItchFrame::Message(found) => {
                 let message = ItchMessage::of(found.body(buf)).expect("of a known type and its length");
                 let what = message.check().map(|()| (message.spec().letter, Vec::new()));
                 (found.span, Some(what.map_err(|fault| fault.code.as_str())))
             }
-            ItchFrame::Control(span) => (span, None),
-            ItchFrame::Bad { span, fault } => {
+            NextItchFrame::Control(span) => (span, None),
+            NextItchFrame::Bad { span, fault } => {
                 assert!(!fault.to_string().is_empty());
                 (span, Some(Err(fault.code.as_str())))
             }
-            ItchFrame::Incomplete { from, need } => {
+            NextItchFrame::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
                 at = 0;
                 end = (start + need).max(end.saturating_add(piece)).min(input.len());
                 continue;
             }
-            ItchFrame::End => return with_fields(framing, input, out),
+            NextItchFrame::End => return with_fields(framing, input, out),
         };
         assert!(!span.is_empty());
         out.push(NaiveMessage { offset: start + span.start, length: span.len(), what });

@@ -20,9 +20,9 @@ pub enum ItchTransport {
 
 /// The next frame of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ItchFrame {
+pub enum NextItchFrame {
     /// A message of a known type and of its length.
-    Message(ItchMessageBounds),
+    Message(FramedItchMessage),
     /// A control packet of the framing: the end of a session, a heartbeat.
     Control(Span),
     /// Bytes that are no message.
@@ -46,14 +46,14 @@ pub enum ItchFrame {
 
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ItchMessageBounds {
+pub struct FramedItchMessage {
     /// The message with what is before it.
     pub span: Span,
     /// Its type byte.
     pub at: usize,
 }
 
-impl ItchMessageBounds {
+impl FramedItchMessage {
     /// The message, from its type on.
     #[inline]
     #[must_use]
@@ -79,7 +79,7 @@ pub struct ItchFramer {
 }
 
 /// The meaning of the first bytes at a place.
-enum FrameCheck {
+enum FrameProbeOutcome {
     /// A message, or what the framing says for itself, that ends there.
     Good { end: usize, at: usize, control: bool },
     /// Nothing that may be.
@@ -98,10 +98,10 @@ impl ItchFramer {
     /// Finds the frame at `at`; `eof` says that no more bytes come.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextItchFrame {
         match self.head(buf, at) {
-            FrameCheck::Good { end, at: body, control: false } if end <= buf.len() => {
-                ItchFrame::Message(ItchMessageBounds { span: Span { start: at, end }, at: body })
+            FrameProbeOutcome::Good { end, at: body, control: false } if end <= buf.len() => {
+                NextItchFrame::Message(FramedItchMessage { span: Span { start: at, end }, at: body })
             }
             head => self.other(buf, at, eof, head),
         }
@@ -117,8 +117,10 @@ impl ItchFramer {
                 let (mut at, mut chain) = (start, 0);
                 loop {
                     match self.head(buf, at) {
-                        FrameCheck::Good { end, .. } if end <= buf.len() => (at, chain) = (end, chain + 1),
-                        FrameCheck::Bad => break,
+                        FrameProbeOutcome::Good { end, .. } if end <= buf.len() => {
+                            (at, chain) = (end, chain + 1)
+                        }
+                        FrameProbeOutcome::Bad => break,
                         _ if chain >= CHAIN => return at,
                         _ => break,
                     }
@@ -128,10 +130,10 @@ impl ItchFramer {
         let mut at = 0;
         loop {
             at = match self.frame(buf, at, false) {
-                ItchFrame::Message(found) => found.span.end,
-                ItchFrame::Control(span) | ItchFrame::Bad { span, .. } => span.end,
-                ItchFrame::Incomplete { from, .. } => return from,
-                ItchFrame::End => return buf.len(),
+                NextItchFrame::Message(found) => found.span.end,
+                NextItchFrame::Control(span) | NextItchFrame::Bad { span, .. } => span.end,
+                NextItchFrame::Incomplete { from, .. } => return from,
+                NextItchFrame::End => return buf.len(),
             };
         }
     }
@@ -142,7 +144,7 @@ impl ItchFramer {
     pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
         while at < upto {
             match self.head(buf, at) {
-                FrameCheck::Good { end, at: body, control: false } if end <= buf.len() => {
+                FrameProbeOutcome::Good { end, at: body, control: false } if end <= buf.len() => {
                     let message = &buf[body..end];
                     if matches!(message[0], b'A' | b'D' | b'E' | b'F' | b'C' | b'U' | b'X')
                         && let Some(order) = message[11..].first_chunk()
@@ -158,57 +160,57 @@ impl ItchFramer {
     }
 
     #[inline]
-    fn head(&self, buf: &[u8], at: usize) -> FrameCheck {
+    fn head(&self, buf: &[u8], at: usize) -> FrameProbeOutcome {
         match self.framing {
             ItchTransport::Length => match buf.get(at..at + 3) {
                 Some(&[high, low, letter]) => {
                     let length = usize::from(u16::from_be_bytes([high, low]));
                     match length == size_of_type(letter) && length > 0 {
-                        true => FrameCheck::Good { end: at + 2 + length, at: at + 2, control: false },
-                        false => FrameCheck::Bad,
+                        true => FrameProbeOutcome::Good { end: at + 2 + length, at: at + 2, control: false },
+                        false => FrameProbeOutcome::Bad,
                     }
                 }
-                _ => FrameCheck::Need(at + 3),
+                _ => FrameProbeOutcome::Need(at + 3),
             },
             ItchTransport::Soup => soup(buf, at),
         }
     }
 
     #[cold]
-    fn other(&self, buf: &[u8], at: usize, eof: bool, head: FrameCheck) -> ItchFrame {
+    fn other(&self, buf: &[u8], at: usize, eof: bool, head: FrameProbeOutcome) -> NextItchFrame {
         let rest = buf.len() - at.min(buf.len());
         let truncated = || {
             let fault = ItchFault {
                 stated: stated(buf, at),
                 ..ItchFault::from_code(ItchFaultCode::Truncated, 0, "")
             };
-            ItchFrame::Bad { span: Span { start: at, end: buf.len() }, fault }
+            NextItchFrame::Bad { span: Span { start: at, end: buf.len() }, fault }
         };
         match head {
-            FrameCheck::Good { end, at: body, control } if end <= buf.len() => {
+            FrameProbeOutcome::Good { end, at: body, control } if end <= buf.len() => {
                 let span = Span { start: at, end };
                 if control {
-                    ItchFrame::Control(span)
+                    NextItchFrame::Control(span)
                 } else {
-                    ItchFrame::Message(ItchMessageBounds { span, at: body })
+                    NextItchFrame::Message(FramedItchMessage { span, at: body })
                 }
             }
-            FrameCheck::Good { end, .. } => match eof {
+            FrameProbeOutcome::Good { end, .. } => match eof {
                 true => truncated(),
-                false => ItchFrame::Incomplete { from: at, need: end },
+                false => NextItchFrame::Incomplete { from: at, need: end },
             },
-            FrameCheck::Need(_) if rest == 0 && eof => ItchFrame::End,
-            FrameCheck::Need(need) if !eof => ItchFrame::Incomplete { from: at, need },
-            FrameCheck::Need(_) if self.framing == ItchTransport::Length && buf[at..] == [0, 0] => {
-                ItchFrame::Control(Span { start: at, end: buf.len() })
+            FrameProbeOutcome::Need(_) if rest == 0 && eof => NextItchFrame::End,
+            FrameProbeOutcome::Need(need) if !eof => NextItchFrame::Incomplete { from: at, need },
+            FrameProbeOutcome::Need(_) if self.framing == ItchTransport::Length && buf[at..] == [0, 0] => {
+                NextItchFrame::Control(Span { start: at, end: buf.len() })
             }
-            FrameCheck::Need(_) => truncated(),
-            FrameCheck::Bad => self.resync(buf, at, eof),
+            FrameProbeOutcome::Need(_) => truncated(),
+            FrameProbeOutcome::Bad => self.resync(buf, at, eof),
         }
     }
 
     /// The way back: what follows the bad bytes at `at`.
-    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> ItchFrame {
+    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> NextItchFrame {
         let stated = stated(buf, at);
         let letter = match self.framing {
             ItchTransport::Length => buf[at + 2],
@@ -216,7 +218,7 @@ impl ItchFramer {
         };
         let bad = |end, code| {
             let fault = ItchFault { stated, ..ItchFault::from_code(code, letter, "") };
-            ItchFrame::Bad { span: Span { start: at, end }, fault }
+            NextItchFrame::Bad { span: Span { start: at, end }, fault }
         };
         let behind = at + 2 + usize::from(stated);
         let code =
@@ -224,10 +226,10 @@ impl ItchFramer {
         let ends_session = self.framing == ItchTransport::Length && stated == 0;
         if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
             match self.begins(buf, behind, eof) {
-                Ok(true) if ends_session => return ItchFrame::Control(Span { start: at, end: behind }),
+                Ok(true) if ends_session => return NextItchFrame::Control(Span { start: at, end: behind }),
                 Ok(true) => return bad(behind, code),
                 Ok(false) => {}
-                Err(need) => return ItchFrame::Incomplete { from: at, need },
+                Err(need) => return NextItchFrame::Incomplete { from: at, need },
             }
         }
         for place in at + 1.. {
@@ -235,10 +237,10 @@ impl ItchFramer {
                 return bad(place, ItchFaultCode::Garbage);
             }
             let end = match self.head(buf, place) {
-                FrameCheck::Good { end, .. } => end,
-                FrameCheck::Bad => continue,
-                FrameCheck::Need(need) if !eof => return ItchFrame::Incomplete { from: at, need },
-                FrameCheck::Need(_) => break,
+                FrameProbeOutcome::Good { end, .. } => end,
+                FrameProbeOutcome::Bad => continue,
+                FrameProbeOutcome::Need(need) if !eof => return NextItchFrame::Incomplete { from: at, need },
+                FrameProbeOutcome::Need(_) => break,
             };
             match self.begins(buf, end, eof) {
                 Ok(true) => {
@@ -248,7 +250,7 @@ impl ItchFramer {
                     );
                 }
                 Ok(false) => {}
-                Err(need) => return ItchFrame::Incomplete { from: at, need },
+                Err(need) => return NextItchFrame::Incomplete { from: at, need },
             }
         }
         bad(buf.len(), if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage })
@@ -257,10 +259,10 @@ impl ItchFramer {
     /// Whether a message begins at `at`, or the input ends there; how much more input says it.
     fn begins(&self, buf: &[u8], at: usize, eof: bool) -> Result<bool, usize> {
         match self.head(buf, at) {
-            FrameCheck::Good { .. } => Ok(true),
-            FrameCheck::Bad => Ok(false),
-            FrameCheck::Need(need) if !eof => Err(need),
-            FrameCheck::Need(_) => Ok(at == buf.len()),
+            FrameProbeOutcome::Good { .. } => Ok(true),
+            FrameProbeOutcome::Bad => Ok(false),
+            FrameProbeOutcome::Need(need) if !eof => Err(need),
+            FrameProbeOutcome::Need(_) => Ok(at == buf.len()),
         }
     }
 }
@@ -271,17 +273,17 @@ fn stated(buf: &[u8], at: usize) -> u16 {
 }
 
 /// The head of a SoupBinTCP packet.
-fn soup(buf: &[u8], at: usize) -> FrameCheck {
-    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return FrameCheck::Need(at + 3) };
+fn soup(buf: &[u8], at: usize) -> FrameProbeOutcome {
+    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return FrameProbeOutcome::Need(at + 3) };
     let length = usize::from(u16::from_be_bytes([high, low]));
     let good = match packet {
         b'S' => match buf.get(at + 3) {
-            None if length > 1 => return FrameCheck::Need(at + 4),
+            None if length > 1 => return FrameProbeOutcome::Need(at + 4),
             None => false,
             Some(letter) => {
                 return match length > 1 && length - 1 == size_of_type(*letter) {
-                    true => FrameCheck::Good { end: at + 2 + length, at: at + 3, control: false },
-                    false => FrameCheck::Bad,
+                    true => FrameProbeOutcome::Good { end: at + 2 + length, at: at + 3, control: false },
+                    false => FrameProbeOutcome::Bad,
                 };
             }
         },
@@ -294,7 +296,11 @@ fn soup(buf: &[u8], at: usize) -> FrameCheck {
         b'+' => (1..=BELIEVED_BYTES_MAX).contains(&length),
         _ => false,
     };
-    if good { FrameCheck::Good { end: at + 2 + length, at: at + 3, control: true } } else { FrameCheck::Bad }
+    if good {
+        FrameProbeOutcome::Good { end: at + 2 + length, at: at + 3, control: true }
+    } else {
+        FrameProbeOutcome::Bad
+    }
 }
 
 /// Bytes at the end of a buffer in which we look for a chain of messages …

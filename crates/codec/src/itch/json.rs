@@ -11,8 +11,8 @@
 //! `docs/schema/decode-itch.schema.json`.
 
 use super::fault::ItchFault;
-use super::frame::{ItchFrame, ItchFramer};
-use super::message::{FieldType, ItchMessage};
+use super::frame::{ItchFramer, NextItchFrame};
+use super::message::{ItchFieldType, ItchMessage};
 use std::io::{Read, Write};
 use unitape_base::json::{head, number, string, value};
 use unitape_base::{Error, Span};
@@ -48,7 +48,7 @@ pub fn decode_json(
     let (mut at, mut patience) = (0, 1);
     let result = loop {
         let end = match framer.frame(source.bytes(), at, source.eof) {
-            ItchFrame::Message(found) => {
+            NextItchFrame::Message(found) => {
                 let offset = source.base + found.span.start as u64;
                 match ItchMessage::of(found.body(source.bytes())).map(|m| (m, m.check())) {
                     Some((message, Ok(()))) => lines.message(offset, message),
@@ -57,12 +57,12 @@ pub fn decode_json(
                 }
                 found.span.end
             }
-            ItchFrame::Control(span) => span.end,
-            ItchFrame::Bad { span, fault } => {
+            NextItchFrame::Control(span) => span.end,
+            NextItchFrame::Bad { span, fault } => {
                 lines.fault(source.base + span.start as u64, span, fault);
                 span.end
             }
-            ItchFrame::Incomplete { from, need } => {
+            NextItchFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -74,7 +74,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            ItchFrame::End => break Ok(()),
+            NextItchFrame::End => break Ok(()),
         };
         (at, patience) = (end, 1);
         if lines.text.len() >= FLUSH_BYTES {
@@ -129,7 +129,8 @@ impl ItchJsonWriter {
         number(out, message.timestamp());
         for field in spec.fields {
             let raw = &bytes[field.at..field.at + field.sort.bytes()];
-            if matches!(field.sort, FieldType::Letter | FieldType::Text(_)) && raw.trim_ascii_end().is_empty()
+            if matches!(field.sort, ItchFieldType::Letter | ItchFieldType::Text(_))
+                && raw.trim_ascii_end().is_empty()
             {
                 continue;
             }
@@ -137,13 +138,14 @@ impl ItchJsonWriter {
             out.extend_from_slice(field.name.as_bytes());
             out.extend_from_slice(b"\":");
             match field.sort {
-                FieldType::Letter | FieldType::Side | FieldType::Stock | FieldType::Text(_) => {
-                    value(out, raw.trim_ascii_end())
-                }
-                FieldType::Number(_) => number(out, whole(raw)),
-                FieldType::Price4 | FieldType::Price8 => {
+                ItchFieldType::Letter
+                | ItchFieldType::Side
+                | ItchFieldType::Stock
+                | ItchFieldType::Text(_) => value(out, raw.trim_ascii_end()),
+                ItchFieldType::Number(_) => number(out, whole(raw)),
+                ItchFieldType::Price4 | ItchFieldType::Price8 => {
                     out.push(b'"');
-                    price(out, whole(raw), if field.sort == FieldType::Price4 { 4 } else { 8 });
+                    price(out, whole(raw), if field.sort == ItchFieldType::Price4 { 4 } else { 8 });
                     out.push(b'"');
                 }
             }

@@ -5,7 +5,7 @@ use super::fault::{ItchFault, ItchFaultCode};
 
 /// How a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldType {
+pub enum ItchFieldType {
     /// A letter or digit.
     Letter,
     /// Letters padded with blanks, this many bytes.
@@ -22,33 +22,33 @@ pub enum FieldType {
     Price8,
 }
 
-impl FieldType {
+impl ItchFieldType {
     /// Bytes of a field of this sort.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
-            FieldType::Letter | FieldType::Side => 1,
-            FieldType::Text(n) | FieldType::Number(n) => n as usize,
-            FieldType::Stock | FieldType::Price8 => 8,
-            FieldType::Price4 => 4,
+            ItchFieldType::Letter | ItchFieldType::Side => 1,
+            ItchFieldType::Text(n) | ItchFieldType::Number(n) => n as usize,
+            ItchFieldType::Stock | ItchFieldType::Price8 => 8,
+            ItchFieldType::Price4 => 4,
         }
     }
 }
 
 /// A field of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FieldSpec {
+pub struct ItchFieldSpec {
     /// Its name.
     pub name: &'static str,
     /// Its first byte, counted from the type.
     pub at: usize,
     /// How it is written.
-    pub sort: FieldType,
+    pub sort: ItchFieldType,
 }
 
 /// A type of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TypeSpec {
+pub struct ItchMessageSpec {
     /// Its letter.
     pub letter: u8,
     /// Its name.
@@ -56,7 +56,7 @@ pub struct TypeSpec {
     /// Its length, the type included.
     pub bytes: usize,
     /// Its fields after the eleven bytes that all messages begin with.
-    pub fields: &'static [FieldSpec],
+    pub fields: &'static [ItchFieldSpec],
 }
 
 /// The longest message.
@@ -64,31 +64,31 @@ pub const MESSAGE_BYTES_MAX: usize = 50;
 
 macro_rules! sort {
     (letter) => {
-        FieldType::Letter
+        ItchFieldType::Letter
     };
     (side) => {
-        FieldType::Side
+        ItchFieldType::Side
     };
     (stock) => {
-        FieldType::Stock
+        ItchFieldType::Stock
     };
     (mpid) => {
-        FieldType::Text(4)
+        ItchFieldType::Text(4)
     };
     (text2) => {
-        FieldType::Text(2)
+        ItchFieldType::Text(2)
     };
     (u32) => {
-        FieldType::Number(4)
+        ItchFieldType::Number(4)
     };
     (u64) => {
-        FieldType::Number(8)
+        ItchFieldType::Number(8)
     };
     (price4) => {
-        FieldType::Price4
+        ItchFieldType::Price4
     };
     (price8) => {
-        FieldType::Price8
+        ItchFieldType::Price8
     };
 }
 macro_rules! value {
@@ -229,11 +229,11 @@ macro_rules! messages {
             }
         }
 
-        static SPECS: [TypeSpec; 23] = [$(TypeSpec {
+        static SPECS: [ItchMessageSpec; 23] = [$(ItchMessageSpec {
             letter: $letter,
             name: $name,
             bytes: $bytes,
-            fields: &[$(FieldSpec { name: stringify!($field), at: $at, sort: sort!($sort) },)*],
+            fields: &[$(ItchFieldSpec { name: stringify!($field), at: $at, sort: sort!($sort) },)*],
         },)*];
 
         const SIZES: [u8; 256] = {
@@ -516,7 +516,7 @@ messages! {
 
 /// All types, in the order of the specification's chapters.
 #[must_use]
-pub fn specs() -> &'static [TypeSpec] {
+pub fn specs() -> &'static [ItchMessageSpec] {
     &SPECS
 }
 
@@ -557,7 +557,7 @@ impl<'m> ItchMessage<'m> {
 
     /// Its type.
     #[must_use]
-    pub fn spec(self) -> &'static TypeSpec {
+    pub fn spec(self) -> &'static ItchMessageSpec {
         let letter = self.bytes()[0];
         SPECS.iter().find(|s| s.letter == letter).expect("a known type")
     }
@@ -574,9 +574,11 @@ impl<'m> ItchMessage<'m> {
         for field in self.spec().fields {
             let value = &bytes[field.at..field.at + field.sort.bytes()];
             let code = match field.sort {
-                FieldType::Side if !matches!(value, b"B" | b"S") => ItchFaultCode::BadSide,
-                FieldType::Stock if !is_name(value) => ItchFaultCode::BadStock,
-                FieldType::Letter | FieldType::Text(_) if !value.iter().all(|b| matches!(b, b' '..=b'~')) => {
+                ItchFieldType::Side if !matches!(value, b"B" | b"S") => ItchFaultCode::BadSide,
+                ItchFieldType::Stock if !is_name(value) => ItchFaultCode::BadStock,
+                ItchFieldType::Letter | ItchFieldType::Text(_)
+                    if !value.iter().all(|b| matches!(b, b' '..=b'~')) =>
+                {
                     ItchFaultCode::BadText
                 }
                 _ => continue,

@@ -15,7 +15,7 @@ pub const MOLD_HEAD_BYTES: usize = 20;
 
 /// The head of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MoldPacket {
+pub struct MoldPacketHeader {
     /// Name of the session, with trailing blanks.
     pub session: [u8; 10],
     /// Number of its first message, or of the next one in a heartbeat.
@@ -24,7 +24,7 @@ pub struct MoldPacket {
     pub count: u16,
 }
 
-impl MoldPacket {
+impl MoldPacketHeader {
     /// The head of a packet; none when it is shorter than one.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {

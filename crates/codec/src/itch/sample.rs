@@ -1,13 +1,13 @@
 //! A seeded stream of messages for tests and benches, in the proportions of a trading day; and a writer of messages.
 
-use super::message::{TypeSpec, specs};
+use super::message::{ItchMessageSpec, specs};
 
 /// Appends a message with its two bytes of length; the values are those of its fields in order, numbers as they are,
 /// texts as bytes.
 ///
 /// # Panics
 /// When the values are not those of the type.
-pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &[SampleValue<'_>]) {
+pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &[ItchSampleValue<'_>]) {
     let spec = specs().iter().find(|s| s.letter == letter).expect("a type of ITCH 5.0");
     assert_eq!(values.len(), spec.fields.len(), "values of {}", spec.name);
     out.extend_from_slice(&(spec.bytes as u16).to_be_bytes());
@@ -18,8 +18,8 @@ pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &
     for (field, value) in spec.fields.iter().zip(values) {
         let bytes = field.sort.bytes();
         match *value {
-            SampleValue::Number(n) => out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]),
-            SampleValue::Text(text) => {
+            ItchSampleValue::Number(n) => out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]),
+            ItchSampleValue::Text(text) => {
                 assert!(text.len() <= bytes, "{} of {}", field.name, spec.name);
                 out.extend_from_slice(text);
                 out.resize(out.len() + bytes - text.len(), b' ');
@@ -41,7 +41,7 @@ pub struct ItchMessageHeader {
 
 /// A value to write.
 #[derive(Debug, Clone, Copy)]
-pub enum SampleValue<'p> {
+pub enum ItchSampleValue<'p> {
     /// A number or a price in its own units.
     Number(u64),
     /// Letters; the sample adds trailing blanks.
@@ -72,7 +72,7 @@ impl Default for SampleConfig {
 /// 2 others), as a file with lengths. Every order that a message names lives.
 #[must_use]
 pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
-    let mut day = SampleGenerator {
+    let mut day = ItchSampleGenerator {
         rng: config.seed,
         out: Vec::with_capacity(config.messages * 34),
         nanos: 14_400_000_000_000,
@@ -80,30 +80,31 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
     let symbols: Vec<Vec<u8>> = (1..=config.stocks).map(symbol).collect();
     let mut live: Vec<(u64, u16, u32)> = Vec::with_capacity(config.live);
     let (mut next_order, mut next_match) = (10_000u64, 1u64);
-    day.put(b'S', 0, &[SampleValue::Text(b"O")]);
+    day.put(b'S', 0, &[ItchSampleValue::Text(b"O")]);
     for (n, symbol) in symbols.iter().enumerate() {
         directory(&mut day, n as u16 + 1, symbol);
     }
-    day.put(b'S', 0, &[SampleValue::Text(b"S")]);
-    day.put(b'S', 0, &[SampleValue::Text(b"Q")]);
+    day.put(b'S', 0, &[ItchSampleValue::Text(b"S")]);
+    day.put(b'S', 0, &[ItchSampleValue::Text(b"Q")]);
     for n in 0..config.messages {
         // Some securities are busy, most are not.
         let locate = 1 + (day.below(u64::from(config.stocks)) * day.below(1000) / 1000) as u16;
-        let stock = SampleValue::Text(&symbols[usize::from(locate) - 1]);
-        let side = SampleValue::Text(if day.below(2) == 0 { b"B" } else { b"S" });
+        let stock = ItchSampleValue::Text(&symbols[usize::from(locate) - 1]);
+        let side = ItchSampleValue::Text(if day.below(2) == 0 { b"B" } else { b"S" });
         let shares = shares(&mut day);
-        let price = SampleValue::Number(100 * (1_000 + u64::from(locate) + day.below(200)));
+        let price = ItchSampleValue::Number(100 * (1_000 + u64::from(locate) + day.below(200)));
         let choice = if live.len() >= config.live { 45 + day.below(55) } else { day.below(100) };
         let pick = if live.is_empty() { 0 } else { day.below(live.len() as u64) as usize };
         match choice {
             45.. if live.is_empty() => {}
             0..45 => {
                 next_order += 1 + day.below(8);
-                let order = SampleValue::Number(next_order);
-                let shares_part = SampleValue::Number(u64::from(shares));
+                let order = ItchSampleValue::Number(next_order);
+                let shares_part = ItchSampleValue::Number(u64::from(shares));
                 if choice < 2 {
-                    let mpid =
-                        SampleValue::Text([&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.below(4) as usize]);
+                    let mpid = ItchSampleValue::Text(
+                        [&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.below(4) as usize],
+                    );
                     day.put(b'F', locate, &[order, side, shares_part, stock, price, mpid]);
                 } else {
                     day.put(b'A', locate, &[order, side, shares_part, stock, price]);
@@ -112,7 +113,7 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             }
             45..85 => {
                 let (order, locate, _) = live.swap_remove(pick);
-                day.put(b'D', locate, &[SampleValue::Number(order)]);
+                day.put(b'D', locate, &[ItchSampleValue::Number(order)]);
             }
             85..93 => {
                 next_order += 1 + day.below(8);
@@ -123,20 +124,20 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
                     u64::from(shares),
                     100 * (1_000 + u64::from(locate) + day.below(200)),
                 ];
-                day.put(b'U', locate, &parts.map(SampleValue::Number));
+                day.put(b'U', locate, &parts.map(ItchSampleValue::Number));
                 live[pick] = (next_order, locate, shares);
             }
             93..97 => {
                 let (order, locate, left) = live[pick];
                 let part = if left > 1 && day.below(2) == 0 { left / 2 } else { left };
                 next_match += 1;
-                let parts = [order, u64::from(part), next_match].map(SampleValue::Number);
+                let parts = [order, u64::from(part), next_match].map(ItchSampleValue::Number);
                 if choice == 96 && n % 4 == 0 {
-                    let printable = SampleValue::Text(if n % 8 == 0 { b"Y" } else { b"N" });
+                    let printable = ItchSampleValue::Text(if n % 8 == 0 { b"Y" } else { b"N" });
                     day.put(
                         b'C',
                         locate,
-                        &[parts[0], parts[1], parts[2], printable, SampleValue::Number(1_234_500)],
+                        &[parts[0], parts[1], parts[2], printable, ItchSampleValue::Number(1_234_500)],
                     );
                 } else {
                     day.put(b'E', locate, &parts);
@@ -146,21 +147,25 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
             97..99 => {
                 let (order, locate, left) = live[pick];
                 let part = 1.max(left / 3);
-                day.put(b'X', locate, &[SampleValue::Number(order), SampleValue::Number(u64::from(part))]);
+                day.put(
+                    b'X',
+                    locate,
+                    &[ItchSampleValue::Number(order), ItchSampleValue::Number(u64::from(part))],
+                );
                 take(&mut live, pick, part);
             }
             _ => {
                 next_match += 1;
                 let (zero, shares, number) = (
-                    SampleValue::Number(0),
-                    SampleValue::Number(u64::from(shares)),
-                    SampleValue::Number(next_match),
+                    ItchSampleValue::Number(0),
+                    ItchSampleValue::Number(u64::from(shares)),
+                    ItchSampleValue::Number(next_match),
                 );
-                day.put(b'P', locate, &[zero, SampleValue::Text(b"B"), shares, stock, price, number]);
+                day.put(b'P', locate, &[zero, ItchSampleValue::Text(b"B"), shares, stock, price, number]);
             }
         }
     }
-    day.put(b'S', 0, &[SampleValue::Text(b"C")]);
+    day.put(b'S', 0, &[ItchSampleValue::Text(b"C")]);
     day.out
 }
 
@@ -174,20 +179,22 @@ pub fn one_of_each() -> Vec<u8> {
     out
 }
 
-fn each(out: &mut Vec<u8>, n: u16, spec: &TypeSpec) {
-    use super::message::FieldType;
+fn each(out: &mut Vec<u8>, n: u16, spec: &ItchMessageSpec) {
+    use super::message::ItchFieldType;
     let texts: Vec<[u8; 8]> = (0..spec.fields.len()).map(|i| [b'A' + (i % 26) as u8; 8]).collect();
-    let parts: Vec<SampleValue<'_>> = spec
+    let parts: Vec<ItchSampleValue<'_>> = spec
         .fields
         .iter()
         .zip(&texts)
         .enumerate()
         .map(|(i, (field, text))| match field.sort {
-            FieldType::Side => SampleValue::Text(b"S"),
-            FieldType::Stock => SampleValue::Text(b"ZVZZT"),
-            FieldType::Letter | FieldType::Text(_) => SampleValue::Text(&text[..field.sort.bytes()]),
-            FieldType::Number(_) | FieldType::Price4 | FieldType::Price8 => {
-                SampleValue::Number(0x0102_0304 + 7 * i as u64)
+            ItchFieldType::Side => ItchSampleValue::Text(b"S"),
+            ItchFieldType::Stock => ItchSampleValue::Text(b"ZVZZT"),
+            ItchFieldType::Letter | ItchFieldType::Text(_) => {
+                ItchSampleValue::Text(&text[..field.sort.bytes()])
+            }
+            ItchFieldType::Number(_) | ItchFieldType::Price4 | ItchFieldType::Price8 => {
+                ItchSampleValue::Number(0x0102_0304 + 7 * i as u64)
             }
         })
         .collect();
@@ -199,13 +206,13 @@ fn each(out: &mut Vec<u8>, n: u16, spec: &TypeSpec) {
     write(out, spec.letter, header, &parts);
 }
 
-fn directory(day: &mut SampleGenerator, locate: u16, symbol: &[u8]) {
-    let t = SampleValue::Text;
+fn directory(day: &mut ItchSampleGenerator, locate: u16, symbol: &[u8]) {
+    let t = ItchSampleValue::Text;
     let values = [
         t(symbol),
         t(b"Q"),
         t(b"N"),
-        SampleValue::Number(100),
+        ItchSampleValue::Number(100),
         t(b"N"),
         t(b"C"),
         t(b"Z"),
@@ -214,7 +221,7 @@ fn directory(day: &mut SampleGenerator, locate: u16, symbol: &[u8]) {
         t(b"N"),
         t(b"1"),
         t(b"N"),
-        SampleValue::Number(0),
+        ItchSampleValue::Number(0),
         t(b"N"),
     ];
     day.put(b'R', locate, &values);
@@ -228,7 +235,7 @@ fn take(live: &mut Vec<(u64, u16, u32)>, pick: usize, part: u32) {
 }
 
 /// Mostly round lots.
-fn shares(day: &mut SampleGenerator) -> u32 {
+fn shares(day: &mut ItchSampleGenerator) -> u32 {
     match day.below(10) {
         0..6 => 100,
         6..8 => 100 * (1 + day.below(20) as u32),
@@ -241,13 +248,13 @@ fn symbol(n: u16) -> Vec<u8> {
     [n / 17_576, n / 676, n / 26, n].map(|l| b'A' + (l % 26) as u8).to_vec()
 }
 
-struct SampleGenerator {
+struct ItchSampleGenerator {
     rng: u64,
     out: Vec<u8>,
     nanos: u64,
 }
 
-impl SampleGenerator {
+impl ItchSampleGenerator {
     fn below(&mut self, n: u64) -> u64 {
         // SplitMix64.
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -257,7 +264,7 @@ impl SampleGenerator {
         (z ^ z >> 31) % n
     }
 
-    fn put(&mut self, letter: u8, locate: u16, values: &[SampleValue<'_>]) {
+    fn put(&mut self, letter: u8, locate: u16, values: &[ItchSampleValue<'_>]) {
         self.nanos += 1 + self.below(2_000);
         let header = ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: self.nanos };
         write(&mut self.out, letter, header, values);

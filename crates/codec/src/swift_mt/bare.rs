@@ -1,6 +1,6 @@
 //! Bodies without an envelope, as banks write their statements, and what is around them.
 
-use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftMessage};
+use super::frame::{EnvelopeForm, FramedSwiftMessage, PREFACE_BYTES, PREFACE_LINES};
 use super::tokens::SwiftTag;
 use memchr::{memchr, memmem, memrchr};
 use unitape_base::Span;
@@ -74,13 +74,13 @@ pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
 
 /// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes so far do not show
 /// where it ends.
-pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<SwiftMessage> {
+pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<FramedSwiftMessage> {
     let body = |end: usize, over: usize| {
-        let mut message = SwiftMessage {
+        let mut message = FramedSwiftMessage {
             span: Span { start: from, end: over },
             form: EnvelopeForm::Bare,
             preface: Span { start: from, end: first },
-            ..SwiftMessage::default()
+            ..FramedSwiftMessage::default()
         };
         message.blocks[3] = Span { start: first, end };
         Some(message)
@@ -143,7 +143,7 @@ fn is_blank(rest: &[u8]) -> bool {
 }
 
 /// The kind of bytes that start no message.
-pub(super) enum PrefaceCheck {
+pub(super) enum PrefaceOutcome {
     /// A preface; the body starts here.
     Preface(usize),
     /// Garbage up to here.
@@ -153,7 +153,7 @@ pub(super) enum PrefaceCheck {
 }
 
 /// Lines from `from` on, where nothing starts, up to where something does.
-pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceCheck {
+pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceOutcome {
     let (mut at, mut lines, mut braces) = (from, 0, false);
     loop {
         let line_end = memchr(b'\n', &buf[at..]).map(|n| at + n);
@@ -165,26 +165,26 @@ pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceChec
         let starts_at = memmem::find(line, b"{1:");
         let ends_at = memmem::find(line, b"-}").map(|n| n + 2);
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
-            return PrefaceCheck::Garbage(at + n);
+            return PrefaceOutcome::Garbage(at + n);
         }
         if braces && line_end.is_some() && terminator(line) == Some(1) {
-            return PrefaceCheck::Garbage(at + 1);
+            return PrefaceOutcome::Garbage(at + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
         let Some(end) = line_end else {
-            return if whole { PrefaceCheck::Garbage(buf.len()) } else { PrefaceCheck::Need };
+            return if whole { PrefaceOutcome::Garbage(buf.len()) } else { PrefaceOutcome::Need };
         };
         at = end + 1;
         lines += 1;
         if !braces {
             match starts(buf, at) {
                 Some(true) if lines <= PREFACE_LINES && at - from <= PREFACE_BYTES => {
-                    return PrefaceCheck::Preface(at);
+                    return PrefaceOutcome::Preface(at);
                 }
-                Some(true) => return PrefaceCheck::Garbage(at),
+                Some(true) => return PrefaceOutcome::Garbage(at),
                 Some(false) => {}
                 None if whole => {}
-                None => return PrefaceCheck::Need,
+                None => return PrefaceOutcome::Need,
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use super::NEST_MAX;
 use super::fault::SwiftFault;
-use super::frame::{EnvelopeForm, SwiftMessage};
+use super::frame::{EnvelopeForm, FramedSwiftMessage};
 use memchr::{memchr2, memmem};
 use unitape_base::Span;
 
 /// The result of reading a message with an envelope.
-pub(super) enum EnvelopeScan {
-    Done(SwiftMessage),
+pub(super) enum EnvelopeScanOutcome {
+    Done(FramedSwiftMessage),
     /// The next message starts here before this one has ended.
     Next(usize),
     /// The blocks are wrong at `at`.
@@ -22,8 +22,8 @@ pub(super) enum EnvelopeScan {
 
 /// Reads the blocks from `from` on, where `{1:` is. `whole`: the input ends where `buf` ends.
 #[inline]
-pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
-    let mut message = SwiftMessage::default();
+pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScanOutcome {
+    let mut message = FramedSwiftMessage::default();
     // Where the message is over unless more of it follows; 0 until the text is there.
     let mut over = 0;
     let mut at = from;
@@ -32,12 +32,15 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
             at += 1;
         }
         let id = match block_start(buf, at) {
-            BlockStart::Block(id) => id,
-            BlockStart::Cut if !whole => return EnvelopeScan::Need,
-            BlockStart::Cut | BlockStart::Other if over > 0 => break,
-            BlockStart::Cut => return EnvelopeScan::Need,
-            BlockStart::Other => {
-                return EnvelopeScan::Bad { fault: SwiftFault::NoBlock { offset: (at - from) as u32 }, at };
+            BlockStartOutcome::Block(id) => id,
+            BlockStartOutcome::Cut if !whole => return EnvelopeScanOutcome::Need,
+            BlockStartOutcome::Cut | BlockStartOutcome::Other if over > 0 => break,
+            BlockStartOutcome::Cut => return EnvelopeScanOutcome::Need,
+            BlockStartOutcome::Other => {
+                return EnvelopeScanOutcome::Bad {
+                    fault: SwiftFault::NoBlock { offset: (at - from) as u32 },
+                    at,
+                };
             }
         };
         let index = match id {
@@ -46,20 +49,21 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
         };
         if id == b'1' && at > from {
             if over == 0 {
-                return EnvelopeScan::Next(at);
+                return EnvelopeScanOutcome::Next(at);
             }
             let is_ack = message.ack.is_empty() && acknowledges(buf, &message);
             if !is_ack {
                 break;
             }
-            message = SwiftMessage { ack: Span { start: from, end: over }, ..SwiftMessage::default() };
+            message =
+                FramedSwiftMessage { ack: Span { start: from, end: over }, ..FramedSwiftMessage::default() };
             over = 0;
         }
         if over > 0 && !matches!(id, b'5' | b'S') || message.blocks[index].start > 0 {
             if over > 0 {
                 break;
             }
-            return EnvelopeScan::Bad {
+            return EnvelopeScanOutcome::Bad {
                 fault: SwiftFault::Twice { block: id, offset: (at - from) as u32 },
                 at,
             };
@@ -71,13 +75,13 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
             _ => header(buf, start, id),
         };
         let (end, after) = match content {
-            BlockEnd::Ends { end, after } => (end, after),
-            BlockEnd::Need if over > 0 && whole => break,
-            BlockEnd::Next(_) if over > 0 => break,
-            BlockEnd::Next(next) => return EnvelopeScan::Next(next),
-            BlockEnd::Need => return EnvelopeScan::Need,
-            BlockEnd::Bad { fault, at } => {
-                return EnvelopeScan::Bad { fault: shifted(fault, from), at };
+            BlockEndOutcome::Ends { end, after } => (end, after),
+            BlockEndOutcome::Need if over > 0 && whole => break,
+            BlockEndOutcome::Next(_) if over > 0 => break,
+            BlockEndOutcome::Next(next) => return EnvelopeScanOutcome::Next(next),
+            BlockEndOutcome::Need => return EnvelopeScanOutcome::Need,
+            BlockEndOutcome::Bad { fault, at } => {
+                return EnvelopeScanOutcome::Bad { fault: shifted(fault, from), at };
             }
         };
         message.blocks[index] = Span { start, end };
@@ -88,11 +92,11 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScan {
     }
     message.form = EnvelopeForm::Envelope;
     message.span = Span { start: from, end: over };
-    EnvelopeScan::Done(message)
+    EnvelopeScanOutcome::Done(message)
 }
 
 /// Whether the blocks so far are an acknowledgement, which the message may follow.
-fn acknowledges(buf: &[u8], message: &SwiftMessage) -> bool {
+fn acknowledges(buf: &[u8], message: &FramedSwiftMessage) -> bool {
     let service = &message.blocks[0].slice(buf);
     let has_sub_blocks = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
     has_sub_blocks && message.blocks[1].start == 0 && service.get(1..3) == Some(b"21")
@@ -123,7 +127,7 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
 }
 
 /// The start of a block, or of something else, at a place.
-pub(super) enum BlockStart {
+pub(super) enum BlockStartOutcome {
     Block(u8),
     Other,
     /// The buffer ends before that is known.
@@ -131,16 +135,16 @@ pub(super) enum BlockStart {
 }
 
 #[inline]
-pub(super) fn block_start(buf: &[u8], at: usize) -> BlockStart {
+pub(super) fn block_start(buf: &[u8], at: usize) -> BlockStartOutcome {
     match buf[at.min(buf.len())..] {
-        [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => BlockStart::Block(id),
-        [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => BlockStart::Cut,
-        _ => BlockStart::Other,
+        [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => BlockStartOutcome::Block(id),
+        [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => BlockStartOutcome::Cut,
+        _ => BlockStartOutcome::Other,
     }
 }
 
 /// Where the content of a block ends.
-pub(super) enum BlockEnd {
+pub(super) enum BlockEndOutcome {
     Ends {
         /// Where the content ends.
         end: usize,
@@ -168,62 +172,65 @@ fn shifted(fault: SwiftFault, from: usize) -> SwiftFault {
 
 /// A block other than the text: braces in pairs, no other block inside.
 #[inline]
-fn header(buf: &[u8], start: usize, block: u8) -> BlockEnd {
+fn header(buf: &[u8], start: usize, block: u8) -> BlockEndOutcome {
     let (mut depth, mut at) = (1, start);
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return BlockEnd::Ends { end: at, after: at + 1 };
+                return BlockEndOutcome::Ends { end: at, after: at + 1 };
             }
         } else {
             match block_start(buf, at) {
-                BlockStart::Block(b'1') => return BlockEnd::Next(at),
-                BlockStart::Block(_) => {
-                    return BlockEnd::Bad { fault: SwiftFault::Unclosed { block, offset: at as u32 }, at };
+                BlockStartOutcome::Block(b'1') => return BlockEndOutcome::Next(at),
+                BlockStartOutcome::Block(_) => {
+                    return BlockEndOutcome::Bad {
+                        fault: SwiftFault::Unclosed { block, offset: at as u32 },
+                        at,
+                    };
                 }
-                BlockStart::Cut => return BlockEnd::Need,
-                BlockStart::Other => {}
+                BlockStartOutcome::Cut => return BlockEndOutcome::Need,
+                BlockStartOutcome::Other => {}
             }
             depth += 1;
             if depth > NEST_MAX {
-                return BlockEnd::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
+                return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
             }
         }
         at += 1;
     }
-    BlockEnd::Need
+    BlockEndOutcome::Need
 }
 
 /// A block after the text. If it is not closed before a line or the next message starts, the message is over
 /// before it.
 #[inline]
-pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEnd {
+pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEndOutcome {
     let mut depth = 1;
     for (n, byte) in buf[start.min(buf.len())..].iter().enumerate() {
         let at = start + n;
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
-            b'\r' | b'\n' | b'$' => return BlockEnd::Next(at),
+            b'\r' | b'\n' | b'$' => return BlockEndOutcome::Next(at),
             _ => {}
         }
         if depth == 0 {
-            return BlockEnd::Ends { end: at, after: at + 1 };
+            return BlockEndOutcome::Ends { end: at, after: at + 1 };
         }
         if depth > NEST_MAX {
-            return BlockEnd::Next(at);
+            return BlockEndOutcome::Next(at);
         }
     }
-    BlockEnd::Need
+    BlockEndOutcome::Need
 }
 
 /// Block 4.
 #[inline]
-fn text(buf: &[u8], start: usize) -> BlockEnd {
+fn text(buf: &[u8], start: usize) -> BlockEndOutcome {
     match without_line_ends(&buf[start.min(buf.len())..]).first() {
-        None => BlockEnd::Need,
+        None => BlockEndOutcome::Need,
         Some(b'{') => nested(buf, start),
         Some(_) => lines(buf, start),
     }
@@ -241,62 +248,64 @@ fn without_last_line_ends(text: &[u8]) -> &[u8] {
 
 /// Fields up to `-}`.
 #[inline]
-fn lines(buf: &[u8], start: usize) -> BlockEnd {
+fn lines(buf: &[u8], start: usize) -> BlockEndOutcome {
     let mut at = start;
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             if at > start && buf[at - 1] == b'-' {
-                return BlockEnd::Ends { end: at - 1, after: at + 1 };
+                return BlockEndOutcome::Ends { end: at - 1, after: at + 1 };
             }
         } else {
             match super::frame::starts_message(buf, at) {
-                Some(true) => return BlockEnd::Next(at),
+                Some(true) => return BlockEndOutcome::Next(at),
                 Some(false) => {}
-                None => return BlockEnd::Need,
+                None => return BlockEndOutcome::Need,
             }
         }
         at += 1;
     }
-    BlockEnd::Need
+    BlockEndOutcome::Need
 }
 
 /// Blocks in block 4: `{177:…}{451:0}`, or another message's blocks.
 #[cold]
-fn nested(buf: &[u8], start: usize) -> BlockEnd {
+fn nested(buf: &[u8], start: usize) -> BlockEndOutcome {
     let (mut depth, mut at) = (1, start);
     while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
         at += n;
         if buf[at] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return BlockEnd::Ends { end: at, after: at + 1 };
+                return BlockEndOutcome::Ends { end: at, after: at + 1 };
             }
             at += 1;
             continue;
         }
         match block_start(buf, at) {
-            BlockStart::Cut => return BlockEnd::Need,
+            BlockStartOutcome::Cut => return BlockEndOutcome::Need,
             // A system message's text may quote another message, which is then first in it.
-            BlockStart::Block(b'1') if at > start => return BlockEnd::Next(at),
-            BlockStart::Block(b'4') => match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
-                None => return BlockEnd::Need,
-                Some(b'{') => {}
-                Some(_) => match lines(buf, at + 3) {
-                    BlockEnd::Ends { after, .. } => {
-                        at = after;
-                        continue;
-                    }
-                    other => return other,
-                },
-            },
-            BlockStart::Block(_) | BlockStart::Other => {}
+            BlockStartOutcome::Block(b'1') if at > start => return BlockEndOutcome::Next(at),
+            BlockStartOutcome::Block(b'4') => {
+                match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
+                    None => return BlockEndOutcome::Need,
+                    Some(b'{') => {}
+                    Some(_) => match lines(buf, at + 3) {
+                        BlockEndOutcome::Ends { after, .. } => {
+                            at = after;
+                            continue;
+                        }
+                        other => return other,
+                    },
+                }
+            }
+            BlockStartOutcome::Block(_) | BlockStartOutcome::Other => {}
         }
         depth += 1;
         if depth > NEST_MAX {
-            return BlockEnd::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
+            return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
         }
         at += 1;
     }
-    BlockEnd::Need
+    BlockEndOutcome::Need
 }

@@ -1,10 +1,10 @@
 //! Properties that must hold for any bytes; tests and the fuzzer share them.
 
 use super::fault::ValueFault;
-use super::frame::{SwiftFrame, SwiftFramer};
+use super::frame::{NextSwiftFrame, SwiftFramer};
 use super::json::decode_json;
 use super::parts::{self, ComponentKind, SwiftComponent, SwiftComponents};
-use super::tokens::{SwiftField, SwiftFields, SwiftTag};
+use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftTag};
 use super::value;
 use super::{naive, naive_parts};
 
@@ -18,7 +18,7 @@ fn between(byte: &u8) -> bool {
 /// # Errors
 /// The first difference, in words.
 pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
-    let (mut fields, mut portable) = (SwiftFields::new(), SwiftFields::portable());
+    let (mut fields, mut portable) = (SwiftFieldTokenizer::new(), SwiftFieldTokenizer::portable());
     let mut at = 0;
     loop {
         let fast = framer.frame(input, at, true);
@@ -33,7 +33,7 @@ pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
             return Err(format!("at {at}: with fields {quick:?} and {other:?}, slow {slow:?}"));
         }
         let span = match quick {
-            SwiftFrame::Message(message) => {
+            NextSwiftFrame::Message(message) => {
                 let text = message.text().slice(input);
                 let slow = naive::tokens(text);
                 if fields.as_slice() != slow {
@@ -45,9 +45,9 @@ pub fn agree(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
                 }
                 message.span
             }
-            SwiftFrame::Bad { span, .. } => span,
-            SwiftFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            SwiftFrame::End => {
+            NextSwiftFrame::Bad { span, .. } => span,
+            NextSwiftFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextSwiftFrame::End => {
                 let none_lost = input[at..].iter().all(between);
                 return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
             }
@@ -126,7 +126,7 @@ pub fn agree_on_value(tag: &[u8], value: &[u8]) -> Result<(), String> {
 /// # Errors
 /// The first difference, in words.
 pub fn cuts(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
-    let mut fields = SwiftFields::new();
+    let mut fields = SwiftFieldTokenizer::new();
     let mut at = 0;
     loop {
         let whole = framer.frame(input, at, true);
@@ -137,7 +137,7 @@ pub fn cuts(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
                 return Err(format!("at {at}, cut {end}: with fields {with:?}, without {without:?}"));
             }
             match without {
-                SwiftFrame::Incomplete { from, need } if from >= at && need > end => {
+                NextSwiftFrame::Incomplete { from, need } if from >= at && need > end => {
                     if !input[at..from].iter().all(between) {
                         return Err(format!("at {at}, cut {end}: skipped to {from}"));
                     }
@@ -150,9 +150,9 @@ pub fn cuts(framer: &SwiftFramer, input: &[u8]) -> Result<(), String> {
             }
         }
         at = match whole {
-            SwiftFrame::Message(message) => message.span.end,
-            SwiftFrame::Bad { span, .. } => span.end,
-            SwiftFrame::Incomplete { .. } | SwiftFrame::End => return Ok(()),
+            NextSwiftFrame::Message(message) => message.span.end,
+            NextSwiftFrame::Bad { span, .. } => span.end,
+            NextSwiftFrame::Incomplete { .. } | NextSwiftFrame::End => return Ok(()),
         };
     }
 }

@@ -16,10 +16,10 @@ use unitape_base::json::value as text;
 /// With the index of a line that is not of its form; what was appended is of no use then.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{SwiftFields, entries};
+/// use unitape_codec::swift_mt::{SwiftFieldTokenizer, entries};
 ///
 /// let text = b":61:200101D65,00NMSCREF//B1\r\n:86:coffee\r\n:62F:C200101EUR1,";
-/// let mut fields = SwiftFields::new();
+/// let mut fields = SwiftFieldTokenizer::new();
 /// fields.read(text);
 /// let mut out = Vec::new();
 /// assert_eq!(entries(text, fields.as_slice(), &mut out), Ok(true));

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The answer for a position depends only on the bytes from there on, never on where the buffer happens to
-//! end: if bytes not yet there could change it, it is [`SwiftFrame::Incomplete`]. At most
+//! end: if bytes not yet there could change it, it is [`NextSwiftFrame::Incomplete`]. At most
 //! [`SwiftFramer::max_message`] bytes (and a few more) are waited for.
 //!
 //! # The rules
@@ -24,7 +24,7 @@
 //!    system messages have it, maybe after line ends: it ends with its closing brace; a text inside it ends with `-}`
 //!    again.
 //! 4. An **acknowledgement** (`{1:F21…}{4:{177:…}{451:0}}`) with a message right after it is the head of that
-//!    message, [`SwiftMessage::ack`]; alone it is a message.
+//!    message, [`FramedSwiftMessage::ack`]; alone it is a message.
 //! 5. If a message starts inside another's text or blocks, the outer one is bad (`truncated`) and ends there. If
 //!    its blocks are wrong it is bad (`bad_block`) and ends before the next `{1:`, or at the end of the input.
 //! 6. A **bare body** starts with a line `:tag:…`. It ends with a line `-` (or `-XXX`), the byte 3 after it or not,
@@ -36,9 +36,9 @@
 //!    of a message with an envelope: then its fields start nothing before `-}`, a line `-` or `{1:`.
 
 use super::bare;
-use super::blocks::{self, EnvelopeScan};
+use super::blocks::{self, EnvelopeScanOutcome};
 use super::fault::SwiftFault;
-use super::tokens::{SwiftFields, SwiftTag, sub_blocks};
+use super::tokens::{SwiftFieldTokenizer, SwiftTag, sub_blocks};
 use super::usual_shape;
 use unitape_base::Span;
 
@@ -46,9 +46,9 @@ use unitape_base::Span;
 /// position to ask for is the end of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
-pub enum SwiftFrame {
+pub enum NextSwiftFrame {
     /// A whole message.
-    Message(SwiftMessage),
+    Message(FramedSwiftMessage),
     /// Bytes that are no good message: a message with a fault, or garbage.
     Bad {
         /// Where.
@@ -81,7 +81,7 @@ pub enum EnvelopeForm {
 /// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what is
 /// between `{4:` and `}`, spans that start at 0 are of what is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SwiftMessage {
+pub struct FramedSwiftMessage {
     /// All of it, acknowledgement, preface and terminator included.
     pub span: Span,
     /// With or without envelope.
@@ -94,7 +94,7 @@ pub struct SwiftMessage {
     pub blocks: [Span; 6],
 }
 
-impl SwiftMessage {
+impl FramedSwiftMessage {
     /// The content of a block: 1 to 5, or 6 for S; `None` where it is not there.
     #[inline]
     #[must_use]
@@ -152,13 +152,13 @@ pub(super) const LOOKAHEAD: usize = 24;
 /// Finds messages. Holds no state of a stream: every call is independent.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{SwiftFrame, SwiftFramer};
+/// use unitape_codec::swift_mt::{NextSwiftFrame, SwiftFramer};
 ///
 /// let framer = SwiftFramer::default();
 /// let file = b"{1:F01AAAABEBBAXXX0000000000}{2:I103BBBBDEFFXXXXN}{4:\r\n:20:REF\r\n-}$junk";
-/// let SwiftFrame::Message(message) = framer.frame(file, 0, true) else { panic!() };
+/// let NextSwiftFrame::Message(message) = framer.frame(file, 0, true) else { panic!() };
 /// assert_eq!(message.text().slice(file), b"\r\n:20:REF\r\n");
-/// let SwiftFrame::Bad { span, .. } = framer.frame(file, message.span.end, true) else { panic!() };
+/// let NextSwiftFrame::Bad { span, .. } = framer.frame(file, message.span.end, true) else { panic!() };
 /// assert_eq!(span.slice(file), b"junk");
 /// ```
 #[derive(Debug, Clone)]
@@ -189,13 +189,17 @@ impl SwiftFramer {
     /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
+    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextSwiftFrame {
         let Some(from) = skip(buf, at, eof) else {
             let from = skip(buf, at, true).unwrap_or(buf.len());
-            return SwiftFrame::Incomplete { from, need: buf.len() + 1 };
+            return NextSwiftFrame::Incomplete { from, need: buf.len() + 1 };
         };
         let Some(&first) = buf.get(from) else {
-            return if eof { SwiftFrame::End } else { SwiftFrame::Incomplete { from, need: from + 1 } };
+            return if eof {
+                NextSwiftFrame::End
+            } else {
+                NextSwiftFrame::Incomplete { from, need: from + 1 }
+            };
         };
         let window = self.window(buf, from, eof);
         let view = window.view;
@@ -223,9 +227,9 @@ impl SwiftFramer {
         buf: &[u8],
         at: usize,
         eof: bool,
-        fields: &mut SwiftFields,
-    ) -> Option<SwiftMessage> {
-        let SwiftFields { tokens, places, kernel } = fields;
+        fields: &mut SwiftFieldTokenizer,
+    ) -> Option<FramedSwiftMessage> {
+        let SwiftFieldTokenizer { tokens, places, kernel } = fields;
         let w = self.window(buf, skip(buf, at, eof)?, eof);
         let message = usual_shape::message(*kernel, w.view, w.from, w.whole, places, tokens)?;
         (message.span.end <= w.limit).then_some(message)
@@ -249,26 +253,28 @@ impl SwiftFramer {
         blocks::last_start(buf).or_else(|| bare::last_start(buf)).unwrap_or(0)
     }
 
-    fn envelope(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+    fn envelope(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         match blocks::scan(w.view, w.from, w.whole) {
-            EnvelopeScan::Done(message) if message.span.end <= w.limit => {
+            EnvelopeScanOutcome::Done(message) if message.span.end <= w.limit => {
                 match fields_start(&message, w.view) {
-                    Ok(()) => SwiftFrame::Message(message),
-                    Err(fault) => SwiftFrame::Bad { span: message.span, fault },
+                    Ok(()) => NextSwiftFrame::Message(message),
+                    Err(fault) => NextSwiftFrame::Bad { span: message.span, fault },
                 }
             }
-            EnvelopeScan::Next(next) if next <= w.limit => {
-                SwiftFrame::Bad { span: Span { start: w.from, end: next }, fault: SwiftFault::Truncated }
+            EnvelopeScanOutcome::Next(next) if next <= w.limit => {
+                NextSwiftFrame::Bad { span: Span { start: w.from, end: next }, fault: SwiftFault::Truncated }
             }
-            EnvelopeScan::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
-            EnvelopeScan::Need => self.undecided(w),
-            EnvelopeScan::Done(_) | EnvelopeScan::Next(_) | EnvelopeScan::Bad { .. } => self.no_end(w),
+            EnvelopeScanOutcome::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
+            EnvelopeScanOutcome::Need => self.undecided(w),
+            EnvelopeScanOutcome::Done(_) | EnvelopeScanOutcome::Next(_) | EnvelopeScanOutcome::Bad { .. } => {
+                self.no_end(w)
+            }
         }
     }
 
-    fn bare(&self, w: &FrameWindow<'_>, first: usize) -> SwiftFrame {
+    fn bare(&self, w: &FrameWindow<'_>, first: usize) -> NextSwiftFrame {
         match bare::scan(w.view, w.from, first, w.whole) {
-            Some(message) if message.span.end <= w.limit => SwiftFrame::Message(message),
+            Some(message) if message.span.end <= w.limit => NextSwiftFrame::Message(message),
             Some(_) => self.no_end(w),
             // A body without an end before the limit is cut off there, as it is if more is to come.
             None => self.undecided(w),
@@ -277,57 +283,57 @@ impl SwiftFramer {
 
     /// Neither a message nor a body starts here: a preface, or garbage.
     #[cold]
-    fn loose(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+    fn loose(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         match bare::check_preface(w.view, w.from, w.whole) {
-            bare::PrefaceCheck::Preface(first) if first < w.limit => self.bare(w, first),
-            bare::PrefaceCheck::Garbage(end) if end <= w.limit => {
-                SwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
+            bare::PrefaceOutcome::Preface(first) if first < w.limit => self.bare(w, first),
+            bare::PrefaceOutcome::Garbage(end) if end <= w.limit => {
+                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
-            bare::PrefaceCheck::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
-                SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+            bare::PrefaceOutcome::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+                NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
                 let end = w.view.len().min(w.limit);
-                SwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
+                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
         }
     }
 
     /// Rule 5: the message is bad from `at` on; where does the next one start?
     #[cold]
-    fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, at: usize) -> SwiftFrame {
+    fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, at: usize) -> NextSwiftFrame {
         let next = memchr::memmem::find(&w.view[at..], b"{1:").map(|n| at + n);
         match next {
-            Some(end) if end <= w.limit => SwiftFrame::Bad { span: Span { start: w.from, end }, fault },
+            Some(end) if end <= w.limit => NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault },
             None if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
-                SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+                NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
                 let end = w.view.len().min(w.limit);
-                SwiftFrame::Bad { span: Span { start: w.from, end }, fault }
+                NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault }
             }
         }
     }
 
     /// The bytes there are do not decide.
     #[cold]
-    fn undecided(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+    fn undecided(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         if w.view.len() >= w.limit + LOOKAHEAD || (w.whole && w.view.len() > w.limit) {
             return self.no_end(w);
         }
         if w.whole {
-            return SwiftFrame::Bad {
+            return NextSwiftFrame::Bad {
                 span: Span { start: w.from, end: w.view.len() },
                 fault: SwiftFault::Truncated,
             };
         }
-        SwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
+        NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
     }
 
     #[cold]
-    fn no_end(&self, w: &FrameWindow<'_>) -> SwiftFrame {
+    fn no_end(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         let fault = SwiftFault::NoEnd { limit: self.max_message as u32 };
-        SwiftFrame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
+        NextSwiftFrame::Bad { span: Span { start: w.from, end: w.limit.min(w.view.len()) }, fault }
     }
 }
 
@@ -374,7 +380,7 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
 
 /// The text of a message with an envelope is empty, starts with a field, or is blocks in blocks.
 #[inline]
-fn fields_start(message: &SwiftMessage, buf: &[u8]) -> Result<(), SwiftFault> {
+fn fields_start(message: &FramedSwiftMessage, buf: &[u8]) -> Result<(), SwiftFault> {
     let text = message.text();
     let blank = text.slice(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
     let at = text.start + blank;

@@ -17,10 +17,10 @@
 //! times the largest message in memory, however long the input is.
 
 use super::fault::{SwiftFault, ValueFault};
-use super::frame::{EnvelopeForm, SwiftFrame, SwiftFramer, SwiftMessage};
+use super::frame::{EnvelopeForm, FramedSwiftMessage, NextSwiftFrame, SwiftFramer};
 use super::header::header;
 use super::parts::{self, ComponentKind, SwiftComponents};
-use super::tokens::{SwiftField, SwiftFields, SwiftMessageType, SwiftTag, sub_blocks};
+use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag, sub_blocks};
 use super::value::{self, CalendarDay};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -78,22 +78,22 @@ pub fn decode_json(
         path: Vec::new(),
         summary: SwiftSummary::default(),
     };
-    let mut fields = SwiftFields::new();
+    let mut fields = SwiftFieldTokenizer::new();
     let mut at = 0;
     // How much more is read when the same place stays undecided: doubled each time, so that a trickle of
     // input does not cost its square.
     let mut patience = 1;
     let result = loop {
         match fields.frame(framer, &source.buf[..source.len], at, source.eof) {
-            SwiftFrame::Message(message) => {
+            NextSwiftFrame::Message(message) => {
                 lines.message(&source, &message, fields.as_slice());
                 (at, patience) = (message.span.end, 1);
             }
-            SwiftFrame::Bad { span, fault } => {
+            NextSwiftFrame::Bad { span, fault } => {
                 lines.fault(&source, span, fault);
                 (at, patience) = (span.end, 1);
             }
-            SwiftFrame::Incomplete { from, need } => {
+            NextSwiftFrame::Incomplete { from, need } => {
                 if let Err(error) = lines.flush(out) {
                     break Err(error);
                 }
@@ -105,7 +105,7 @@ pub fn decode_json(
                 at = 0;
                 continue;
             }
-            SwiftFrame::End => break Ok(()),
+            NextSwiftFrame::End => break Ok(()),
         }
         if lines.text.len() >= FLUSH_BYTES
             && let Err(error) = lines.flush(out)
@@ -135,7 +135,7 @@ struct SwiftJsonWriter {
 }
 
 impl SwiftJsonWriter {
-    fn message(&mut self, source: &InputBuffer<'_>, message: &SwiftMessage, fields: &[SwiftField]) {
+    fn message(&mut self, source: &InputBuffer<'_>, message: &FramedSwiftMessage, fields: &[SwiftField]) {
         let buf = &source.buf[..source.len];
         self.start(source, message.span.start);
         let kind = SwiftMessageType::from_message(message, buf, fields);
@@ -178,7 +178,7 @@ impl SwiftJsonWriter {
         all: &[u8],
         fields: &[SwiftField],
         kind: SwiftMessageType,
-        message: &SwiftMessage,
+        message: &FramedSwiftMessage,
         buf: &[u8],
     ) {
         let cover = kind == SwiftMessageType::Mt(202) && variant(message, buf) == Some(b"COV");
@@ -319,7 +319,7 @@ impl SwiftJsonWriter {
     }
 
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
-    fn ack(&mut self, message: &SwiftMessage, buf: &[u8]) {
+    fn ack(&mut self, message: &FramedSwiftMessage, buf: &[u8]) {
         let blocks = message.ack.slice(buf);
         let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
         let content = block4.map_or(&[][..], |token| token.slice(blocks));
@@ -373,7 +373,7 @@ impl SwiftJsonWriter {
 const PATH_MAX: usize = 256;
 
 /// Field 119 of block 3: `COV`, `STP`, `REMIT`.
-fn variant<'b>(message: &SwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
+fn variant<'b>(message: &FramedSwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
     let content = message.block(3)?.slice(buf);
     sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"119")).map(|token| token.slice(content))
 }

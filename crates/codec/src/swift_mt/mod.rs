@@ -8,7 +8,7 @@
 //! | | |
 //! |---|---|
 //! | [`SwiftFramer`] | blocks 1 to 5, RJE files, acknowledgements, bare bodies; what lies between |
-//! | [`SwiftFields`], [`sub_blocks`], [`SwiftMessageType`] | tags and values, parts of blocks 3 and 5, the type |
+//! | [`SwiftFieldTokenizer`], [`sub_blocks`], [`SwiftMessageType`] | tags and values, parts of blocks 3 and 5, the type |
 //! | [`parts`] | the named components of a value: date, currency, amount, account, BIC, … |
 //! | [`value`] | components as plain integers: amounts, dates; `words` the same eight bytes at once |
 //! | `usual_shape`, `simd` | messages of the usual shape in one pass |
@@ -19,12 +19,12 @@
 //! nothing is allocated per message.
 //!
 //! ```
-//! use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, parts, value};
+//! use unitape_codec::swift_mt::{SwiftFieldTokenizer, NextSwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, parts, value};
 //!
 //! let file = b"{1:F01AAAABEBBAXXX0000000000}{2:I103BBBBDEFFXXXXN}{4:\r\n\
 //!     :20:REF1\r\n:32A:190425USD3700,50\r\n-}";
-//! let mut fields = SwiftFields::new();
-//! let SwiftFrame::Message(message) = fields.frame(&SwiftFramer::default(), file, 0, true) else { panic!() };
+//! let mut fields = SwiftFieldTokenizer::new();
+//! let NextSwiftFrame::Message(message) = fields.frame(&SwiftFramer::default(), file, 0, true) else { panic!() };
 //! assert_eq!(SwiftMessageType::from_message(&message, file, fields.as_slice()), SwiftMessageType::Mt(103));
 //! let text = message.text().slice(file);
 //! let settled = fields.value(text, SwiftTag::new(b"32A")).unwrap();
@@ -65,10 +65,12 @@ mod words;
 
 pub use entries::entries;
 pub use fault::{SwiftFault, SwiftFaultCode, ValueFault};
-pub use frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftFrame, SwiftFramer, SwiftMessage};
+pub use frame::{
+    EnvelopeForm, FramedSwiftMessage, NextSwiftFrame, PREFACE_BYTES, PREFACE_LINES, SwiftFramer,
+};
 pub use header::header;
 pub use json::{SwiftSummary, decode_json};
-pub use tokens::{SwiftField, SwiftFields, SwiftMessageType, SwiftTag, sub_blocks};
+pub use tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag, sub_blocks};
 pub use unitape_base::Span;
 
 /// Blocks inside blocks, at most: the standard nests four deep.

@@ -2,7 +2,9 @@
 //! with the fast path and none of its code.
 
 use super::fault::SwiftFault;
-use super::frame::{EnvelopeForm, PREFACE_BYTES, PREFACE_LINES, SwiftFrame, SwiftFramer, SwiftMessage};
+use super::frame::{
+    EnvelopeForm, FramedSwiftMessage, NextSwiftFrame, PREFACE_BYTES, PREFACE_LINES, SwiftFramer,
+};
 use super::tokens::{SwiftField, SwiftTag};
 use super::{NEST_MAX, Span};
 
@@ -11,7 +13,7 @@ const BEYOND: usize = 24;
 
 /// Finds the frame at `input[at..]`, the whole input.
 #[must_use]
-pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
+pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> NextSwiftFrame {
     let mut from = at;
     loop {
         if from < input.len() && b"\r\n \t$\x01\x03".contains(&input[from]) {
@@ -23,7 +25,7 @@ pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> SwiftFrame {
         }
     }
     if from == input.len() {
-        return SwiftFrame::End;
+        return NextSwiftFrame::End;
     }
     let limit = from + framer.max_message();
     let seen = Seen { buf: &input[..input.len().min(limit + BEYOND)], from, limit, len: input.len() };
@@ -58,15 +60,15 @@ impl Seen<'_> {
         self.len < self.limit + BEYOND
     }
 
-    fn bad(&self, end: usize, fault: SwiftFault) -> SwiftFrame {
-        SwiftFrame::Bad { span: Span { start: self.from, end: end.min(self.len) }, fault }
+    fn bad(&self, end: usize, fault: SwiftFault) -> NextSwiftFrame {
+        NextSwiftFrame::Bad { span: Span { start: self.from, end: end.min(self.len) }, fault }
     }
 
-    fn no_end(&self) -> SwiftFrame {
+    fn no_end(&self) -> NextSwiftFrame {
         self.bad(self.limit, SwiftFault::NoEnd { limit: (self.limit - self.from) as u32 })
     }
 
-    fn envelope(&self) -> SwiftFrame {
+    fn envelope(&self) -> NextSwiftFrame {
         match self.blocks() {
             Ok(message) if message.span.end <= self.limit => {
                 let text = &self.buf[..message.text().end];
@@ -75,10 +77,10 @@ impl Seen<'_> {
                     at += 1;
                 }
                 if at == text.len() || text[at] == b'{' || tag_of(&text[at..]).is_some() {
-                    SwiftFrame::Message(message)
+                    NextSwiftFrame::Message(message)
                 } else {
                     let offset = (at - self.from) as u32;
-                    SwiftFrame::Bad { span: message.span, fault: SwiftFault::TextBeforeTag { offset } }
+                    NextSwiftFrame::Bad { span: message.span, fault: SwiftFault::TextBeforeTag { offset } }
                 }
             }
             Err(Stop::Next(at)) if at <= self.limit => self.bad(at, SwiftFault::Truncated),
@@ -94,8 +96,8 @@ impl Seen<'_> {
     }
 
     /// The blocks, one after the other.
-    fn blocks(&self) -> Result<SwiftMessage, Stop> {
-        let mut message = SwiftMessage::default();
+    fn blocks(&self) -> Result<FramedSwiftMessage, Stop> {
+        let mut message = FramedSwiftMessage::default();
         let (mut at, mut over) = (self.from, None);
         loop {
             if over.is_none() {
@@ -105,8 +107,8 @@ impl Seen<'_> {
             }
             let wrong = |fault| Err(Stop::Wrong(fault, at));
             let offset = (at - self.from) as u32;
-            let ended = |message: &SwiftMessage, end| {
-                Ok(SwiftMessage { span: Span { start: self.from, end }, ..*message })
+            let ended = |message: &FramedSwiftMessage, end| {
+                Ok(FramedSwiftMessage { span: Span { start: self.from, end }, ..*message })
             };
             let here = &self.buf[at..];
             let block = block_at(here);
@@ -134,7 +136,10 @@ impl Seen<'_> {
                 if !acknowledges || !message.ack.is_empty() {
                     return ended(&message, end);
                 }
-                message = SwiftMessage { ack: Span { start: self.from, end }, ..SwiftMessage::default() };
+                message = FramedSwiftMessage {
+                    ack: Span { start: self.from, end },
+                    ..FramedSwiftMessage::default()
+                };
                 over = None;
             }
             match (over, message.block(index + 1)) {
@@ -249,16 +254,16 @@ impl Seen<'_> {
         lines
     }
 
-    fn body(&self, first: usize) -> SwiftFrame {
+    fn body(&self, first: usize) -> NextSwiftFrame {
         let ended = |end: usize, over: usize| {
-            let mut message = SwiftMessage {
+            let mut message = FramedSwiftMessage {
                 span: Span { start: self.from, end: over },
                 form: EnvelopeForm::Bare,
                 preface: Span { start: self.from, end: first },
-                ..SwiftMessage::default()
+                ..FramedSwiftMessage::default()
             };
             message.blocks[3] = Span { start: first, end };
-            if over <= self.limit { SwiftFrame::Message(message) } else { self.no_end() }
+            if over <= self.limit { NextSwiftFrame::Message(message) } else { self.no_end() }
         };
         let mut tags: Vec<String> = Vec::new();
         for (at, line) in self.lines(first) {
@@ -292,7 +297,7 @@ impl Seen<'_> {
         if !self.whole() || self.len > self.limit { self.no_end() } else { ended(self.len, self.len) }
     }
 
-    fn neither(&self) -> SwiftFrame {
+    fn neither(&self) -> NextSwiftFrame {
         let garbage = |end: usize| self.bad(end.min(self.limit), SwiftFault::Garbage);
         let mut at = self.from;
         let mut braces = false;

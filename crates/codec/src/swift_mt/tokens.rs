@@ -1,7 +1,7 @@
 //! The fields of a message: `:tag:value` by `:tag:value`, and the parts of blocks in braces.
 
 use super::bare::tag_here;
-use super::frame::{SwiftFrame, SwiftFramer, SwiftMessage};
+use super::frame::{FramedSwiftMessage, NextSwiftFrame, SwiftFramer};
 use super::simd::{DelimiterOffsets, SwiftKernel};
 use super::usual_shape::{self, ValueExtent};
 use memchr::{memchr, memmem};
@@ -103,29 +103,33 @@ impl SwiftField {
 /// The fields of the message at hand; keeps its table for the next one.
 ///
 /// ```
-/// use unitape_codec::swift_mt::{SwiftFields, SwiftFrame, SwiftFramer, SwiftTag};
+/// use unitape_codec::swift_mt::{SwiftFieldTokenizer, NextSwiftFrame, SwiftFramer, SwiftTag};
 ///
 /// let file = b":20:REF\r\n:86:two\r\nlines\r\n-\r\n";
-/// let mut fields = SwiftFields::new();
-/// let SwiftFrame::Message(message) = fields.frame(&SwiftFramer::default(), file, 0, true) else { panic!() };
+/// let mut fields = SwiftFieldTokenizer::new();
+/// let NextSwiftFrame::Message(message) = fields.frame(&SwiftFramer::default(), file, 0, true) else { panic!() };
 /// let text = message.text().slice(file);
 /// assert_eq!(fields.value(text, SwiftTag::new(b"86")), Some(&b"two\r\nlines"[..]));
 /// assert_eq!(fields.as_slice().len(), 2);
 /// ```
 #[derive(Debug)]
-pub struct SwiftFields {
+pub struct SwiftFieldTokenizer {
     pub(super) tokens: Vec<SwiftField>,
     pub(super) places: DelimiterOffsets,
     pub(super) kernel: SwiftKernel,
 }
 
-impl Default for SwiftFields {
+impl Default for SwiftFieldTokenizer {
     fn default() -> Self {
-        SwiftFields { tokens: Vec::new(), places: DelimiterOffsets::default(), kernel: SwiftKernel::best() }
+        SwiftFieldTokenizer {
+            tokens: Vec::new(),
+            places: DelimiterOffsets::default(),
+            kernel: SwiftKernel::best(),
+        }
     }
 }
 
-impl SwiftFields {
+impl SwiftFieldTokenizer {
     /// No fields.
     #[must_use]
     pub fn new() -> Self {
@@ -137,18 +141,18 @@ impl SwiftFields {
     #[doc(hidden)]
     #[must_use]
     pub fn portable() -> Self {
-        SwiftFields { kernel: SwiftKernel::PORTABLE, ..Self::default() }
+        SwiftFieldTokenizer { kernel: SwiftKernel::PORTABLE, ..Self::default() }
     }
 
     /// Frames what is at `buf[at..]` and, if it is a message, reads the fields of its text.
     #[inline]
-    pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> SwiftFrame {
+    pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> NextSwiftFrame {
         if let Some(message) = framer.frame_usual_shape(buf, at, eof, self) {
-            return SwiftFrame::Message(message);
+            return NextSwiftFrame::Message(message);
         }
         let frame = framer.frame(buf, at, eof);
         match &frame {
-            SwiftFrame::Message(message) => self.read(message.text().slice(buf)),
+            NextSwiftFrame::Message(message) => self.read(message.text().slice(buf)),
             _ => self.tokens.clear(),
         }
         frame
@@ -296,7 +300,7 @@ impl SwiftMessageType {
     /// The type of `message` in `buf`; `fields` are those of its text.
     #[inline]
     #[must_use]
-    pub fn from_message(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
+    pub fn from_message(message: &FramedSwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
         match message.block(2) {
             Some(block) => match *block.slice(buf) {
                 [b'I' | b'O', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', ..] => SwiftMessageType::Mt(
@@ -323,7 +327,7 @@ impl fmt::Display for SwiftMessageType {
 
 /// The type of a message without block 2.
 #[cold]
-fn without_block_2(message: &SwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
+fn without_block_2(message: &FramedSwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
     if let Some(block) = message.block(1) {
         return match *block.slice(buf) {
             [_, b'2', b'1', ..] => {

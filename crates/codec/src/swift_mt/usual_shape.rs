@@ -2,11 +2,11 @@
 //! finds line feeds and braces 64 bytes at once; blocks and fields are then read off these places.
 //!
 //! A message of another shape is left to [`SwiftFramer`](super::SwiftFramer) and
-//! [`SwiftFields::read`](super::SwiftFields::read). They say the same of messages of this shape: the tests check it.
+//! [`SwiftFieldTokenizer::read`](super::SwiftFieldTokenizer::read). They say the same of messages of this shape: the tests check it.
 
 use super::bare::tag_here;
-use super::blocks::{BlockEnd, BlockStart, block_start, trailer};
-use super::frame::{EnvelopeForm, SwiftMessage};
+use super::blocks::{BlockEndOutcome, BlockStartOutcome, block_start, trailer};
+use super::frame::{EnvelopeForm, FramedSwiftMessage};
 use super::simd::{DelimiterOffsets, SwiftKernel};
 use super::tokens::{SwiftField, SwiftTag};
 use unitape_base::Span;
@@ -24,14 +24,14 @@ pub(super) fn message(
     whole: bool,
     places: &mut DelimiterOffsets,
     tokens: &mut Vec<SwiftField>,
-) -> Option<SwiftMessage> {
+) -> Option<FramedSwiftMessage> {
     let rest = &view[from..view.len().min(from + QUICK_MAX)];
     if !rest.starts_with(b"{1:") || !kernel.index(rest, places) {
         return None;
     }
     let (&stop, places) = places.as_slice().split_last()?;
     let mut places = places.iter().map(|place| *place as usize);
-    let mut message = SwiftMessage { form: EnvelopeForm::Envelope, ..SwiftMessage::default() };
+    let mut message = FramedSwiftMessage { form: EnvelopeForm::Envelope, ..FramedSwiftMessage::default() };
     let mut at = 0;
     let start = loop {
         while matches!(rest.get(at), Some(b'\r' | b'\n')) {
@@ -62,8 +62,8 @@ pub(super) fn message(
     let mut over = from + stop + 1;
     loop {
         let id = match block_start(view, over) {
-            BlockStart::Block(id @ (b'5' | b'S')) => id,
-            BlockStart::Cut if !whole => return None,
+            BlockStartOutcome::Block(id @ (b'5' | b'S')) => id,
+            BlockStartOutcome::Cut if !whole => return None,
             _ => break,
         };
         let block = &mut message.blocks[if id == b'S' { 5 } else { 4 }];
@@ -71,11 +71,11 @@ pub(super) fn message(
             break;
         }
         match trailer(view, over + 3) {
-            BlockEnd::Ends { end, after } => {
+            BlockEndOutcome::Ends { end, after } => {
                 *block = Span { start: over + 3, end };
                 over = after;
             }
-            BlockEnd::Need if !whole => return None,
+            BlockEndOutcome::Need if !whole => return None,
             _ => break,
         }
     }
@@ -92,7 +92,7 @@ fn block_end(rest: &[u8], places: &mut impl Iterator<Item = usize>) -> Option<us
         match rest[at] {
             b'}' if !inside => return Some(at),
             b'}' => inside = false,
-            b'{' if !inside && matches!(block_start(rest, at), BlockStart::Other) => inside = true,
+            b'{' if !inside && matches!(block_start(rest, at), BlockStartOutcome::Other) => inside = true,
             b'{' => return None,
             _ => {}
         }

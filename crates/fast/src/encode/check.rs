@@ -1,7 +1,7 @@
 //! The encoder held against both decoders, on templates and messages made from any bytes; for tests and the fuzzer.
 
-use super::{DraftFrameRef, Encoder, MessageDraft, TemplatePart};
-use crate::check::{ByteChoices, EXPONENTS, nodes, template_file};
+use super::{DraftFrameRef, Encoder, MessageDraft, TemplatePartRef};
+use crate::check::{EXPONENTS, FuzzChoices, nodes, template_file};
 use crate::naive::{self, Node};
 use crate::record;
 use crate::template::{
@@ -89,7 +89,7 @@ pub fn check_reencoding<'m>(
 /// Where they are not.
 pub fn from_bytes(bytes: &[u8]) -> usize {
     let (choices, rest) = bytes.split_at(bytes.len() / 3);
-    let mut choices = ByteChoices::new(choices);
+    let mut choices = FuzzChoices::new(choices);
     let every = usize::from(choices.choose(5));
     let xml = template_file(&mut choices);
     let templates = match Templates::load(&[TemplateFile { name: "made", content: xml.as_bytes() }]) {
@@ -113,7 +113,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
             templates: &templates,
             encoder: &encoder,
             draft: &mut draft,
-            choices: ByteChoices::new(part),
+            choices: FuzzChoices::new(part),
             open: Vec::new(),
             dynamic: 0,
             cut: false,
@@ -159,7 +159,7 @@ struct MessageGenerator<'m, 'c> {
     templates: &'m Templates,
     encoder: &'m Encoder,
     draft: &'m mut MessageDraft,
-    choices: ByteChoices<'c>,
+    choices: FuzzChoices<'c>,
     /// The frames that values go into, the message first.
     open: Vec<DraftFrameRef>,
     dynamic: usize,
@@ -169,7 +169,7 @@ struct MessageGenerator<'m, 'c> {
 
 impl MessageGenerator<'_, '_> {
     fn template(&mut self, template: usize, place: Option<DraftFrameRef>) -> Vec<Node> {
-        let parts: Vec<TemplatePart> = self.encoder.parts(template).map(|(_, part)| part).collect();
+        let parts: Vec<TemplatePartRef> = self.encoder.parts(template).map(|(_, part)| part).collect();
         self.open.push(place.unwrap_or(self.draft.message_frame()));
         let mut nodes = Vec::new();
         self.body(&self.templates.list()[template].body, &parts, true, &mut nodes);
@@ -181,10 +181,10 @@ impl MessageGenerator<'_, '_> {
     fn body<'p>(
         &mut self,
         body: &[Instruction],
-        mut parts: &'p [TemplatePart],
+        mut parts: &'p [TemplatePartRef],
         there: bool,
         out: &mut Vec<Node>,
-    ) -> &'p [TemplatePart] {
+    ) -> &'p [TemplatePartRef] {
         for instruction in body {
             let mut next = || {
                 let (first, rest) = parts.split_first().expect("parts are in the order of the template");
@@ -198,7 +198,7 @@ impl MessageGenerator<'_, '_> {
                     parts = self.body(&templates.list()[*index].body, parts, there, out);
                 }
                 Instruction::Field(field) => {
-                    let TemplatePart::Field(place) = next() else { panic!("a field") };
+                    let TemplatePartRef::Field(place) = next() else { panic!("a field") };
                     if !there {
                         continue;
                     }
@@ -210,7 +210,7 @@ impl MessageGenerator<'_, '_> {
                     }
                 }
                 Instruction::Group(group) => {
-                    let TemplatePart::Group(place) = next() else { panic!("a group") };
+                    let TemplatePartRef::Group(place) = next() else { panic!("a group") };
                     let there = there && (!group.optional || self.choices.choose(3) > 0);
                     let mut nodes = Vec::new();
                     if there {
@@ -222,7 +222,7 @@ impl MessageGenerator<'_, '_> {
                     }
                 }
                 Instruction::Sequence(sequence) => {
-                    let TemplatePart::Sequence(place) = next() else { panic!("a sequence") };
+                    let TemplatePartRef::Sequence(place) = next() else { panic!("a sequence") };
                     let there = there && (!place.optional() || self.choices.choose(3) > 0);
                     let constant = matches!(&sequence.length.kind, FieldEncoding::Plain(_, o) if o.operator == Operator::Constant);
                     let count = match self.choices.choose(8) {
@@ -248,7 +248,7 @@ impl MessageGenerator<'_, '_> {
                     }
                 }
                 Instruction::Dynamic => {
-                    let TemplatePart::Reference(place) = next() else { panic!("a reference") };
+                    let TemplatePartRef::Reference(place) = next() else { panic!("a reference") };
                     if !there || self.dynamic == 3 {
                         self.cut |= there;
                         continue;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A part of a template, by its path.
 #[derive(Debug, Clone, Copy)]
-pub enum TemplatePart {
+pub enum TemplatePartRef {
     /// A value.
     Field(FieldRef),
     /// Parts that are there together.

@@ -52,12 +52,12 @@ mod tests;
 mod wire;
 
 pub use draft::{
-    DraftFrameRef, DynamicTemplateRef, FieldRef, GroupRef, MessageDraft, SequenceRef, TemplatePart,
+    DraftFrameRef, DynamicTemplateRef, FieldRef, GroupRef, MessageDraft, SequenceRef, TemplatePartRef,
 };
 
 use super::exact::{DYNAMIC_MAX, EMPTY_ELEMENTS_MAX, ENTRIES_MAX, OPS_OF_ITEM};
 use super::fault::{MessageFault, MessageFaultCode};
-use super::ops::FaultPlace;
+use super::ops::FaultLocation;
 use super::record::Message;
 use super::template::{Templates, WireType};
 use super::wire::EXPONENT_MAX;
@@ -109,13 +109,13 @@ impl Encoder {
 
     /// The parts of a template, by its place in the list, each with its path: the names of the groups and sequences around
     /// it and its own, with slashes between. The target of a static reference appears in its place.
-    pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePart)> {
+    pub fn parts(&self, template: usize) -> impl Iterator<Item = (&str, TemplatePartRef)> {
         self.plan.parts[template].iter().map(|(path, part)| (path.as_str(), *part))
     }
 
     /// The first part of this path.
     #[must_use]
-    pub fn part(&self, template: usize, path: &str) -> Option<TemplatePart> {
+    pub fn part(&self, template: usize, path: &str) -> Option<TemplatePartRef> {
         self.parts(template).find(|(other, _)| *other == path).map(|(_, part)| part)
     }
 
@@ -123,7 +123,7 @@ impl Encoder {
     #[must_use]
     pub fn field(&self, template: usize, path: &str) -> Option<FieldRef> {
         self.parts(template).find_map(|(other, part)| match part {
-            TemplatePart::Field(field) if other == path => Some(field),
+            TemplatePartRef::Field(field) if other == path => Some(field),
             _ => None,
         })
     }
@@ -132,7 +132,7 @@ impl Encoder {
     #[must_use]
     pub fn sequence(&self, template: usize, path: &str) -> Option<SequenceRef> {
         self.parts(template).find_map(|(other, part)| match part {
-            TemplatePart::Sequence(sequence) if other == path => Some(sequence),
+            TemplatePartRef::Sequence(sequence) if other == path => Some(sequence),
             _ => None,
         })
     }
@@ -170,12 +170,12 @@ impl Encoder {
             dynamic: 0,
             entries: 0,
             text_bytes: 0,
-            place: FaultPlace::NONE,
+            place: FaultLocation::NONE,
         };
         match pass.segment(draft.template, 0) {
             Ok(()) => Ok(()),
             Err(code) => {
-                let (FaultPlace { template, part }, at) = (pass.place, pass.out.len() - start);
+                let (FaultLocation { template, part }, at) = (pass.place, pass.out.len() - start);
                 self.dictionaries.undo(before.0);
                 self.template_id = before.1;
                 out.truncate(start);
@@ -224,7 +224,7 @@ struct EncodePass<'p> {
     /// As a decoder has them.
     entries: usize,
     text_bytes: usize,
-    place: FaultPlace,
+    place: FaultLocation,
 }
 
 impl EncodePass<'_> {
@@ -233,7 +233,7 @@ impl EncodePass<'_> {
         let of = self.plan.templates[template as usize];
         let block = self.plan.blocks[of.block as usize];
         let Some(id) = of.id else {
-            self.place = FaultPlace { template, part: NONE };
+            self.place = FaultLocation { template, part: NONE };
             return Err(MessageFaultCode::D9);
         };
         let mut map = PresenceMapWriter::begin(self.out, block.bits);
@@ -403,8 +403,8 @@ impl EncodePass<'_> {
 
     #[cold]
     fn note(&mut self, info: u32) {
-        if self.place == FaultPlace::NONE {
-            self.place = FaultPlace { template: self.plan.infos[info as usize].template, part: info };
+        if self.place == FaultLocation::NONE {
+            self.place = FaultLocation { template: self.plan.infos[info as usize].template, part: info };
         }
     }
 }

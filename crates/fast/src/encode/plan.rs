@@ -5,8 +5,8 @@
 //!                                                   groups have their cells in the frame around them
 //! ```
 
-use super::draft::{DynamicTemplateRef, FieldRef, GroupRef, SequenceRef, TemplatePart};
-use crate::ops::SlotNumbering;
+use super::draft::{DynamicTemplateRef, FieldRef, GroupRef, SequenceRef, TemplatePartRef};
+use crate::ops::SlotAllocator;
 pub(super) use crate::ops::{NONE, OpCode, OpRole};
 use crate::template::{
     FieldEncoding, FieldOperator, InitialValue, Instruction, QualifiedName, TemplateField, Templates,
@@ -100,14 +100,14 @@ pub(super) struct EncodePlan {
     pub slots: usize,
     pub templates: Vec<TemplatePlan>,
     /// The parts of each template by their paths, in order.
-    pub parts: Vec<Vec<(String, TemplatePart)>>,
+    pub parts: Vec<Vec<(String, TemplatePartRef)>>,
 }
 
 struct PlanCompiler<'t> {
     templates: &'t Templates,
     plan: EncodePlan,
-    slots: SlotNumbering,
-    parts: Vec<(String, TemplatePart)>,
+    slots: SlotAllocator,
+    parts: Vec<(String, TemplatePartRef)>,
 }
 
 /// Where an instruction is.
@@ -133,7 +133,7 @@ impl EncodePlan {
         let mut compiler = PlanCompiler {
             templates,
             plan: Self::default(),
-            slots: SlotNumbering::default(),
+            slots: SlotAllocator::default(),
             parts: Vec::new(),
         };
         for (index, template) in templates.list().iter().enumerate() {
@@ -169,7 +169,7 @@ impl PlanCompiler<'_> {
         *cells - 1
     }
 
-    fn part(&mut self, context: &EncodeScope, name: &str, part: TemplatePart) {
+    fn part(&mut self, context: &EncodeScope, name: &str, part: TemplatePartRef) {
         self.parts.push((format!("{}{name}", context.path), part));
     }
 
@@ -200,7 +200,7 @@ impl PlanCompiler<'_> {
                         inside.group = self.plan.groups.len() as u32 - 1;
                     }
                     let place = GroupRef { frame: context.frame, group: inside.group };
-                    self.part(context, &name.local, TemplatePart::Group(place));
+                    self.part(context, &name.local, TemplatePartRef::Group(place));
                     let block = self.block(&group.body, &inside);
                     let info = self.info(context, name, None);
                     let optional = group.optional;
@@ -216,7 +216,7 @@ impl PlanCompiler<'_> {
                     let (element, optional) = (inside.frame, sequence.optional);
                     let place =
                         SequenceRef { frame: context.frame, cell, group: context.group, element, optional };
-                    self.part(context, &name.local, TemplatePart::Sequence(place));
+                    self.part(context, &name.local, TemplatePartRef::Sequence(place));
                     let block = self.block(&sequence.body, &inside);
                     self.end(inside.frame);
                     let info = self.info(context, name, None);
@@ -244,7 +244,7 @@ impl PlanCompiler<'_> {
                 Instruction::Dynamic => {
                     let cell = self.cell(context);
                     let place = DynamicTemplateRef { frame: context.frame, cell, group: context.group };
-                    self.part(context, "", TemplatePart::Reference(place));
+                    self.part(context, "", TemplatePartRef::Reference(place));
                     let info = self.info(context, &QualifiedName::default(), None);
                     ops.push(EncodeOp { cell, info, ..EncodeOp::from_code(OpCode::Dynamic) });
                     0
@@ -264,7 +264,7 @@ impl PlanCompiler<'_> {
         self.part(
             context,
             &field.name.local,
-            TemplatePart::Field(FieldRef { frame, cell, group, kind, optional }),
+            TemplatePartRef::Field(FieldRef { frame, cell, group, kind, optional }),
         );
         self.field(field, context, OpRole::Value, cell, ops)
     }

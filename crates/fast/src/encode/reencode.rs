@@ -5,7 +5,7 @@
 
 use super::draft::{CellKind, DraftCell, MessageDraft};
 use super::plan::{EncodeOp, EncodePlan, NONE, OpCode, OpRole};
-use crate::entry::{EntryKind, MessageEntry};
+use crate::entry::{DecodedEntry, DecodedEntryKind};
 use crate::fault::{MessageFault, MessageFaultCode};
 use crate::record::Message;
 use crate::template::Templates;
@@ -51,24 +51,26 @@ impl<'m> MessageCopier<'_, 'm> {
             match op.code {
                 OpCode::Missing => return None,
                 OpCode::Group => {
-                    if self.next_if(op, |form| form == EntryKind::Group).is_some() {
+                    if self.next_if(op, |form| form == DecodedEntryKind::Group).is_some() {
                         self.draft.cells[index].tag = CellKind::There;
                         self.block(op.block, frame)?;
                         self.end(op)?;
                     }
                 }
                 OpCode::Sequence => {
-                    let Some(begin) = self.next_if(op, |form| form == EntryKind::Sequence) else { continue };
+                    let Some(begin) = self.next_if(op, |form| form == DecodedEntryKind::Sequence) else {
+                        continue;
+                    };
                     self.draft.cells[index].tag = CellKind::There;
                     for _ in 0..begin.bits {
-                        self.next_if(op, |form| form == EntryKind::Element)?;
+                        self.next_if(op, |form| form == DecodedEntryKind::Element)?;
                         let at = self.draft.add(index, op.frame);
                         self.block(op.block, at)?;
                     }
                     self.end(op)?;
                 }
                 OpCode::Dynamic => {
-                    let template = self.next_if(op, |form| form == EntryKind::Inner)?.bits as u32;
+                    let template = self.next_if(op, |form| form == DecodedEntryKind::Inner)?.bits as u32;
                     let of = self.plan.templates[template as usize];
                     let at = self.draft.frame(of.frame);
                     self.draft.cells[index] =
@@ -80,7 +82,7 @@ impl<'m> MessageCopier<'_, 'm> {
                 // Both are of what is after them.
                 _ if matches!(op.role, OpRole::Exponent | OpRole::Length) => {}
                 _ => {
-                    if let Some(entry) = self.next_if(op, |form| form <= EntryKind::Long) {
+                    if let Some(entry) = self.next_if(op, |form| form <= DecodedEntryKind::Long) {
                         let field = self.plan.infos[op.info as usize].field.as_ref()?;
                         let value = self.message.value(entry, field)?;
                         self.draft.cells[index] = self.draft.cell_of(value);
@@ -92,7 +94,7 @@ impl<'m> MessageCopier<'_, 'm> {
     }
 
     /// The next entry, if it is of this place. A mandatory constant has none; it is known.
-    fn next_if(&mut self, op: &EncodeOp, is: impl Fn(EntryKind) -> bool) -> Option<&'m MessageEntry> {
+    fn next_if(&mut self, op: &EncodeOp, is: impl Fn(DecodedEntryKind) -> bool) -> Option<&'m DecodedEntry> {
         let entry = self.message.entries.get(self.next)?;
         let found = entry.info() == op.info && is(entry.form());
         self.next += usize::from(found);
@@ -100,6 +102,6 @@ impl<'m> MessageCopier<'_, 'm> {
     }
 
     fn end(&mut self, op: &EncodeOp) -> Option<()> {
-        self.next_if(op, |form| form == EntryKind::End).map(drop)
+        self.next_if(op, |form| form == DecodedEntryKind::End).map(drop)
     }
 }

@@ -306,7 +306,7 @@ fn what_grows_without_end_is_refused() {
     assert_eq!(encoder.encode(&draft, &mut out).unwrap_err().code, MessageFaultCode::TooLarge);
     let mut encoder = made("<templateRef/>");
     let mut draft = encoder.draft(0);
-    let Some(TemplatePart::Reference(reference)) = encoder.part(0, "") else { panic!("a reference") };
+    let Some(TemplatePartRef::Reference(reference)) = encoder.part(0, "") else { panic!("a reference") };
     for _ in 0..16 {
         draft.set_reference(reference, 0);
     }

@@ -3,7 +3,7 @@
 use super::parts;
 use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, groups, handlers};
 use super::state::{BytePtr, EngineState, EngineStep, StepHandler};
-use crate::entry::MessageEntry;
+use crate::entry::DecodedEntry;
 use crate::slot::{self, DictionarySlot};
 use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
@@ -192,7 +192,7 @@ pub(super) unsafe fn put<const R: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
     value: u64,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
@@ -200,7 +200,7 @@ pub(super) unsafe fn put<const R: u8>(
         match R {
             VALUE | MANTISSA => {
                 let extra = if R == MANTISSA { (*state).exponent } else { 0 };
-                *out = MessageEntry { bits: value, meta: (*step).meta | extra };
+                *out = DecodedEntry { bits: value, meta: (*step).meta | extra };
                 let out = out.byte_add((*step).advance);
                 go_on!(state, step + 1, at, map, out)
             }
@@ -232,7 +232,7 @@ pub(super) unsafe fn leave_out<const R: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; what
     // is left out is in the block.
@@ -263,7 +263,7 @@ pub(super) unsafe fn left_out<const R: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -299,7 +299,7 @@ unsafe fn plain_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -333,7 +333,7 @@ unsafe fn default_body<
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -361,7 +361,7 @@ unsafe fn scaled_body<const N: bool, const BMI2: bool, const L: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; the
     // mantissa is the step after this one.
@@ -387,7 +387,7 @@ unsafe fn constant_body<const N: bool, const R: u8, const BMI2: bool, const _L: 
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -412,7 +412,7 @@ unsafe fn copy_body<const K: u8, const N: bool, const R: u8, const C: u8, const 
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -457,7 +457,7 @@ unsafe fn unassigned<const K: u8, const N: bool, const R: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -500,7 +500,7 @@ unsafe fn delta_body<const K: u8, const N: bool, const R: u8, const BMI2: bool, 
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -548,7 +548,7 @@ unsafe fn first<const K: u8, const N: bool, const R: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {

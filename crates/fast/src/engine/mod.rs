@@ -39,7 +39,7 @@ use super::slot::DictionaryLayout;
 use super::workspace::DecodeWorkspace;
 use state::{BytePtr, EngineState, SLACK};
 use std::ops::Range;
-use steps::{NumberedSlotRange, TemplateSlots};
+use steps::{NumberedSlotRange, TemplateSlotRanges};
 
 /// Decodes the message in the range of the buffer into the workspace's entries: its template and its bytes. None where the
 /// exact engine is to do it; what was done until then is to be put back.
@@ -126,7 +126,7 @@ unsafe fn begin(
     workspace: &mut DecodeWorkspace,
     entries: &DictionaryLayout,
     pieces: &[NumberedSlotRange],
-    start: &steps::TemplateStart,
+    start: &steps::TemplateEntryPoint,
 ) {
     let before = workspace.epoch;
     workspace.begun = start.template;
@@ -136,9 +136,9 @@ unsafe fn begin(
     // SAFETY: the pieces are of the program's entries, and so are within the slots of the workspace.
     unsafe {
         match start.shares {
-            TemplateSlots::None => {}
-            TemplateSlots::One(piece) => fill(workspace, entries, before, piece),
-            TemplateSlots::Several { from, to } => {
+            TemplateSlotRanges::None => {}
+            TemplateSlotRanges::One(piece) => fill(workspace, entries, before, piece),
+            TemplateSlotRanges::Several { from, to } => {
                 begin_several(workspace, entries, before, &pieces[from as usize..to as usize]);
             }
         }

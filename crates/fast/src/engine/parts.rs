@@ -2,7 +2,7 @@
 
 use super::raw::{STOPS, eight, give_up, go_on, groups, length};
 use super::state::{BytePtr, EngineState, EngineStep};
-use crate::entry::MessageEntry;
+use crate::entry::DecodedEntry;
 use crate::exact;
 
 /// A presence map of up to eight bytes, its first bit the highest; none where it is longer, or longer than it has to be.
@@ -88,7 +88,7 @@ unsafe fn long_id(at: BytePtr) -> Option<(u32, BytePtr)> {
 /// The state is whole, the first step that of a block of its program, `at` inside the buffer, and `out` where the next
 /// entry goes.
 #[inline(always)]
-unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut MessageEntry) -> BytePtr {
+unsafe fn enter(state: *mut EngineState, steps: NestedSteps, at: BytePtr, out: *mut DecodedEntry) -> BytePtr {
     // SAFETY: the steps are a block of the state's program, and `at` is in the buffer. The contract of `StepHandler`
     // is met here: the check leaves `SLACK` bytes after `at`, or `edge` copies the rest, and `room` leaves room for a
     // run.
@@ -140,7 +140,7 @@ pub(super) unsafe fn run(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -186,7 +186,7 @@ pub(super) unsafe fn end(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -204,7 +204,7 @@ pub(super) unsafe fn pause(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; it
     // is not the last of its block.
@@ -225,7 +225,7 @@ pub(super) unsafe fn give_up_step(
     _: *const EngineStep,
     _: BytePtr,
     _: u64,
-    _: *mut MessageEntry,
+    _: *mut DecodedEntry,
 ) -> BytePtr {
     give_up!()
 }
@@ -239,14 +239,14 @@ pub(super) unsafe fn group(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         if (*step).optional && map & (*step).mask == 0 {
             return go_on!(state, step + 1, at, map, out);
         }
-        *out = MessageEntry { bits: 0, meta: (*step).meta };
+        *out = DecodedEntry { bits: 0, meta: (*step).meta };
         let at = enter(state, inside(step), at, out.byte_add((*step).advance));
         if at.is_null() {
             give_up!();
@@ -264,17 +264,17 @@ pub(super) unsafe fn sequence(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
         let (elements, advance, element) = ((*state).length, (*step).advance, (*step).initial);
-        *out = MessageEntry { bits: elements, meta: (*step).meta };
+        *out = DecodedEntry { bits: elements, meta: (*step).meta };
         let (mut at, mut out) = (at, out.byte_add(advance));
         let inside = inside(step);
         for _ in 0..elements {
             // Between elements there is always room for one entry, as a run has some to spare.
-            *out = MessageEntry { bits: 0, meta: element };
+            *out = DecodedEntry { bits: 0, meta: element };
             let before = at;
             at = enter(state, inside, at, out.byte_add(advance));
             // Elements without a byte are for the exact engine to count.
@@ -297,12 +297,12 @@ unsafe fn close(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room;
     // there is room for the entry, and then for those of the steps that follow.
     unsafe {
-        *out = MessageEntry { bits: 0, meta: (*step).beside };
+        *out = DecodedEntry { bits: 0, meta: (*step).beside };
         let out = (*state).room(out.byte_add((*step).advance));
         let mut at = at;
         if at > (*state).check {
@@ -324,7 +324,7 @@ pub(super) unsafe fn exact(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room;
     // `give_back` reports all written entries to the workspace first, and the state borrows it again afterwards.

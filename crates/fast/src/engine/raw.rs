@@ -45,7 +45,7 @@ macro_rules! handlers {
             #[allow(dead_code, reason = "not all bodies have more to do")]
             #[inline(always)]
             pub unsafe fn more<$(const $c: $t,)* const BMI2: bool, const L: u8>(
-                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut DecodedEntry,
             ) -> BytePtr {
                 // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out`
                 // has room.
@@ -65,7 +65,7 @@ macro_rules! handlers {
             /// As [`StepHandler`].
             #[inline(never)]
             unsafe fn portable<$(const $c: $t,)* const L: u8>(
-                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut DecodedEntry,
             ) -> BytePtr {
                 // SAFETY: the handler has the contract of `StepHandler`, and so has its body.
                 unsafe { $body::<$($c,)* false, L>(state, step, at, map, out) }
@@ -77,7 +77,7 @@ macro_rules! handlers {
             #[inline(never)]
             #[target_feature(enable = "bmi1,bmi2")]
             unsafe fn with_bmi2<$(const $c: $t,)* const L: u8>(
-                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut MessageEntry,
+                state: *mut EngineState, step: *const EngineStep, at: BytePtr, map: u64, out: *mut DecodedEntry,
             ) -> BytePtr {
                 // SAFETY: the handler has the contract of `StepHandler`, and so has its body; the machine has BMI2 where that
                 // is set.

@@ -1,7 +1,7 @@
 //! Arguments of every handler: the state that all of a message share, its step, and the registers between them. The
 //! three types name each other, so they are declared together; nothing here knows what any handler does.
 
-use crate::entry::MessageEntry;
+use crate::entry::DecodedEntry;
 use crate::slot::DictionarySlot;
 use crate::workspace::DecodeWorkspace;
 
@@ -19,7 +19,7 @@ pub(super) type BytePtr = *const u8;
 ///
 /// `parts::enter` and `parts::resume` establish the last two before each run of steps; `StepProgram::new` the first.
 pub(super) type StepHandler =
-    unsafe fn(*mut EngineState, *const EngineStep, BytePtr, u64, *mut MessageEntry) -> BytePtr;
+    unsafe fn(*mut EngineState, *const EngineStep, BytePtr, u64, *mut DecodedEntry) -> BytePtr;
 
 /// An op with all that its handler needs. A cache line.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +62,9 @@ pub(super) struct EngineState {
     /// Beyond this place something is to be done before more is read: the message is over, or the buffer nearly is.
     pub check: BytePtr,
     /// Where the next entry goes, between runs of steps.
-    pub out: *mut MessageEntry,
+    pub out: *mut DecodedEntry,
     /// After this there is less room for entries than a run needs.
-    pub out_end: *mut MessageEntry,
+    pub out_end: *mut DecodedEntry,
     /// The exponent of the decimal whose mantissa comes next, where an entry has it.
     pub exponent: u64,
     /// The length of the sequence that comes next.
@@ -114,7 +114,7 @@ impl EngineState {
     /// # Safety
     /// It is this one, and these are as many.
     #[inline(always)]
-    pub unsafe fn borrow_of(&mut self, workspace: &mut DecodeWorkspace, len: usize) -> *mut MessageEntry {
+    pub unsafe fn borrow_of(&mut self, workspace: &mut DecodeWorkspace, len: usize) -> *mut DecodedEntry {
         let entries = &mut workspace.entries;
         debug_assert_eq!(entries.len(), len);
         if entries.capacity() - len < 2 * ROOM {
@@ -157,7 +157,7 @@ impl EngineState {
     /// # Safety
     /// As [`Self::give_back`].
     #[inline(always)]
-    pub unsafe fn room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
+    pub unsafe fn room(&mut self, out: *mut DecodedEntry) -> *mut DecodedEntry {
         // SAFETY: `out` is where the next entry goes, as for `give_back`.
         if out > self.out_end { unsafe { self.more_room(out) } } else { out }
     }
@@ -166,7 +166,7 @@ impl EngineState {
     /// As [`Self::room`].
     #[cold]
     #[inline(never)]
-    unsafe fn more_room(&mut self, out: *mut MessageEntry) -> *mut MessageEntry {
+    unsafe fn more_room(&mut self, out: *mut DecodedEntry) -> *mut DecodedEntry {
         self.out = out;
         // SAFETY: `out` is where the next entry goes, and all before it is written, as for `room`.
         unsafe {
@@ -207,6 +207,6 @@ impl EngineState {
 
 #[cold]
 #[inline(never)]
-fn grow(entries: &mut Vec<MessageEntry>) {
+fn grow(entries: &mut Vec<DecodedEntry>) {
     entries.reserve(2 * ROOM);
 }

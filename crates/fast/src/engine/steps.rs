@@ -6,11 +6,11 @@ use super::state::{EngineStep, RUN_STEPS, StepHandler};
 use super::texts::{
     self, ASCII, BYTES, COPY, DECIMAL, DEFAULT, INITIAL, INITIAL_LONG, PASSED, PLAIN, UNICODE,
 };
-use crate::entry::{EntryKind, MessageEntry};
+use crate::entry::{DecodedEntry, DecodedEntryKind};
 use crate::packed_value::PackedValue;
 use crate::program::{CompiledTemplate, DecodeOp, DecodeProgram, NONE, OpCode, OpRole};
 use crate::projection::UNTAGGED;
-use crate::slot::{DictionaryLayout, DictionarySlot, SlotRange};
+use crate::slot::{DictionaryLayout, DictionarySlot, SharedSlotRange};
 use crate::template::WireType;
 use crate::wire::EXPONENT_MAX;
 
@@ -28,7 +28,7 @@ pub(crate) struct StepProgram {
     /// By the number of the program's.
     blocks: Vec<StepBlock>,
     /// By the lowest bits of the id, or after it; a power of two of them.
-    starts: Vec<TemplateStart>,
+    starts: Vec<TemplateEntryPoint>,
     pub(super) pieces: Vec<NumberedSlotRange>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub(super) bytes_max: usize,
@@ -36,7 +36,7 @@ pub(crate) struct StepProgram {
 
 /// The dictionary slots of a template; mostly its own.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum TemplateSlots {
+pub(super) enum TemplateSlotRanges {
     #[default]
     None,
     /// This many, from this slot on.
@@ -53,19 +53,19 @@ pub(super) struct NumberedSlotRange {
     pub slots: u32,
 }
 
-impl TemplateSlots {
-    fn of(entries: &DictionaryLayout, of: SlotRange, pieces: &mut Vec<NumberedSlotRange>) -> Self {
+impl TemplateSlotRanges {
+    fn of(entries: &DictionaryLayout, of: SharedSlotRange, pieces: &mut Vec<NumberedSlotRange>) -> Self {
         let piece = |share: &u32| {
-            let SlotRange { from, to } = entries.shares[*share as usize];
+            let SharedSlotRange { from, to } = entries.shares[*share as usize];
             NumberedSlotRange { share: *share, from, slots: to - from }
         };
         match &entries.of[of.range()] {
-            [] => TemplateSlots::None,
-            [share] => TemplateSlots::One(piece(share)),
+            [] => TemplateSlotRanges::None,
+            [share] => TemplateSlotRanges::One(piece(share)),
             several => {
                 let from = pieces.len() as u32;
                 pieces.extend(several.iter().map(piece));
-                TemplateSlots::Several { from, to: pieces.len() as u32 }
+                TemplateSlotRanges::Several { from, to: pieces.len() as u32 }
             }
         }
     }
@@ -73,13 +73,13 @@ impl TemplateSlots {
 
 /// Where a template's steps begin.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TemplateStart {
+pub(super) struct TemplateEntryPoint {
     id: u32,
     /// The first of its steps.
     pub first: u32,
     pub template: u32,
     /// Its slots in the dictionaries.
-    pub shares: TemplateSlots,
+    pub shares: TemplateSlotRanges,
     /// It empties them.
     pub reset: bool,
     /// It is there, and not for the exact engine alone.
@@ -121,7 +121,7 @@ impl StepProgram {
         }
         let weight = weights.iter().max().copied().unwrap_or(1);
         all.bytes_max = (1 << 19) / weight;
-        all.starts = vec![TemplateStart::default(); (2 * program.by_id.len() + 2).next_power_of_two()];
+        all.starts = vec![TemplateEntryPoint::default(); (2 * program.by_id.len() + 2).next_power_of_two()];
         let mut by_id: Vec<_> = program.by_id.iter().collect();
         by_id.sort_unstable();
         for (&id, &template) in by_id {
@@ -132,8 +132,8 @@ impl StepProgram {
                 at = (at + 1) & (all.starts.len() - 1);
             }
             let CompiledTemplate { reset, shares, .. } = compiled;
-            let shares = TemplateSlots::of(&program.entries, shares, &mut all.pieces);
-            all.starts[at] = TemplateStart { id, first, template, shares, reset, able, used: true };
+            let shares = TemplateSlotRanges::of(&program.entries, shares, &mut all.pieces);
+            all.starts[at] = TemplateEntryPoint { id, first, template, shares, reset, able, used: true };
         }
         all
     }
@@ -145,14 +145,14 @@ impl StepProgram {
 
     /// The template of this id, where it is for this engine.
     #[inline(always)]
-    pub(super) fn start(&self, id: u32) -> Option<&TemplateStart> {
+    pub(super) fn start(&self, id: u32) -> Option<&TemplateEntryPoint> {
         let first = self.starts.get(self.place(id))?;
         if first.id == id && first.able { Some(first) } else { self.other_start(id) }
     }
 
     /// Searches the template after the first place.
     #[inline(never)]
-    fn other_start(&self, id: u32) -> Option<&TemplateStart> {
+    fn other_start(&self, id: u32) -> Option<&TemplateEntryPoint> {
         let mut at = self.place(id);
         loop {
             let start = &self.starts[at];
@@ -240,18 +240,18 @@ impl StepProgram {
         let extra = if found.long { 0 } else { found.extra(op.kind) };
         let slot = if op.slot == NONE { 0 } else { op.slot as usize * size_of::<DictionarySlot>() };
         let form = match op.code {
-            OpCode::Group => EntryKind::Group,
-            OpCode::Sequence => EntryKind::Sequence,
-            _ if op.role == OpRole::Mantissa => EntryKind::Decimal,
+            OpCode::Group => DecodedEntryKind::Group,
+            OpCode::Sequence => DecodedEntryKind::Sequence,
+            _ if op.role == OpRole::Mantissa => DecodedEntryKind::Decimal,
             _ => PackedValue::int(0).form(op.kind),
         };
         let step = EngineStep {
             run: parts::give_up_step,
-            meta: MessageEntry::meta(op.info, op.tag, form, 0),
-            beside: MessageEntry::meta(
+            meta: DecodedEntry::meta(op.info, op.tag, form, 0),
+            beside: DecodedEntry::meta(
                 op.info,
                 op.tag,
-                if found.long { EntryKind::Long } else { form },
+                if found.long { DecodedEntryKind::Long } else { form },
                 extra,
             ),
             mask: 0,
@@ -264,12 +264,12 @@ impl StepProgram {
             initial_long: found.long,
             optional: op.optional,
         };
-        let untagged = |form| MessageEntry::meta(op.info, UNTAGGED, form, 0);
+        let untagged = |form| DecodedEntry::meta(op.info, UNTAGGED, form, 0);
         let inside =
             self.blocks.get(op.block as usize).copied().unwrap_or(StepBlock { first: 0, has_map: false });
         let around = EngineStep {
-            initial: untagged(EntryKind::Element),
-            beside: untagged(EntryKind::End),
+            initial: untagged(DecodedEntryKind::Element),
+            beside: untagged(DecodedEntryKind::End),
             follow: self.steps.len() as u32 - inside.first,
             has_initial: inside.has_map,
             ..step

@@ -3,7 +3,7 @@
 use super::ints::{I32, I64, IntOutcome, U32, VALUE, assigned, empty, int, left_out, pass, slot_of};
 use super::raw::{ALL, BOTH, HOT, MORE, STOPS, eight, give_up, go_on, handlers, length};
 use super::state::{BytePtr, EngineState, EngineStep, StepHandler};
-use crate::entry::{EntryKind, MessageEntry};
+use crate::entry::{DecodedEntry, DecodedEntryKind};
 use crate::packed_value::PackedValue;
 use crate::slot::{self, DictionarySlot};
 use crate::template::WireType;
@@ -216,12 +216,12 @@ unsafe fn put(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
     word: EntryWords,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
-        *out = MessageEntry { bits: word.bits, meta: (*step).meta | word.extra };
+        *out = DecodedEntry { bits: word.bits, meta: (*step).meta | word.extra };
         let out = out.byte_add((*step).advance);
         go_on!(state, step + 1, at, map, out)
     }
@@ -239,7 +239,7 @@ unsafe fn put_any<const K: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
     value: EntryValue,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
@@ -249,7 +249,7 @@ unsafe fn put_any<const K: u8>(
             if !(*(*state).workspace).text_fits(words.bits as u32 as usize) {
                 give_up!();
             }
-            *out = MessageEntry { bits: words.bits, meta: (*step).meta + LONG };
+            *out = DecodedEntry { bits: words.bits, meta: (*step).meta + LONG };
             let out = out.byte_add((*step).advance);
             return go_on!(state, step + 1, at, map, out);
         }
@@ -258,7 +258,7 @@ unsafe fn put_any<const K: u8>(
 }
 
 /// From the form of a short text to that of a long one.
-const LONG: u64 = (EntryKind::Long as u64 - EntryKind::Short as u64) << 48;
+const LONG: u64 = (DecodedEntryKind::Long as u64 - DecodedEntryKind::Short as u64) << 48;
 
 handlers! {
     /// A text or a decimal, of type K; O: how it is encoded.
@@ -273,7 +273,7 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -293,7 +293,7 @@ unsafe fn value_body<const K: u8, const N: bool, const O: u8, const BMI2: bool, 
                 return put_any::<K>(state, step, at, map, out, initial(step));
             }
             if O == INITIAL {
-                *out = MessageEntry { bits: (*step).initial, meta: (*step).beside };
+                *out = DecodedEntry { bits: (*step).initial, meta: (*step).beside };
                 let out = out.byte_add((*step).advance);
                 return go_on!(state, step + 1, at, map, out);
             }
@@ -351,7 +351,7 @@ unsafe fn previous<const K: u8, const N: bool>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {
@@ -390,7 +390,7 @@ unsafe fn long<const O: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; the
     // text is looked for inside of the message.
@@ -420,7 +420,7 @@ unsafe fn long_vector<const K: u8, const N: bool, const O: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room; all
     // of the bytes are looked for inside of the message.
@@ -452,7 +452,7 @@ unsafe fn put_long<const K: u8, const O: u8>(
     step: *const EngineStep,
     text: WireText,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     let WireText { at, length } = text;
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
@@ -482,7 +482,7 @@ unsafe fn put_long<const K: u8, const O: u8>(
             if O == COPY {
                 *slot_of(state, step) = DictionarySlot { bits, meta: assigned(K) + 1 };
             }
-            *out = MessageEntry { bits, meta: (*step).meta + LONG };
+            *out = DecodedEntry { bits, meta: (*step).meta + LONG };
             out = out.byte_add((*step).advance);
         }
         let mut at = at.add(length);
@@ -509,7 +509,7 @@ unsafe fn delta_body<const N: bool, const BMI2: bool, const L: u8>(
     step: *const EngineStep,
     at: BytePtr,
     map: u64,
-    out: *mut MessageEntry,
+    out: *mut DecodedEntry,
 ) -> BytePtr {
     // SAFETY: by the contract of `StepHandler`, the steps are the program's, `at` has `SLACK` bytes, and `out` has room.
     unsafe {

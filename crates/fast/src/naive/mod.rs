@@ -5,8 +5,8 @@ mod wire;
 
 use crate::fault::{MessageFault, MessageFaultCode};
 use crate::template::{
-    DictionaryKey, DictionaryScope, FieldEncoding, FieldOperator, InitialValue, Instruction, KeyPart,
-    Operator, QualifiedName, Template, TemplateField, TemplateSequence, Templates, WireType,
+    DictionaryKey, DictionaryKeyPart, DictionaryScope, FieldEncoding, FieldOperator, InitialValue,
+    Instruction, Operator, QualifiedName, Template, TemplateField, TemplateSequence, Templates, WireType,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ enum ScopeKey {
     Named(QualifiedName),
 }
 
-type Slot = (ScopeKey, QualifiedName, KeyPart);
+type Slot = (ScopeKey, QualifiedName, DictionaryKeyPart);
 
 /// A decoder that carries state from message to message.
 #[derive(Debug, Clone)]

@@ -5,8 +5,9 @@ use super::error::{TemplateError, TemplateErrorCode};
 use super::initial::initial;
 use super::xml::{FileLocation, XmlElement, parse};
 use super::{
-    DictionaryKey, DictionaryScope, FieldEncoding, FieldOperator, Instruction, IntegerMeaning, KeyPart,
-    Operator, QualifiedName, Template, TemplateField, TemplateGroup, TemplateSequence, Templates, WireType,
+    DictionaryKey, DictionaryKeyPart, DictionaryScope, FieldEncoding, FieldOperator, Instruction,
+    IntegerMeaning, Operator, QualifiedName, Template, TemplateField, TemplateGroup, TemplateSequence,
+    Templates, WireType,
 };
 use super::{kinds, references};
 use TemplateErrorCode::{S1, S2, S3, S4, S5};
@@ -59,7 +60,7 @@ pub(super) fn load(files: &[TemplateFile<'_>]) -> Result<Templates, TemplateErro
         }
     }
     let mut templates = Templates::default();
-    let mut counts = LoadTotals::default();
+    let mut counts = TemplateLoadState::default();
     for (root, language) in &trees {
         let strict = language == STRICT;
         let mut loader = TemplateLoader {
@@ -117,12 +118,12 @@ pub(super) struct TemplateLoader<'l> {
     strict: bool,
     defines: &'l HashMap<&'l str, &'l XmlElement>,
     templates: &'l mut Templates,
-    counts: &'l mut LoadTotals,
+    counts: &'l mut TemplateLoadState,
 }
 
 /// The totals met so far.
 #[derive(Default)]
-struct LoadTotals {
+struct TemplateLoadState {
     /// Lengths without a name.
     lengths: usize,
     parts: usize,
@@ -414,7 +415,7 @@ impl TemplateLoader<'_> {
                     self.count(of, head.name.bytes() + length.bytes())?;
                     let kind = FieldEncoding::Plain(
                         kind,
-                        none(key(scope, &QualifiedName::default(), KeyPart::Whole)),
+                        none(key(scope, &QualifiedName::default(), DictionaryKeyPart::Whole)),
                     );
                     let element = TemplateField {
                         name: QualifiedName::default(),
@@ -482,12 +483,12 @@ impl TemplateLoader<'_> {
                 }
                 None => Ok(none(key(scope, &name, part))),
             };
-            let exponent = half(halves[0], KeyPart::Exponent, WireType::Int32, optional)?;
+            let exponent = half(halves[0], DictionaryKeyPart::Exponent, WireType::Int32, optional)?;
             // Where there is an exponent, there is a mantissa.
-            let mantissa = half(halves[1], KeyPart::Mantissa, WireType::Int64, false)?;
+            let mantissa = half(halves[1], DictionaryKeyPart::Mantissa, WireType::Int64, false)?;
             FieldEncoding::Split(exponent, mantissa)
         } else {
-            let place = key(scope, &name, KeyPart::Whole);
+            let place = key(scope, &name, DictionaryKeyPart::Whole);
             let declared = DeclaredType { kind, meaning: &meaning };
             FieldEncoding::Plain(kind, self.operation(parts.operator(), declared, optional, place, scope)?)
         };
@@ -518,9 +519,9 @@ impl TemplateLoader<'_> {
         let name = QualifiedName { ns, local };
         let part = if name.local.is_empty() {
             self.counts.lengths += 1;
-            KeyPart::Length(self.counts.lengths)
+            DictionaryKeyPart::Length(self.counts.lengths)
         } else {
-            KeyPart::Whole
+            DictionaryKeyPart::Whole
         };
         let place = key(scope, &name, part);
         if let Some(element) = element.filter(|e| e.get("presence").is_some()) {
@@ -585,7 +586,8 @@ impl TemplateLoader<'_> {
         }
         if let Some(local) = element.get("key") {
             let ns = element.get("ns").unwrap_or(&place.name.ns).to_owned();
-            (place.name, place.part) = (QualifiedName { ns, local: local.to_owned() }, KeyPart::Whole);
+            (place.name, place.part) =
+                (QualifiedName { ns, local: local.to_owned() }, DictionaryKeyPart::Whole);
         }
         Ok(FieldOperator { operator, initial: value, key: place })
     }
@@ -619,7 +621,7 @@ fn sequence(
     })
 }
 
-fn key(scope: &ElementScope, name: &QualifiedName, part: KeyPart) -> DictionaryKey {
+fn key(scope: &ElementScope, name: &QualifiedName, part: DictionaryKeyPart) -> DictionaryKey {
     DictionaryKey { dictionary: scope.dictionary.clone(), name: name.clone(), part }
 }
 

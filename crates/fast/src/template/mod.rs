@@ -272,12 +272,12 @@ pub struct DictionaryKey {
     pub name: QualifiedName,
     /// The part of the field: parts of a decimal have entries of their own, also under the decimal's name, and a
     /// length without a name has one that nothing else has.
-    pub part: KeyPart,
+    pub part: DictionaryKeyPart,
 }
 
 /// The part of a field that a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KeyPart {
+pub enum DictionaryKeyPart {
     /// All of it, or a key was given.
     Whole,
     /// The exponent.

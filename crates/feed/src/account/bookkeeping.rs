@@ -21,7 +21,7 @@ pub fn define_frame(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
 
 /// The fields of a source definition besides its feed and file.
 #[derive(Clone, Copy, Debug)]
-pub struct DefinitionParts<'d> {
+pub struct SourceDefinitionFields<'d> {
     /// Its own id.
     pub id: u32,
     /// The id of the source's first definition, of which this is one more 4 GiB or another mapping; 0 where it is the first.
@@ -33,8 +33,8 @@ pub struct DefinitionParts<'d> {
 }
 
 /// The definition of a source.
-pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: DefinitionParts<'_>) {
-    let DefinitionParts { id, of, sort, base } = parts;
+pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: SourceDefinitionFields<'_>) {
+    let SourceDefinitionFields { id, of, sort, base } = parts;
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
     if of != 0 {

@@ -5,7 +5,7 @@ pub(crate) mod retention_checkpoint;
 
 use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
 use crate::block::MessageTally;
-use crate::block::numbers::{FeedSessions, SequenceSet};
+use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::error::Error;
 use crate::formats::fast::{ALONE, SENT_AGAIN};
 use crate::formats::format::FormatId;
@@ -564,8 +564,8 @@ impl TapeAccount {
         for (session, seen) in event.unmapped_fields() {
             // Older marks have the greatest number alone.
             let set = match seen.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
-                Some(text) => SequenceSet::parse(text),
-                None => seen.parse().ok().map(SequenceSet::from_greatest),
+                Some(text) => SequenceNumberSet::parse(text),
+                None => seen.parse().ok().map(SequenceNumberSet::from_greatest),
             };
             let set = set.ok_or_else(|| {
                 format!("a mark says {seen} of session {session:?}: these are no sequence numbers")

@@ -14,7 +14,7 @@
 
 use crate::account::{FeedAccount, TapeAccount};
 use crate::block::MessageTally;
-use crate::block::numbers::{FeedSessions, SequenceSet};
+use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -253,13 +253,13 @@ impl RetentionCheckpoint {
                 let mut sessions = FeedSessions::default();
                 for (session, greatest) in feed.sessions {
                     let set = match feed.seen.get(&session) {
-                        Some(text) => SequenceSet::parse(text).ok_or_else(|| {
+                        Some(text) => SequenceNumberSet::parse(text).ok_or_else(|| {
                             let what = format!(
                                 "{NAME} says {text:?} of session {session:?}: these are no sequence numbers"
                             );
                             Error::Inconsistent { position: Position(self.position), what }
                         })?,
-                        None => SequenceSet::from_greatest(greatest),
+                        None => SequenceNumberSet::from_greatest(greatest),
                     };
                     sessions.put(session.into_bytes(), set);
                 }

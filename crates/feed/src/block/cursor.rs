@@ -1,7 +1,7 @@
 //! The position of the sequencer in a block.
 
 use crate::block::numbers::{FeedSessions, RepeatCertainty, RepeatRange};
-use crate::block::{Block, BlockUnit, IdFixup, NO_TS, UnitKind};
+use crate::block::{Block, BlockMessage, BlockMessageKind, IdFixup, NO_TS};
 use unitape_model::{Event, NameKind};
 
 /// The position in the first block of a feed's queue.
@@ -63,8 +63,8 @@ impl BlockCursor {
     fn mark_known(&self, block: &mut Block, end: usize) {
         let mut frame = self.arena;
         for i in self.unit..end {
-            let BlockUnit { what, end, .. } = block.units[i];
-            let UnitKind::Numbered { run, maybe } = what else {
+            let BlockMessage { what, end, .. } = block.units[i];
+            let BlockMessageKind::Numbered { run, maybe } = what else {
                 frame = end as usize;
                 continue;
             };
@@ -79,12 +79,14 @@ impl BlockCursor {
             match (part.what, maybe) {
                 // The tape does not have it. If its time moved the feed's, a restart would merge the rest by another one.
                 (RepeatCertainty::Seen, true) => {
-                    (block.units[i].what, block.units[i].ts) = (UnitKind::Duplicate, NO_TS);
+                    (block.units[i].what, block.units[i].ts) = (BlockMessageKind::Duplicate, NO_TS);
                 }
-                (RepeatCertainty::Seen, false) => block.units[i].what = UnitKind::Repeat { unsure: false },
+                (RepeatCertainty::Seen, false) => {
+                    block.units[i].what = BlockMessageKind::Repeat { unsure: false }
+                }
                 (RepeatCertainty::NoSession, false) => {}
                 (RepeatCertainty::Forgotten, _) | (RepeatCertainty::NoSession, true) => {
-                    block.units[i].what = UnitKind::Repeat { unsure: true };
+                    block.units[i].what = BlockMessageKind::Repeat { unsure: true };
                 }
             }
         }

@@ -12,10 +12,10 @@ pub(crate) mod quarantine_event;
 pub(crate) mod tally;
 
 use crate::block::affected_books::AffectedBooks;
-pub use crate::block::names::BlockNames;
-use crate::block::names::{IdDestination, WaitingNames};
+pub use crate::block::names::BlockNameResolver;
+use crate::block::names::{IdPatchTarget, WaitingNames};
 use crate::block::numbers::SequenceEffect;
-pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionKey};
+pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionNameKey};
 pub use crate::block::tally::MessageTally;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub struct Block {
     /// The events, unstamped frames one after the other.
     pub arena: Vec<u8>,
     /// The result of each message, in source order; messages that became nothing have no unit.
-    pub units: Vec<BlockUnit>,
+    pub units: Vec<BlockMessage>,
     /// Places in the arena that hold provisional ids, in arena order.
     pub fixups: Vec<IdFixup>,
     /// The names of the provisional ids.
@@ -77,7 +77,7 @@ pub struct Block {
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
     /// Message counts that its headers and trailers state.
-    pub claims: Vec<CountClaim>,
+    pub claims: Vec<DeclaredMessageCount>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.
     pub before: Option<u64>,
     /// When the last of its bytes came, on the intake's clock.
@@ -115,7 +115,7 @@ pub struct CarriedMessage {
 
 /// A header or trailer says how many messages its source has.
 #[derive(Clone, Copy, Debug)]
-pub struct CountClaim {
+pub struct DeclaredMessageCount {
     /// The number that it states, from the start of the source.
     pub messages: u64,
     /// Messages in the block before the place that the claim counts up to.
@@ -124,7 +124,7 @@ pub struct CountClaim {
 
 /// The result of one source message, or a mark of progress.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockUnit {
+pub struct BlockMessage {
     /// Start of the message in the source.
     pub offset: u64,
     /// Event time of its first event, [`NO_TS`] when the time is unknown.
@@ -140,7 +140,7 @@ pub struct BlockUnit {
     /// Bytes of the message in the source; 0 for what is no message with events.
     pub length: u32,
     /// Its kind.
-    pub what: UnitKind,
+    pub what: BlockMessageKind,
 }
 
 /// The origin of a message.
@@ -163,7 +163,7 @@ pub struct MessageSpan {
 
 /// A length of the arena and the number of its fix-ups then, for [`Block::roll_back`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ArenaMark {
+pub struct ArenaRollbackPoint {
     /// Bytes of the arena.
     pub arena: usize,
     /// Fix-ups in it.
@@ -185,7 +185,7 @@ pub struct SingleEventUnit {
 
 /// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnitKind {
+pub enum BlockMessageKind {
     /// A message with events.
     Events,
     /// As `EventLinesFormat`; its sequence number is of the run of this index, and `maybe` it was sent before.
@@ -209,7 +209,7 @@ pub enum UnitKind {
     Progress { tally: u32, end: bool },
 }
 
-/// `BlockUnit::ts` of a message whose time is unknown.
+/// `BlockMessage::ts` of a message whose time is unknown.
 pub const NO_TS: UnixNanos = UnixNanos::MIN;
 
 /// A provisional id in the arena.
@@ -262,12 +262,12 @@ impl Block {
     }
 
     /// Start of the next message's frames.
-    pub fn mark(&self) -> ArenaMark {
-        ArenaMark { arena: self.arena.len(), fixups: self.fixups.len() }
+    pub fn mark(&self) -> ArenaRollbackPoint {
+        ArenaRollbackPoint { arena: self.arena.len(), fixups: self.fixups.len() }
     }
 
     /// Takes back the frames since `mark`.
-    pub fn roll_back(&mut self, mark: ArenaMark) {
+    pub fn roll_back(&mut self, mark: ArenaRollbackPoint) {
         self.arena.truncate(mark.arena);
         self.fixups.truncate(mark.fixups);
         self.waiting.forget();
@@ -275,10 +275,10 @@ impl Block {
 
     /// Arena and resolver, to build an event with.
     #[inline]
-    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNames<'b>) {
+    pub fn builder<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut Vec<u8>, BlockNameResolver<'b>) {
         let frame = self.arena.len() as u32;
         let Self { arena, names: local, fixups, waiting, .. } = self;
-        (arena, BlockNames { known, local, fixups, waiting, frame })
+        (arena, BlockNameResolver { known, local, fixups, waiting, frame })
     }
 
     /// Gives all names their ids, where they wait for them. At the end of all decoding.
@@ -287,9 +287,9 @@ impl Block {
         waiting.settle(&mut to);
     }
 
-    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut WaitingNames, IdDestination<'b>) {
+    fn destination<'b>(&'b mut self, known: &'b Dictionary) -> (&'b mut WaitingNames, IdPatchTarget<'b>) {
         let Self { names: local, arena, fixups, units, waiting, .. } = self;
-        (waiting, IdDestination { known, local, arena, fixups, units })
+        (waiting, IdPatchTarget { known, local, arena, fixups, units })
     }
 
     /// Ends a message that became `events` events.
@@ -299,7 +299,7 @@ impl Block {
         span: MessageSpan,
         ts: UnixNanos,
         events: u32,
-        what: UnitKind,
+        what: BlockMessageKind,
         known: &Dictionary,
     ) {
         let unit = self.units.len();
@@ -310,7 +310,7 @@ impl Block {
 
     /// Ends a message without pending names, because it was built without [`Block::builder`].
     #[inline]
-    pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: UnitKind) {
+    pub fn end_resolved(&mut self, span: MessageSpan, ts: UnixNanos, events: u32, what: BlockMessageKind) {
         self.tally.messages += 1;
         self.tally.with_events += 1;
         self.tally.events += u64::from(events);
@@ -338,7 +338,7 @@ impl Block {
         self.tally.with_events += count;
         self.tally.events += count;
         let (fixups_end, raw_end) = (self.fixups.len() as u32, self.raw.len() as u32);
-        self.units.extend(messages.map(|SingleEventUnit { offset, ts, end, length }| BlockUnit {
+        self.units.extend(messages.map(|SingleEventUnit { offset, ts, end, length }| BlockMessage {
             offset,
             ts,
             end,
@@ -346,7 +346,7 @@ impl Block {
             raw_end,
             events: 1,
             length,
-            what: UnitKind::Events,
+            what: BlockMessageKind::Events,
         }));
     }
 
@@ -399,14 +399,14 @@ impl Block {
         self.tallies.push(self.tally);
         self.index.open_runs = self.runs.len();
         self.marks.push(ProgressMarkIndex { unit: self.units.len() as u32, runs: self.runs.len() as u32 });
-        self.push(through, NO_TS, 0, 0, UnitKind::Progress { tally, end });
+        self.push(through, NO_TS, 0, 0, BlockMessageKind::Progress { tally, end });
     }
 
     /// Puts a unit before all others that says: from here on another mapping decodes this source.
     pub fn begin_with_switch(&mut self) {
         self.units.insert(
             0,
-            BlockUnit {
+            BlockMessage {
                 offset: self.base,
                 ts: NO_TS,
                 end: 0,
@@ -414,7 +414,7 @@ impl Block {
                 raw_end: 0,
                 events: 0,
                 length: 0,
-                what: UnitKind::Switch,
+                what: BlockMessageKind::Switch,
             },
         );
         self.marks.iter_mut().for_each(|m| m.unit += 1);
@@ -423,16 +423,16 @@ impl Block {
 
     /// Whether the unit of this index is that one.
     pub fn begins_with_switch(&self, unit: usize) -> bool {
-        unit == 0 && self.units.first().is_some_and(|u| u.what == UnitKind::Switch)
+        unit == 0 && self.units.first().is_some_and(|u| u.what == BlockMessageKind::Switch)
     }
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks after it,
     /// says so.
-    pub fn recount(&mut self, unit: usize, instead: Reclassify) {
+    pub fn recount(&mut self, unit: usize, instead: MessageReclassification) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
         let (repeats, unsure) = match self.units[unit].what {
-            UnitKind::Repeat { unsure } => (1, u64::from(unsure)),
+            BlockMessageKind::Repeat { unsure } => (1, u64::from(unsure)),
             _ => (0, 0),
         };
         for t in self.tallies_behind(unit) {
@@ -442,8 +442,8 @@ impl Block {
             t.repeats -= repeats;
             t.unsure -= unsure;
             match instead {
-                Reclassify::Duplicate => t.duplicates += 1,
-                Reclassify::Quarantined => t.quarantined += 1,
+                MessageReclassification::Duplicate => t.duplicates += 1,
+                MessageReclassification::Quarantined => t.quarantined += 1,
             }
         }
     }
@@ -468,7 +468,7 @@ impl Block {
     /// The accounts that have the message of this unit in them.
     fn tallies_behind(&mut self, unit: usize) -> impl Iterator<Item = &mut MessageTally> {
         let later = self.units[unit..].iter().find_map(|u| match u.what {
-            UnitKind::Progress { tally, .. } => Some(tally as usize),
+            BlockMessageKind::Progress { tally, .. } => Some(tally as usize),
             _ => None,
         });
         let later = later.unwrap_or(self.tallies.len());
@@ -501,12 +501,12 @@ impl Block {
 
     /// The session of this key, if it was seen before and not forgotten.
     #[inline]
-    pub fn session(&self, key: &SessionKey) -> Option<usize> {
+    pub fn session(&self, key: &SessionNameKey) -> Option<usize> {
         self.index.by_key(key)
     }
 
     /// The session of this name; it will be found by `key` too, if it has one.
-    pub fn session_by_name(&mut self, name: &[u8], key: Option<&SessionKey>) -> usize {
+    pub fn session_by_name(&mut self, name: &[u8], key: Option<&SessionNameKey>) -> usize {
         let id = self.index.id(&mut self.sessions, name);
         if let Some(key) = key {
             self.index.keep_key(*key, id);
@@ -547,8 +547,15 @@ impl Block {
         latest
     }
 
-    pub(crate) fn push(&mut self, offset: u64, ts: UnixNanos, events: u32, length: u32, what: UnitKind) {
-        self.units.push(BlockUnit {
+    pub(crate) fn push(
+        &mut self,
+        offset: u64,
+        ts: UnixNanos,
+        events: u32,
+        length: u32,
+        what: BlockMessageKind,
+    ) {
+        self.units.push(BlockMessage {
             offset,
             ts,
             end: self.arena.len() as u32,
@@ -564,22 +571,22 @@ impl Block {
 /// The new kind of a message, decided in its turn.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub enum Reclassify {
+pub enum MessageReclassification {
     Duplicate,
     Quarantined,
 }
 
-impl UnitKind {
+impl BlockMessageKind {
     /// Whether it is a message with events, as far as its decoder knows.
     #[inline]
     pub fn is_events(self) -> bool {
-        matches!(self, UnitKind::Events | UnitKind::Numbered { .. })
+        matches!(self, BlockMessageKind::Events | BlockMessageKind::Numbered { .. })
     }
 }
 
-impl BlockUnit {
+impl BlockMessage {
     /// Whether it is a mark of progress.
     pub fn is_progress(&self) -> bool {
-        matches!(self.what, UnitKind::Progress { .. })
+        matches!(self.what, BlockMessageKind::Progress { .. })
     }
 }

@@ -14,14 +14,14 @@
 //! A name that the worker's snapshot does not have gets a provisional id and an entry in the fix-ups, which stay in the
 //! order of the arena.
 
-use crate::block::{BlockUnit, IdFixup};
+use crate::block::{BlockMessage, IdFixup};
 use unitape_model::dict::{NameLookup, SOUGHT_BYTES};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
 use unitape_model::{Dictionary, NameKind, NameResolver, Refusal};
 
 /// Finds ids in the published dictionary, or gives provisional ones and notes where they are.
 #[derive(Debug)]
-pub struct BlockNames<'b> {
+pub struct BlockNameResolver<'b> {
     pub(crate) known: &'b Dictionary,
     pub(crate) local: &'b mut Dictionary,
     pub(crate) fixups: &'b mut Vec<IdFixup>,
@@ -63,7 +63,7 @@ const NEAR: u32 = 2048;
 /// Stands where an id will: not 0, which is none.
 const STAND_IN: u32 = 1;
 
-impl NameResolver for BlockNames<'_> {
+impl NameResolver for BlockNameResolver<'_> {
     #[inline]
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         // Few names stay near, and are found at once.
@@ -82,7 +82,7 @@ impl NameResolver for BlockNames<'_> {
     }
 }
 
-impl BlockNames<'_> {
+impl BlockNameResolver<'_> {
     /// The id itself, which may be provisional and then is noted; only where no other name waits.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl BlockNames<'_> {
 impl WaitingNames {
     /// The message in hand, whose unit will have this index, is complete: the one before gets its ids.
     #[inline]
-    pub fn next(&mut self, unit: usize, to: &mut IdDestination<'_>) {
+    pub fn next(&mut self, unit: usize, to: &mut IdPatchTarget<'_>) {
         self.settle_before(to);
         std::mem::swap(&mut self.before, &mut self.now);
         self.unit = unit;
@@ -127,13 +127,13 @@ impl WaitingNames {
     }
 
     /// All get their ids.
-    pub fn settle(&mut self, to: &mut IdDestination<'_>) {
+    pub fn settle(&mut self, to: &mut IdPatchTarget<'_>) {
         self.settle_before(to);
         debug_assert!(self.now.is_empty(), "a message was not ended");
     }
 
     #[inline]
-    fn settle_before(&mut self, to: &mut IdDestination<'_>) {
+    fn settle_before(&mut self, to: &mut IdPatchTarget<'_>) {
         for pending in &self.before {
             let known = match &pending.what {
                 PendingName::Sought(sought) => to.known.finish_lookup(sought).map(|id| (sought.dict(), id)),
@@ -150,15 +150,15 @@ impl WaitingNames {
 
 /// The destination of ids.
 #[derive(Debug)]
-pub struct IdDestination<'b> {
+pub struct IdPatchTarget<'b> {
     pub known: &'b Dictionary,
     pub local: &'b mut Dictionary,
     pub arena: &'b mut [u8],
     pub fixups: &'b mut Vec<IdFixup>,
-    pub units: &'b mut [BlockUnit],
+    pub units: &'b mut [BlockMessage],
 }
 
-impl IdDestination<'_> {
+impl IdPatchTarget<'_> {
     #[cold]
     fn provisional(&mut self, pending: &PendingId, unit: usize) {
         let (dict, id) = match &pending.what {

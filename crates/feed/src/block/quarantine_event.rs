@@ -2,7 +2,7 @@
 
 use crate::block::affected_books::AffectedBooks;
 use crate::block::json::json_string;
-use crate::block::{Block, MessageOrigin, NO_TS, UnitKind};
+use crate::block::{Block, BlockMessageKind, MessageOrigin, NO_TS};
 use unitape_model::event::EventValue;
 use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
 
@@ -102,7 +102,7 @@ impl Block {
         self.raw.extend_from_slice(raw);
         self.tally.messages += 1;
         self.tally.quarantined += 1;
-        self.push(offset, NO_TS, 1, 0, UnitKind::Quarantine);
+        self.push(offset, NO_TS, 1, 0, BlockMessageKind::Quarantine);
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::block::Block;
 use crate::formats::format::{FormatDecoder, SourceContext};
 use std::net::IpAddr;
-use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, udp};
 use unitape_model::UnixNanos;
 
 /// The UDP datagrams of a capture that belong to the feed; an empty list means all.
@@ -66,7 +66,7 @@ pub fn decode(
                 let packet = &bytes[p.bytes.clone()];
                 let record = &bytes[at..p.end];
                 match udp(p.link, packet, p.is_cut()) {
-                    UdpContent::Datagram(d) if select.wants(d.to) => {
+                    UdpParseOutcome::Datagram(d) if select.wants(d.to) => {
                         payload.clear();
                         payload.extend_from_slice(&packet[d.payload.clone()]);
                         std::mem::swap(&mut block.bytes, &mut payload);
@@ -80,19 +80,21 @@ pub fn decode(
                             block.times.push((base + p.end as u64, UnixNanos(ts)));
                         }
                     }
-                    UdpContent::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
+                    UdpParseOutcome::Cut(to) if to.is_none_or(|to| select.wants(to)) => {
                         let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
-                    UdpContent::Fragment(part) if select.wants_host(part.to) => {
+                    UdpParseOutcome::Fragment(part) if select.wants_host(part.to) => {
                         let detail = format!("a part of a datagram to {}", part.to);
                         block.quarantine(source, offset, record, "fragment", &detail);
                     }
-                    UdpContent::Bad(what) => block.quarantine(source, offset, record, "bad_packet", what),
-                    UdpContent::Datagram(_)
-                    | UdpContent::Cut(_)
-                    | UdpContent::Fragment(_)
-                    | UdpContent::Other => block.end_ignored(),
+                    UdpParseOutcome::Bad(what) => {
+                        block.quarantine(source, offset, record, "bad_packet", what)
+                    }
+                    UdpParseOutcome::Datagram(_)
+                    | UdpParseOutcome::Cut(_)
+                    | UdpParseOutcome::Fragment(_)
+                    | UdpParseOutcome::Other => block.end_ignored(),
                 }
                 p.end
             }

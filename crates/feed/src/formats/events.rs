@@ -1,7 +1,7 @@
 //! Puts events from JSON Lines onto the tape unchanged.
 
 use crate::block::affected_books::{AffectedBooks, changes_books};
-use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
+use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
 use crate::mapping::Mapping;
@@ -9,7 +9,9 @@ use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use unitape_codec::events::{EventLine, LINE_BYTES_MAX, LineOptions, NextLine, next_line, parse_line};
+use unitape_codec::events::{
+    LINE_BYTES_MAX, LineParseOptions, NextLine, ParsedEventLine, next_line, parse_line,
+};
 use unitape_model::{Dictionary, EventKind, UnixNanos, flags};
 
 /// The format's word.
@@ -94,20 +96,20 @@ fn decode_line(
     let MessageOrigin { source, offset } = origin;
     by_venue(line, by);
     let mark = block.mark();
-    let options = LineOptions { source, offset: offset as u32, flags: flags::LAST };
+    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
     let (arena, mut names) = block.builder(known);
     let parsed = parse_line(line, &mut by.resolver(&mut names), arena, &options);
     let missed = by.take_missed();
     match parsed {
-        Ok(EventLine::Event { ts, .. }) => {
+        Ok(ParsedEventLine::Event { ts, .. }) => {
             if missed {
                 block.note_unresolved();
             }
             let span = MessageSpan { offset, length: line.len() };
-            block.end_message(span, ts, 1, UnitKind::Events, known);
+            block.end_message(span, ts, 1, BlockMessageKind::Events, known);
         }
         // An empty line is no message; headers, cases and expectations are messages that we know and do not want.
-        Ok(EventLine::Blank) => {}
+        Ok(ParsedEventLine::Blank) => {}
         Ok(_) => block.end_ignored(),
         Err(e) => {
             block.roll_back(mark);
@@ -121,12 +123,12 @@ fn decode_line(
 #[cold]
 fn concern<I: InstrumentLookup>(line: &[u8], _: &I) -> AffectedBooks {
     #[derive(Deserialize)]
-    struct EventLineKey {
+    struct EventLineSubject {
         kind: Option<String>,
         instr: Option<String>,
         venue: Option<String>,
     }
-    let Ok(head) = serde_json::from_slice::<EventLineKey>(line) else { return AffectedBooks::Feed };
+    let Ok(head) = serde_json::from_slice::<EventLineSubject>(line) else { return AffectedBooks::Feed };
     match head.kind.as_deref().map(|kind| (EventKind::from_name(kind), EventKind::reserved_from_name(kind))) {
         Some((_, Some(_))) => return AffectedBooks::Nothing,
         Some((Some(kind), _)) if !changes_books(kind) => return AffectedBooks::Nothing,
@@ -150,7 +152,7 @@ fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     }
     /// The fields of an event that its instrument depends on.
     #[derive(Default, Deserialize)]
-    struct EventLineVenue<'l> {
+    struct InstrumentLookupFields<'l> {
         #[serde(borrow)]
         ts: Option<&'l RawValue>,
         #[serde(borrow)]
@@ -160,7 +162,7 @@ fn by_venue<I: InstrumentLookup>(line: &[u8], by: &mut I) {
     }
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     // A line that is no event is refused when it is read.
-    let head: EventLineVenue<'_> = serde_json::from_slice(line).unwrap_or_default();
+    let head: InstrumentLookupFields<'_> = serde_json::from_slice(line).unwrap_or_default();
     let ts = head.ts.and_then(|ts| ts.get().parse().ok()).unwrap_or(0);
     let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
     let venue = head.venue.or(head.mic).and_then(text);

@@ -1,7 +1,7 @@
 //! FIX messages for the mapper: framed, their fields noted slot by slot in one pass.
 
 use crate::block::numbers::SequenceEffect;
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
@@ -15,8 +15,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use unitape_base::digits::parse_u64;
 use unitape_codec::fix::{
-    FieldSeparator, FieldToken, FixFault, FixFrame, FixFramer, MessageTokens, Span, TokenSlice, encoding,
-    value,
+    FieldSeparator, FieldToken, FixFault, FixFramer, MessageTokenizer, NextFixFrame, Span, TokenSlice,
+    encoding, value,
 };
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
@@ -26,7 +26,7 @@ pub struct FixDecoder {
     framer: FixFramer,
     mapper: MessageMapper<TokenIndex>,
     tags: SlotsByTag,
-    tokens: MessageTokens,
+    tokens: MessageTokenizer,
     /// The token in each slot of the message.
     slots: Box<TokenSlots>,
     slot_count: usize,
@@ -118,18 +118,18 @@ impl FixDecoder {
             slot_count: plan.slot_count,
             mapper: MessageMapper::new(plan),
             tags,
-            tokens: MessageTokens::new(),
+            tokens: MessageTokenizer::new(),
             unlisted: Vec::new(),
             day: Cell::default(),
         })
     }
 
     /// Bytes that end at the framer's limit are a part of a larger message; garbage may follow it.
-    fn part(&self, fault: &FixFault, span: Span) -> Option<UnitKind> {
+    fn part(&self, fault: &FixFault, span: Span) -> Option<BlockMessageKind> {
         let last = span.end - span.start < self.framer.max_message();
         match fault {
-            FixFault::NoEnd { .. } => Some(UnitKind::QuarantinePart { first: true, last: false }),
-            FixFault::Garbage => Some(UnitKind::QuarantinePart { first: false, last }),
+            FixFault::NoEnd { .. } => Some(BlockMessageKind::QuarantinePart { first: true, last: false }),
+            FixFault::Garbage => Some(BlockMessageKind::QuarantinePart { first: false, last }),
             _ => None,
         }
     }
@@ -173,13 +173,13 @@ impl FormatDecoder for FixDecoder {
         loop {
             let frame = self.tokens.frame(&self.framer, &bytes, at, block.eof);
             let span = match frame {
-                FixFrame::Message(message) => {
+                NextFixFrame::Message(message) => {
                     let raw = message.span.slice(&bytes);
                     let offset = block.base + message.span.start as u64;
                     self.message(block, raw, MessageOrigin { source, offset }, known);
                     message.span
                 }
-                FixFrame::Bad { span, fault } => {
+                NextFixFrame::Bad { span, fault } => {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
@@ -189,15 +189,15 @@ impl FormatDecoder for FixDecoder {
                     }
                     span
                 }
-                FixFrame::Text { span } => {
+                NextFixFrame::Text { span } => {
                     block.end_ignored();
                     span
                 }
-                FixFrame::Incomplete { from, .. } => {
+                NextFixFrame::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                FixFrame::End => {
+                NextFixFrame::End => {
                     block.decoded = bytes.len();
                     break;
                 }

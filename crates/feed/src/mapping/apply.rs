@@ -13,7 +13,7 @@ use super::plan::{
 use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
 use crate::block::numbers::SequenceEffect;
-use crate::block::{Block, BlockNames, MessageOrigin, MessageSpan, SessionKey, UnitKind};
+use crate::block::{Block, BlockMessageKind, BlockNameResolver, MessageOrigin, MessageSpan, SessionNameKey};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
@@ -107,8 +107,8 @@ impl<R: Copy> MessageMapper<R> {
             }
             Ok(MappingOutcome::Events { ts, count }) => {
                 let what = match self.note_sequence(block, message, maybe, true) {
-                    Some(run) => UnitKind::Numbered { run, maybe },
-                    None => UnitKind::Events,
+                    Some(run) => BlockMessageKind::Numbered { run, maybe },
+                    None => BlockMessageKind::Events,
                 };
                 let span = MessageSpan { offset: origin.offset, length: message.raw().len() };
                 block.end_message(span, ts, count, what, known);
@@ -168,7 +168,7 @@ impl<R: Copy> MessageMapper<R> {
             }
         }
         // Two short names, as they mostly are, are looked up as they are.
-        let mut key = SessionKey::default();
+        let mut key = SessionNameKey::default();
         let short = match &self.plan.session[..] {
             slots @ ([_] | [_, _]) => slots.iter().enumerate().all(|(i, slot)| match message.slot(*slot) {
                 Some(value) => key.put(i, message.text(value, &mut self.scratch.plain)),
@@ -460,7 +460,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
 /// An event that is being built, and the names that its fields get ids by.
 pub(super) struct EventTarget<'e, 'b> {
     pub event: &'e mut EventBuilder<'b>,
-    pub names: &'e mut BlockNames<'b>,
+    pub names: &'e mut BlockNameResolver<'b>,
 }
 
 /// Sets a field by way of its text, through its table and with its suffix.

@@ -20,7 +20,7 @@ use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
 use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin};
 use crate::block::json::json_string;
-use crate::block::{ArenaMark, Block};
+use crate::block::{ArenaRollbackPoint, Block};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -407,7 +407,7 @@ impl MappingExplainer {
             one_field(plan, field, &view, target, &mut seen);
             fields.push(seen);
         }
-        self.scratch.roll_back(ArenaMark::default());
+        self.scratch.roll_back(ArenaRollbackPoint::default());
         let mut kept = kept(event, &view);
         if plan.keeps && explanation.events.is_empty() {
             let keep = |name: &str, value: &[u8]| {

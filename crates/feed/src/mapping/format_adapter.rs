@@ -28,7 +28,7 @@
 //! message; a line in `formats::registry`; its mappings, where some are shipped, in `mappings/` and in `built_in`.
 //! `examples/formats/ltsv.patch` adds one.
 
-use crate::block::BlockNames;
+use crate::block::BlockNameResolver;
 use crate::block::numbers::SequenceEffect;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -158,7 +158,7 @@ pub trait ParsedMessage {
         value: Self::Ref,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut BlockNames<'_>,
+        names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         event.set_text(spec, self.text(value, scratch), names)

@@ -1,6 +1,6 @@
 //! The sources of a feed when a run begins: what the tape has of them, which have grown, and which are to be read.
 
-use crate::account::bookkeeping::{DefinitionParts, growth_frame, source_frame};
+use crate::account::bookkeeping::{SourceDefinitionFields, growth_frame, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
 use crate::formats::format::FormatId;
@@ -45,7 +45,7 @@ pub fn open_feed(
             SourcePlan::New => {
                 let id = account.next_source;
                 let mut frame = Vec::new();
-                let parts = DefinitionParts { id, of: 0, sort: &sort, base: 0 };
+                let parts = SourceDefinitionFields { id, of: 0, sort: &sort, base: 0 };
                 source_frame(&mut frame, &feed.name, facts, parts);
                 FrameHeader::read(&frame).with_flags(flags::LAST).write(&mut frame);
                 writer.append(&frame)?;

@@ -9,7 +9,7 @@
 //! is reported without a rule, and so are the events of a format without rules. Duplicates are known on a tape only:
 //! a message that may have been sent before is explained as if it came for the first time.
 
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
 use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::Format;
@@ -18,7 +18,7 @@ use crate::pipeline::walk::{settle, walk};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
 use std::path::Path;
-use unitape_codec::events::{EventLineForm, NoSources, write_event};
+use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_model::{Dictionary, Event, EventKind, frames};
 
 /// Gives each message of a file to `each`, with what its mapping makes of it and why, until that says stop. The rules
@@ -118,7 +118,7 @@ fn with_events(block: &Block, found: Vec<MessageExplanation>) -> Vec<MessageExpl
 
 /// A unit of a block, with its events as JSON.
 struct UnexplainedUnit {
-    kind: UnitKind,
+    kind: BlockMessageKind,
     offset: u64,
     /// Bytes of the message in the source.
     length: usize,
@@ -129,10 +129,10 @@ struct UnexplainedUnit {
 fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
     let UnexplainedUnit { kind, offset, length, lines } = unit;
     let (outcome, quarantined) = match kind {
-        UnitKind::Events | UnitKind::Numbered { .. } | UnitKind::Repeat { .. } => {
+        BlockMessageKind::Events | BlockMessageKind::Numbered { .. } | BlockMessageKind::Repeat { .. } => {
             (ExplainedOutcome::Events, None)
         }
-        UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => {
+        BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => {
             let word = |key: &str| lines.first()?.get(key)?.as_str().map(str::to_owned);
             let why = QuarantineCause {
                 reason: word("reason").unwrap_or_default(),
@@ -140,7 +140,9 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
             };
             (ExplainedOutcome::Quarantined, Some(why))
         }
-        UnitKind::Duplicate | UnitKind::Switch | UnitKind::Progress { .. } => return None,
+        BlockMessageKind::Duplicate | BlockMessageKind::Switch | BlockMessageKind::Progress { .. } => {
+            return None;
+        }
     };
     let length_of = |line: &Json| line.get("length")?.as_u64();
     let refused = lines.first().filter(|_| quarantined.is_some()).and_then(length_of);
@@ -176,7 +178,7 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
 /// An event as `tape cat` prints it, without its number on a tape.
 fn line(event: &Event<'_>, names: &Dictionary) -> Json {
     let mut out = Vec::new();
-    write_event(&mut out, event, 0, names, &NoSources, EventLineForm::Plain);
+    write_event(&mut out, event, 0, names, &EmptySourceLookup, EventLineDetail::Plain);
     let mut line: Json = serde_json::from_slice(&out).expect("JSON of ours");
     if let Json::Object(fields) = &mut line {
         fields.shift_remove("seq");

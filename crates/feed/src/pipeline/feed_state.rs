@@ -1,10 +1,10 @@
 //! The sequencer's state of each feed and source: its position, and the inputs of its order.
 
-use crate::account::bookkeeping::{DefinitionParts, source_frame};
+use crate::account::bookkeeping::{SourceDefinitionFields, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::FeedSessions;
-use crate::block::{Block, BlockUnit, CarriedMessage, MessageTally};
+use crate::block::{Block, BlockMessage, CarriedMessage, MessageTally};
 use crate::formats::decoder::FeedDecoder;
 use crate::formats::format::FormatId;
 use crate::pipeline::job::BlockJob;
@@ -183,7 +183,8 @@ impl SourceState {
     /// Writes the definition of a further 4 GiB.
     pub fn extent_frame(&self, id: u32, offset: u64, out: &mut Vec<u8>) {
         let facts = SourceFacts { file: self.file.clone(), size: None, hash: None };
-        let parts = DefinitionParts { id, of: self.first_id, sort: &self.sort, base: offset >> 32 << 32 };
+        let parts =
+            SourceDefinitionFields { id, of: self.first_id, sort: &self.sort, base: offset >> 32 << 32 };
         source_frame(out, &self.feed, &facts, parts);
     }
 
@@ -201,7 +202,7 @@ impl SourceState {
                 self.hash = Some(first_message_hash(offset, first));
             }
             let facts = SourceFacts { file: self.file.clone(), size: self.size, hash: self.hash.clone() };
-            let parts = DefinitionParts { id, of: 0, sort: &self.sort, base: 0 };
+            let parts = SourceDefinitionFields { id, of: 0, sort: &self.sort, base: 0 };
             source_frame(out, &self.feed, &facts, parts);
         } else {
             match extent {
@@ -364,7 +365,7 @@ impl FeedState {
     }
 
     /// Its messages at hand that are not placed.
-    pub fn unplaced_units(&self) -> impl Iterator<Item = &BlockUnit> {
+    pub fn unplaced_units(&self) -> impl Iterator<Item = &BlockMessage> {
         let blocks = self.queue.iter().map(|job| &job.block).filter(|block| !block.done).enumerate();
         let units = blocks.flat_map(|(i, block)| &block.units[if i == 0 { self.cursor.unit } else { 0 }..]);
         units.filter(|unit| !unit.is_progress())

@@ -4,7 +4,7 @@
 //! that leads by more keeps its place in its feed, has the flag `clock_ahead`, and changes no time by which anything
 //! is merged.
 
-use crate::block::{Block, BlockUnit, UnitKind};
+use crate::block::{Block, BlockMessage, BlockMessageKind};
 use crate::formats::stamp::{last_byte, time_of};
 use crate::pipeline::feed_state::{FeedState, SourceState};
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Block {
 impl SourceState {
     /// Whether a message that is on the tape already leads. `placed_max` is the latest time that was believed when
     /// the run began.
-    fn leads_on_tape(&self, unit: &BlockUnit, placed_max: UnixNanos) -> Option<bool> {
+    fn leads_on_tape(&self, unit: &BlockMessage, placed_max: UnixNanos) -> Option<bool> {
         let there = self.on_tape_through.is_some_and(|t| unit.offset <= t);
         there.then(|| {
             unit.ts > placed_max && known_time(placed_max).is_some()
@@ -98,19 +98,19 @@ impl LeadBounds {
 
     /// Whether [`LeadBounds::leads`] is to be asked of this message.
     #[inline]
-    pub fn is_in_doubt(&self, unit: &BlockUnit, state: &SourceState, ceiling: UnixNanos) -> bool {
+    pub fn is_in_doubt(&self, unit: &BlockMessage, state: &SourceState, ceiling: UnixNanos) -> bool {
         unit.ts > ceiling
             || state.on_tape_through.is_some() && state.leads_on_tape(unit, self.placed_before) == Some(true)
     }
 
     /// Whether a message leads by more than it may; `others` is the latest time at hand of the other feeds.
-    pub fn leads(&self, unit: &BlockUnit, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
+    pub fn leads(&self, unit: &BlockMessage, feed: &FeedState, block: &Block, others: UnixNanos) -> bool {
         if matches!(
             unit.what,
-            UnitKind::Quarantine
-                | UnitKind::QuarantinePart { .. }
-                | UnitKind::Switch
-                | UnitKind::Progress { .. }
+            BlockMessageKind::Quarantine
+                | BlockMessageKind::QuarantinePart { .. }
+                | BlockMessageKind::Switch
+                | BlockMessageKind::Progress { .. }
         ) {
             return false;
         }

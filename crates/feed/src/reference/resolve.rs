@@ -4,7 +4,7 @@
 //! it.
 
 use super::{DayNumber, InstrumentMaster, day_of};
-use crate::block::names::BlockNames;
+use crate::block::names::BlockNameResolver;
 use std::sync::Arc;
 use unitape_model::{NameKind, NameResolver, Refusal, UnixNanos};
 
@@ -17,7 +17,7 @@ pub trait InstrumentLookup {
     fn set_event(&mut self, venue: Option<&[u8]>, ts: UnixNanos);
 
     /// The resolver that gives the ids.
-    fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n;
+    fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n;
 
     /// Whether a name was not found since this was asked last.
     fn take_missed(&mut self) -> bool;
@@ -51,7 +51,7 @@ impl InstrumentLookup for PlainInstruments {
     fn set_event(&mut self, _venue: Option<&[u8]>, _ts: UnixNanos) {}
 
     #[inline(always)]
-    fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n {
+    fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n {
         PlainNameResolver(names)
     }
 
@@ -70,7 +70,7 @@ impl InstrumentLookup for ReferenceLookup {
         self.day = day_of(ts);
     }
 
-    fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n {
+    fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n {
         ReferenceResolver { by: self, names }
     }
 
@@ -86,7 +86,7 @@ impl<T: InstrumentLookup> InstrumentLookup for &mut T {
         (**self).set_event(venue, ts);
     }
 
-    fn resolver<'n>(&'n mut self, names: &'n mut BlockNames<'_>) -> impl NameResolver + 'n {
+    fn resolver<'n>(&'n mut self, names: &'n mut BlockNameResolver<'_>) -> impl NameResolver + 'n {
         (**self).resolver(names)
     }
 
@@ -95,7 +95,7 @@ impl<T: InstrumentLookup> InstrumentLookup for &mut T {
     }
 }
 
-struct PlainNameResolver<'n, 'b>(&'n mut BlockNames<'b>);
+struct PlainNameResolver<'n, 'b>(&'n mut BlockNameResolver<'b>);
 
 impl NameResolver for PlainNameResolver<'_, '_> {
     #[inline(always)]
@@ -106,7 +106,7 @@ impl NameResolver for PlainNameResolver<'_, '_> {
 
 struct ReferenceResolver<'n, 'b> {
     by: &'n mut ReferenceLookup,
-    names: &'n mut BlockNames<'b>,
+    names: &'n mut BlockNameResolver<'b>,
 }
 
 impl NameResolver for ReferenceResolver<'_, '_> {

@@ -1,7 +1,7 @@
 //! The hash of what was read of a source that was found while running: each of its marks of progress has that of the
 //! bytes before it, so that a later run knows whether they are still the same.
 
-use crate::block::{Block, UnitKind};
+use crate::block::{Block, BlockMessageKind};
 use crate::sources::open;
 use std::fs::File;
 use std::io::Read;
@@ -41,7 +41,7 @@ impl ContentHash {
         let Block { units, marks, bytes, base, decoded, hashes, .. } = block;
         let throughs = marks.iter().map(|mark| {
             let unit = &units[mark.unit as usize];
-            debug_assert!(matches!(unit.what, UnitKind::Progress { .. }), "a mark is of progress");
+            debug_assert!(matches!(unit.what, BlockMessageKind::Progress { .. }), "a mark is of progress");
             (unit.offset, true)
         });
         let end = *base + *decoded as u64;

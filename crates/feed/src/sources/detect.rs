@@ -9,7 +9,7 @@ use crate::sources::open::first_bytes;
 use std::path::Path;
 use unitape_base::capture::is_capture;
 use unitape_codec::fixed::{FixedWidthDecoder, NextRecord};
-use unitape_codec::swift_mt::{EnvelopeForm, SwiftFields, SwiftFrame, SwiftFramer};
+use unitape_codec::swift_mt::{EnvelopeForm, NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer};
 use unitape_codec::text::{mail, xml};
 use unitape_codec::{iso20022, itch};
 
@@ -105,7 +105,7 @@ fn jsonl(text: &[u8]) -> Option<Format> {
 fn is_itch(head: &[u8]) -> bool {
     let (framer, mut at, mut messages) = (itch::ItchFramer::default(), 0, 0);
     while messages < RECORDS_LOOKED_AT {
-        let itch::ItchFrame::Message(found) = framer.frame(head, at, false) else { break };
+        let itch::NextItchFrame::Message(found) = framer.frame(head, at, false) else { break };
         if itch::ItchMessage::of(found.body(head)).is_none_or(|m| m.check().is_err()) {
             return false;
         }
@@ -153,14 +153,14 @@ const RECORDS_LOOKED_AT: usize = 10;
 
 /// A message in blocks, or a body of fields in the lines at the start: `:20:` with its like.
 fn is_swift(text: &[u8]) -> bool {
-    let mut fields = SwiftFields::new();
+    let mut fields = SwiftFieldTokenizer::new();
     let framer = SwiftFramer::default();
     match fields.frame(&framer, text, 0, true) {
-        SwiftFrame::Message(message) if message.form == EnvelopeForm::Envelope => true,
+        NextSwiftFrame::Message(message) if message.form == EnvelopeForm::Envelope => true,
         // Two fields at least: one line in colons proves nothing.
-        SwiftFrame::Message(_) => fields.as_slice().len() > 1,
+        NextSwiftFrame::Message(_) => fields.as_slice().len() > 1,
         // The first message may be damaged, or longer than was looked at.
-        SwiftFrame::Bad { .. } => {
+        NextSwiftFrame::Bad { .. } => {
             text.starts_with(b"{1:") && (contains(text, b"{2:") || contains(text, b"{4:"))
         }
         _ => false,
@@ -189,7 +189,7 @@ fn is_iso20022(text: &[u8]) -> bool {
     if !text.starts_with(b"<") {
         return false;
     }
-    match decoder.next(text, 0, true, &mut iso20022::ElementValues::default()) {
+    match decoder.next(text, 0, true, &mut iso20022::ElementCollector::default()) {
         iso20022::NextIsoMessage::Message(_) => true,
         // The first message may be damaged, or longer than was looked at.
         _ => ISO_SIGNS.iter().any(|sign| contains(text, sign)),

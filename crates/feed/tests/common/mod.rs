@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_codec::events::{EventLineForm, NoSources, write_event};
+use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FileFeed, RunOutcome, TapeAccount, consolidate, feed_of_file,
 };
@@ -171,7 +171,7 @@ pub fn events(dir: &Path) -> Vec<Value> {
     while let Some(frame) = reader.next().unwrap() {
         let Some(event) = Event::new(frame.bytes).filter(|_| !frame.header.is_meta()) else { continue };
         let mut out = Vec::new();
-        write_event(&mut out, &event, 0, &names, &NoSources, EventLineForm::Plain);
+        write_event(&mut out, &event, 0, &names, &EmptySourceLookup, EventLineDetail::Plain);
         lines.push(serde_json::from_slice(&out).unwrap());
     }
     lines

@@ -8,7 +8,7 @@ mod common;
 use common::{Message, all_good};
 use std::collections::HashMap;
 use std::path::Path;
-use unitape_book::{Basis, BookOptions, BookView, ListingId, QuoteMarks, TapeBooks};
+use unitape_book::{Basis, BookOptions, BookView, ListingId, QuoteFlags, TapeBooks};
 use unitape_feed::{ConsolidateOptions as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, Side};
 use unitape_sim::day::Scenario;
@@ -157,7 +157,7 @@ fn books_are_what_the_reports_say_at_every_event() {
             let marks = view.marks();
             assert!(
                 !book.continuous
-                    || !marks.contains(QuoteMarks::CROSSED) && !marks.contains(QuoteMarks::LOCKED),
+                    || !marks.contains(QuoteFlags::CROSSED) && !marks.contains(QuoteFlags::LOCKED),
                 "{at}"
             );
             // Between the two reports of a match only one side of it has been reported.

@@ -13,7 +13,7 @@ use super::message_fields::{
 };
 use super::plan::HandlerConfig;
 use super::values::{code, number, px, px_of, qty, qty_of, time};
-use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessageParts, MessageVisitor};
+use unitape_fast::{DecodedValue, FieldValue, Message, MessagePart, MessagePartIter, MessageVisitor};
 use unitape_model::Price;
 
 /// Extracts the fields of a message and appends them to the batch's.
@@ -116,7 +116,7 @@ impl MessageVisitor for FieldVisitor<'_> {
     }
 
     #[inline(always)]
-    fn parts(&mut self, parts: &mut MessageParts<'_>) {
+    fn parts(&mut self, parts: &mut MessagePartIter<'_>) {
         if self.place == FieldOwner::Message {
             self.parts_of_message(parts);
             if self.nest != self.level || !parts.element() {
@@ -191,7 +191,7 @@ impl<'r> FieldVisitor<'r> {
     /// Reads the usual values of an entry. The result is the same as that of [`Self::of_entry`], which reads all
     /// other values and reports faults.
     #[inline(always)]
-    fn parts_of_entry(&mut self, parts: &mut MessageParts<'_>) {
+    fn parts_of_entry(&mut self, parts: &mut MessagePartIter<'_>) {
         let Self { config, entries, .. } = self;
         let Some(entry) = entries.last_mut() else { return };
         let codes = &config.codes;
@@ -242,7 +242,7 @@ impl<'r> FieldVisitor<'r> {
 
     /// Reads parts outside of entries.
     #[inline(always)]
-    fn parts_of_message(&mut self, parts: &mut MessageParts<'_>) {
+    fn parts_of_message(&mut self, parts: &mut MessagePartIter<'_>) {
         let message = &mut *self.message;
         while let Some(part) = parts.first() {
             let Some(n) = part.uint() else { return };

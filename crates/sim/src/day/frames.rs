@@ -1,6 +1,6 @@
 //! Events as frames of the tape, and as lines.
 
-use unitape_codec::events::{EventLineForm, NoSources, write_event};
+use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_model::records::{BboRecord, CommonRecord, OrderRecord, TradeRecord};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
@@ -74,7 +74,7 @@ pub fn write_line(world: &MarketSetup, event: &DayEvent, scratch: &mut Vec<u8>, 
     scratch.clear();
     write_frame(world, event, true, scratch);
     let frame = Frame::new(scratch).expect("a frame of ours");
-    write_event(out, &frame, event.seq, world.names(), &NoSources, EventLineForm::Plain);
+    write_event(out, &frame, event.seq, world.names(), &EmptySourceLookup, EventLineDetail::Plain);
     out.push(b'\n');
 }
 
@@ -413,7 +413,14 @@ mod tests {
                 slow(sim.world(), e, flags::LAST, &mut twin);
                 assert!(fast == twin, "{e:?}");
                 let frame = Frame::new(&fast).expect("a frame");
-                write_event(&mut line, &frame, e.seq, sim.world().names(), &NoSources, EventLineForm::Full);
+                write_event(
+                    &mut line,
+                    &frame,
+                    e.seq,
+                    sim.world().names(),
+                    &EmptySourceLookup,
+                    EventLineDetail::Full,
+                );
                 twin.clear();
                 parse_full(&line, &mut twin).unwrap_or_else(|err| panic!("{err:?}: {}", line.escape_ascii()));
                 assert!(fast == twin, "{}", line.escape_ascii());

@@ -17,7 +17,7 @@ use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
-use unitape_codec::itch::sample::{ItchMessageHeader, SampleValue, write};
+use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
 use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.
@@ -140,7 +140,7 @@ impl ItchDayWriter {
             }
             DayEventBody::Cancel(terms) => {
                 if let Some(known) = self.orders.remove(&terms.oid).filter(|k| k.reference != 0) {
-                    self.put(world, b'D', book, &[SampleValue::Number(known.reference)], out);
+                    self.put(world, b'D', book, &[ItchSampleValue::Number(known.reference)], out);
                 }
             }
             DayEventBody::Exec { order, px, qty, match_id, liq } => {
@@ -151,10 +151,10 @@ impl ItchDayWriter {
                 let price = price(world, book, px);
                 let values = [
                     number(qty),
-                    SampleValue::Text(symbol),
+                    ItchSampleValue::Text(symbol),
                     price,
-                    SampleValue::Number(match_id),
-                    SampleValue::Text(b"O"),
+                    ItchSampleValue::Number(match_id),
+                    ItchSampleValue::Text(b"O"),
                 ];
                 self.put(world, b'Q', book, &values, out);
             }
@@ -165,12 +165,17 @@ impl ItchDayWriter {
                     MarketPhase::Halt => b"H",
                     MarketPhase::Pre | MarketPhase::Close => return,
                 };
-                let symbol = SampleValue::Text(world.listed(book).symbol.as_bytes());
+                let symbol = ItchSampleValue::Text(world.listed(book).symbol.as_bytes());
                 self.put(
                     world,
                     b'H',
                     book,
-                    &[symbol, SampleValue::Text(state), SampleValue::Text(b""), SampleValue::Text(b"")],
+                    &[
+                        symbol,
+                        ItchSampleValue::Text(state),
+                        ItchSampleValue::Text(b""),
+                        ItchSampleValue::Text(b""),
+                    ],
                     out,
                 );
             }
@@ -190,7 +195,7 @@ impl ItchDayWriter {
             _ if left <= 0 => _ = self.orders.remove(&oid),
             (Some(px), Some(old)) if px == old.px && left <= old.left => {
                 if left < old.left {
-                    let values = [SampleValue::Number(old.reference), number(old.left - left)];
+                    let values = [ItchSampleValue::Number(old.reference), number(old.left - left)];
                     self.put(world, b'X', book, &values, out);
                 }
                 self.orders.insert(oid, ItchOrder { left, ..old });
@@ -198,8 +203,8 @@ impl ItchDayWriter {
             (Some(px), Some(old)) if shown => {
                 let reference = self.reference();
                 let values = [
-                    SampleValue::Number(old.reference),
-                    SampleValue::Number(reference),
+                    ItchSampleValue::Number(old.reference),
+                    ItchSampleValue::Number(reference),
                     number(left),
                     price(world, book, px),
                 ];
@@ -209,10 +214,10 @@ impl ItchDayWriter {
             (Some(px), None) if shown => {
                 let reference = self.reference();
                 let side: &[u8] = if terms.side == Side::Buy { b"B" } else { b"S" };
-                let symbol = SampleValue::Text(world.listed(book).symbol.as_bytes());
+                let symbol = ItchSampleValue::Text(world.listed(book).symbol.as_bytes());
                 let values = [
-                    SampleValue::Number(reference),
-                    SampleValue::Text(side),
+                    ItchSampleValue::Number(reference),
+                    ItchSampleValue::Text(side),
                     number(left),
                     symbol,
                     price(world, book, px),
@@ -221,7 +226,7 @@ impl ItchDayWriter {
                     self.put(world, b'A', book, &values, out);
                 } else {
                     let [a, b, c, d, e] = values;
-                    let firm = SampleValue::Text(world.firm_name(terms.member).as_bytes());
+                    let firm = ItchSampleValue::Text(world.firm_name(terms.member).as_bytes());
                     self.put(world, b'F', book, &[a, b, c, d, e, firm], out);
                 }
                 self.orders.insert(oid, ItchOrder { reference, px, left, done });
@@ -255,7 +260,7 @@ impl ItchDayWriter {
             (held.left, held.done) = (held.left - qty, held.done + qty);
             // Its earlier state is in nobody's way any more.
             if let Some(old) = held.before.take() {
-                self.put(world, b'D', order.book, &[SampleValue::Number(old.reference)], out);
+                self.put(world, b'D', order.book, &[ItchSampleValue::Number(old.reference)], out);
             }
             return;
         }
@@ -268,14 +273,15 @@ impl ItchDayWriter {
         if known.reference == 0 {
             return;
         }
-        let (reference, match_number) = (SampleValue::Number(known.reference), SampleValue::Number(match_id));
+        let (reference, match_number) =
+            (ItchSampleValue::Number(known.reference), ItchSampleValue::Number(match_id));
         if liq == LiquidityFlag::Auction || px != known.px {
             let printable: &[u8] = if liq == LiquidityFlag::Auction { b"N" } else { b"Y" };
             let values = [
                 reference,
                 number(qty),
                 match_number,
-                SampleValue::Text(printable),
+                ItchSampleValue::Text(printable),
                 price(world, order.book, px),
             ];
             self.put(world, b'C', order.book, &values, out);
@@ -289,7 +295,7 @@ impl ItchDayWriter {
         let Some(held) = self.held.take() else { return };
         self.orders.remove(&held.terms.oid);
         if let Some(old) = held.before {
-            self.put(world, b'D', held.terms.book, &[SampleValue::Number(old.reference)], out);
+            self.put(world, b'D', held.terms.book, &[ItchSampleValue::Number(old.reference)], out);
         }
     }
 
@@ -306,12 +312,12 @@ impl ItchDayWriter {
     }
 
     fn directory(&self, world: &MarketSetup, instr: InstrumentId, out: &mut Vec<u8>) {
-        let text = SampleValue::Text;
+        let text = ItchSampleValue::Text;
         let values = [
             text(world.instruments[instr.index()].symbol.as_bytes()),
             text(b"Q"),
             text(b"N"),
-            SampleValue::Number(100),
+            ItchSampleValue::Number(100),
             text(b"N"),
             text(b"C"),
             text(b"Z"),
@@ -320,17 +326,24 @@ impl ItchDayWriter {
             text(b"N"),
             text(if world.instruments[instr.index()].tier == 1 { b"1" } else { b"2" }),
             text(b"N"),
-            SampleValue::Number(0),
+            ItchSampleValue::Number(0),
             text(b"N"),
         ];
         write(out, b'R', self.header(locate(instr)), &values);
     }
 
     fn system(&self, event: &[u8], out: &mut Vec<u8>) {
-        write(out, b'S', self.header(0), &[SampleValue::Text(event)]);
+        write(out, b'S', self.header(0), &[ItchSampleValue::Text(event)]);
     }
 
-    fn put(&self, world: &MarketSetup, letter: u8, book: u32, values: &[SampleValue<'_>], out: &mut Vec<u8>) {
+    fn put(
+        &self,
+        world: &MarketSetup,
+        letter: u8,
+        book: u32,
+        values: &[ItchSampleValue<'_>],
+        out: &mut Vec<u8>,
+    ) {
         write(out, letter, self.header(locate(world.instr_of(book))), values);
     }
 
@@ -366,12 +379,12 @@ fn book_of(what: &DayEventBody) -> Option<u32> {
     }
 }
 
-fn number(qty: i64) -> SampleValue<'static> {
-    SampleValue::Number(u64::try_from(qty).expect("a quantity is not below zero"))
+fn number(qty: i64) -> ItchSampleValue<'static> {
+    ItchSampleValue::Number(u64::try_from(qty).expect("a quantity is not below zero"))
 }
 
 /// Ticks as a price of four places.
-fn price(world: &MarketSetup, book: u32, ticks: i64) -> SampleValue<'static> {
+fn price(world: &MarketSetup, book: u32, ticks: i64) -> ItchSampleValue<'static> {
     let nano = world.listed(book).nano(ticks);
     assert_eq!(nano % 100_000, 0, "a tick has more than four places");
     number(nano / 100_000)

@@ -8,7 +8,7 @@ use super::world::{ExchangeInstrument, ExchangeProduct};
 use super::{Error, ExchangeChannel};
 use std::sync::Arc;
 use unitape_fast::encode::FieldRef;
-use unitape_fast::encode::{GroupRef, TemplatePart};
+use unitape_fast::encode::{GroupRef, TemplatePartRef};
 use unitape_fast::{Encoder, FieldValue, MessageDraft, SequenceRef, Templates};
 use unitape_model::Side;
 
@@ -76,7 +76,7 @@ impl ChannelSender {
 
     pub fn group(&self, template: usize, path: &str) -> Option<GroupRef> {
         match self.encoder.part(template, path) {
-            Some(TemplatePart::Group(group)) => Some(group),
+            Some(TemplatePartRef::Group(group)) => Some(group),
             _ => None,
         }
     }

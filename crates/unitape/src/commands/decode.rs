@@ -265,9 +265,9 @@ fn fast(args: &FastArgs) -> output::Result {
     };
     let mut decoder = decoder.with_strict(args.strict);
     let reset = match (args.reset_per_message, args.reset_per_packet) {
-        (true, _) => fast::DictionaryReset::Message,
-        (_, true) => fast::DictionaryReset::Packet,
-        _ => fast::DictionaryReset::Never,
+        (true, _) => fast::DictionaryResetPolicy::Message,
+        (_, true) => fast::DictionaryResetPolicy::Packet,
+        _ => fast::DictionaryResetPolicy::Never,
     };
     let options = fast::JsonDecodeOptions { framing, reset };
     let (mut messages, mut errors) = (0, 0);

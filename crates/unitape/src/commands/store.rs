@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unitape_codec::events::{EventLineForm, write_event};
+use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{NameTable, UnixNanos};
 use unitape_store::{
     Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema,
@@ -197,7 +197,7 @@ fn scan(args: &ScanArgs) -> output::Result {
         while some && let Some(row) = scan.next() {
             printed = true;
             line.clear();
-            let form = if args.full { EventLineForm::FullAt(row.position) } else { EventLineForm::Plain };
+            let form = if args.full { EventLineDetail::FullAt(row.position) } else { EventLineDetail::Plain };
             // As on the tape: ordinals count from 1 where people see them.
             write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
             if !args.json {

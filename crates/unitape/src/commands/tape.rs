@@ -14,7 +14,7 @@ use filter::EventFilter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use unitape_codec::events::{EventLineForm, write_event};
+use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{EventKind, NameKind, NameTable, Position, TopicMessage};
 use unitape_run::address::EventAddress;
 use unitape_run::follow::{FollowStep, TapeFollower};
@@ -239,7 +239,8 @@ fn cat(args: &CatArgs) -> output::Result {
                     filter.learn(names.dictionary());
                 }
                 if !quiet && filter.wants(&event, place) {
-                    let form = if args.full { EventLineForm::FullAt(position) } else { EventLineForm::Plain };
+                    let form =
+                        if args.full { EventLineDetail::FullAt(position) } else { EventLineDetail::Plain };
                     write_event(&mut line, &event, place.seq, names.dictionary(), &names, form);
                 }
             }
@@ -434,7 +435,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
         }
         if json {
             line.clear();
-            write_event(&mut line, &event, seq, names.dictionary(), &names, EventLineForm::Plain);
+            write_event(&mut line, &event, seq, names.dictionary(), &names, EventLineDetail::Plain);
             line.push(b'\n');
             out.write_all(&line)?;
         }

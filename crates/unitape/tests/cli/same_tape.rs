@@ -17,9 +17,9 @@ use std::time::Duration;
 use unitape_base::capture::write;
 use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
-use unitape_codec::text::jsonl::sample::{JsonlSample, sample_lines};
+use unitape_codec::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
 use unitape_codec::text::mail::sample::sample_mbox;
-use unitape_codec::text::xml::sample::{XmlSample as News, sample_feed};
+use unitape_codec::text::xml::sample::{XmlSampleFormat as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FeedInput, FileFeed, Mapping, MasterLoader, RunFeed, RunOptions,
@@ -98,9 +98,9 @@ impl Case {
             Some(("sample", "rss.xml")) => sample_feed(News::Rss, 90, 5),
             Some(("sample", "atom.xml")) => sample_feed(News::Atom, 90, 5),
             Some(("sample", "newsml.xml")) => sample_feed(News::NewsMl, 70, 5),
-            Some(("sample", "ninjs.jsonl")) => sample_lines(JsonlSample::Ninjs, 120, 5),
-            Some(("sample", "slack.jsonl")) => sample_lines(JsonlSample::Slack, 120, 5),
-            Some(("sample", "symphony.jsonl")) => sample_lines(JsonlSample::Symphony, 120, 5),
+            Some(("sample", "ninjs.jsonl")) => sample_lines(JsonlSampleFormat::Ninjs, 120, 5),
+            Some(("sample", "slack.jsonl")) => sample_lines(JsonlSampleFormat::Slack, 120, 5),
+            Some(("sample", "symphony.jsonl")) => sample_lines(JsonlSampleFormat::Symphony, 120, 5),
             Some(("sample", _)) => {
                 sample_messages(SampleConfig { messages: 3_000, stocks: 40, live: 300, seed: 5 })
             }

@@ -6,8 +6,8 @@ use crate::common::{Ran, file, fix, orders_option, quarantine, root, run};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_base::capture;
-use unitape_codec::itch::MoldPacket;
-use unitape_codec::itch::sample::{ItchMessageHeader, SampleValue, write};
+use unitape_codec::itch::MoldPacketHeader;
+use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -16,7 +16,7 @@ fn book(tape: &Path, args: &[&str]) -> Ran {
 }
 
 /// A message of ITCH at this second after midnight in New York.
-fn itch(letter: u8, locate: u16, second: u64, values: &[SampleValue<'_>]) -> Vec<u8> {
+fn itch(letter: u8, locate: u16, second: u64, values: &[ItchSampleValue<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     let header =
         ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: second * SECOND };
@@ -26,11 +26,11 @@ fn itch(letter: u8, locate: u16, second: u64, values: &[SampleValue<'_>]) -> Vec
 
 fn add(locate: u16, order: u64, side: &[u8], shares: u64, stock: &[u8], px: u64) -> Vec<u8> {
     let values = [
-        SampleValue::Number(order),
-        SampleValue::Text(side),
-        SampleValue::Number(shares),
-        SampleValue::Text(stock),
-        SampleValue::Number(px),
+        ItchSampleValue::Number(order),
+        ItchSampleValue::Text(side),
+        ItchSampleValue::Number(shares),
+        ItchSampleValue::Text(stock),
+        ItchSampleValue::Number(px),
     ];
     itch(b'A', locate, 36_000 + order, &values)
 }
@@ -40,12 +40,12 @@ fn executed(locate: u16, order: u64, shares: u64) -> Vec<u8> {
         b'E',
         locate,
         37_000,
-        &[SampleValue::Number(order), SampleValue::Number(shares), SampleValue::Number(1)],
+        &[ItchSampleValue::Number(order), ItchSampleValue::Number(shares), ItchSampleValue::Number(1)],
     )
 }
 
 fn system(code: &[u8], second: u64) -> Vec<u8> {
-    itch(b'S', 0, second, &[SampleValue::Text(code)])
+    itch(b'S', 0, second, &[ItchSampleValue::Text(code)])
 }
 
 /// Session, number of the first message, messages.
@@ -57,7 +57,7 @@ fn mold(dir: &Path, packets: &[Packet]) -> (Ran, PathBuf) {
     capture::write::file_header(&mut bytes);
     for (n, (session, sequence, messages)) in packets.iter().enumerate() {
         let mut payload = Vec::new();
-        let head = MoldPacket { session: **session, sequence: *sequence, count: messages.len() as u16 };
+        let head = MoldPacketHeader { session: **session, sequence: *sequence, count: messages.len() as u16 };
         head.write(&mut payload);
         messages.iter().for_each(|m| payload.extend_from_slice(m));
         let [from, to] = ["10.0.0.1:4000", "233.54.12.111:26477"].map(|a| a.parse().unwrap());

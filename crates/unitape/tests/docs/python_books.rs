@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use unitape_base::capture;
-use unitape_codec::itch::MoldPacket;
+use unitape_codec::itch::MoldPacketHeader;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_sim::Rng;
 use unitape_sim::day::{ItchDayWriter, Sim, SimConfig};
@@ -134,7 +134,7 @@ fn damaged_feeds() {
         if at >= messages.len() {
             break;
         }
-        let mut head = MoldPacket { session, sequence: number, count: 0 };
+        let mut head = MoldPacketHeader { session, sequence: number, count: 0 };
         let from = at;
         while at < messages.len() && u64::from(head.count) < 1 + rng.below(12) {
             at += 2 + usize::from(u16::from_be_bytes([messages[at], messages[at + 1]]));

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpContent, udp};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, udp};
 use unitape_sim::exchange::{
     ChannelTemplates, DeliveredPacket, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, FaultRates,
 };
@@ -253,7 +253,7 @@ fn datagrams(bytes: &[u8]) -> Vec<(SocketAddr, &[u8])> {
     loop {
         at = match walker.next(bytes, at) {
             NextCaptureRecord::Packet(p) => {
-                let UdpContent::Datagram(d) = udp(p.link, &bytes[p.bytes.clone()], p.is_cut()) else {
+                let UdpParseOutcome::Datagram(d) = udp(p.link, &bytes[p.bytes.clone()], p.is_cut()) else {
                     panic!("{p:?}")
                 };
                 all.push((d.to, &bytes[p.bytes][d.payload]));

@@ -23,7 +23,7 @@ mod raw;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::data::DataTags;
+use super::data::RawFieldTags;
 use super::group::{GroupSpec, GroupTable};
 use raw::{DefinitionIndex, RawDictionary, RawMember};
 use unitape_base::Error;
@@ -63,7 +63,7 @@ pub struct MessageDef {
 /// The contents of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DictFile {
+pub struct DictionaryFileSummary {
     /// The name it was given under.
     pub file: String,
     /// `QuickFIX` or `Orchestra`.
@@ -80,9 +80,9 @@ pub struct DictFile {
     pub groups: usize,
 }
 
-impl std::fmt::Display for DictFile {
+impl std::fmt::Display for DictionaryFileSummary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DictFile { file, form, version, fields, messages, components, groups } = self;
+        let DictionaryFileSummary { file, form, version, fields, messages, components, groups } = self;
         write!(f, "{file}: {form} dictionary {version}: {fields} fields, {messages} messages, ")?;
         write!(f, "{components} components, {groups} groups")
     }
@@ -95,8 +95,8 @@ pub struct FixDictionary {
     messages: HashMap<Vec<u8>, MessageDef>,
     /// For message types not defined: the groups of header and trailer.
     common: GroupTable,
-    data: Arc<DataTags>,
-    files: Vec<DictFile>,
+    data: Arc<RawFieldTags>,
+    files: Vec<DictionaryFileSummary>,
     notes: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ impl FixDictionary {
 
     /// The contents of each file, in the order given.
     #[must_use]
-    pub fn files(&self) -> &[DictFile] {
+    pub fn files(&self) -> &[DictionaryFileSummary] {
         &self.files
     }
 
@@ -181,7 +181,7 @@ impl FixDictionary {
 
     /// The standard data fields and those of this dictionary.
     #[must_use]
-    pub fn data_tags(&self) -> Arc<DataTags> {
+    pub fn data_tags(&self) -> Arc<RawFieldTags> {
         Arc::clone(&self.data)
     }
 }
@@ -292,7 +292,7 @@ impl<'r> DictionaryResolver<'r> {
                 messages.insert(message.msg_type.clone().into_bytes(), definition);
             }
         }
-        let data = Arc::new(DataTags::with_standard(pairs));
+        let data = Arc::new(RawFieldTags::with_standard(pairs));
         let files = raws.iter().map(RawDictionary::file_summary).collect();
         let mut notes = BTreeSet::new();
         for (file, raw) in raws.iter().enumerate() {

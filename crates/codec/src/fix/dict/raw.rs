@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::DictFile;
+use super::DictionaryFileSummary;
 use unitape_base::Error;
 
 /// The definitions of one file.
@@ -100,11 +100,11 @@ impl RawDictionary {
     }
 
     /// The counts of the file's definitions.
-    pub(super) fn file_summary(&self) -> DictFile {
+    pub(super) fn file_summary(&self) -> DictionaryFileSummary {
         let lists = self.messages.iter().map(|message| &message.items);
         let lists = lists.chain(self.components.iter().map(|component| &component.items));
         let lists = lists.chain(self.groups.iter().map(|group| &group.items)).chain([&self.common]);
-        DictFile {
+        DictionaryFileSummary {
             file: self.file.clone(),
             form: self.form,
             version: self.version.clone(),

@@ -3,8 +3,8 @@
 use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::super::data::DataTags;
-use super::super::shapes::TagShape;
+use super::super::data::RawFieldTags;
+use super::super::shapes::TagSequence;
 use super::portable::{self, ByteMasks};
 use super::{FieldColumns, STEP, ScanTotals};
 
@@ -19,7 +19,7 @@ pub(super) fn is_detected() -> bool {
 pub(super) unsafe fn read(
     message: &[u8],
     sep: u8,
-    data: &DataTags,
+    data: &RawFieldTags,
     columns: &mut FieldColumns,
 ) -> ScanTotals {
     portable::read_with(message, sep, data, columns, |block| step(block, sep))
@@ -31,7 +31,7 @@ pub(super) unsafe fn read(
 pub(super) unsafe fn read_expected(
     message: &[u8],
     sep: u8,
-    shape: &TagShape,
+    shape: &TagSequence,
     columns: &mut FieldColumns,
 ) -> Option<u64> {
     portable::read_expected_with(message, shape, columns, |block| step(block, sep))

@@ -12,9 +12,9 @@
 use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::super::data::DataTags;
-use super::super::shapes::TagShape;
-use super::{FIELDS_MAX, FieldColumns, MaskCarry, STEP, ScanTotals, portable};
+use super::super::data::RawFieldTags;
+use super::super::shapes::TagSequence;
+use super::{FIELDS_MAX, FieldColumns, FieldMaskCarry, STEP, ScanTotals, portable};
 
 /// Whether the processor has all that the functions below enable.
 pub(super) fn is_detected() -> bool {
@@ -29,7 +29,7 @@ pub(super) fn is_detected() -> bool {
 pub(super) unsafe fn read(
     message: &[u8],
     sep: u8,
-    data: &DataTags,
+    data: &RawFieldTags,
     columns: &mut FieldColumns,
 ) -> ScanTotals {
     let room = FieldColumns::room(message.len());
@@ -39,7 +39,7 @@ pub(super) unsafe fn read(
     let (sep_pattern, eq_pattern) = (_mm512_set1_epi8(sep as i8), _mm512_set1_epi8(b'=' as i8));
     let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi32(1));
     let (mut sums, mut seps, mut eqs, mut at) = (zero, 0usize, 0usize, 0usize);
-    let mut masks = MaskCarry::START;
+    let mut masks = FieldMaskCarry::START;
     // Where the tag bytes of the step before are.
     let mut tags_before = 0u64;
     // SAFETY: IOTA is 64 bytes; the load needs no alignment.
@@ -134,7 +134,7 @@ pub(super) unsafe fn read(
 /// a field without value.
 ///
 /// All bytes of tags, and their `=`, must be the text of the shape. Where fields start without an `=`, or
-/// end without one, the bits of [`MaskCarry`] run over a separator, which is in no shape's text: so what it
+/// end without one, the bits of [`FieldMaskCarry`] run over a separator, which is in no shape's text: so what it
 /// looks for by bits need not be looked for here, except values without a byte.
 ///
 /// # Safety
@@ -145,7 +145,7 @@ pub(super) unsafe fn read(
 pub(super) unsafe fn read_expected(
     message: &[u8],
     sep: u8,
-    shape: &TagShape,
+    shape: &TagSequence,
     columns: &mut FieldColumns,
 ) -> Option<u64> {
     debug_assert!(columns.starts.len().min(columns.ends.len()) >= FieldColumns::room(message.len()));
@@ -215,7 +215,7 @@ fn unusual(
     at: usize,
     equals: u64,
     mut long: u64,
-    data: &DataTags,
+    data: &RawFieldTags,
     places: &mut [u32],
 ) -> bool {
     while long != 0 {

@@ -12,7 +12,7 @@
 //! bytes at once), AVX2 (2 × 32 bytes, field by field) and a portable one on 8-byte words, which
 //! is also what aarch64 uses. Which one runs is decided once, when a [`FixKernel`] is made. Each stops
 //! at the first step that holds anything unusual, and says so; the walk of
-//! [`MessageTokens`](super::MessageTokens) continues from there.
+//! [`MessageTokenizer`](super::MessageTokenizer) continues from there.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -21,8 +21,8 @@ mod avx512;
 mod columns;
 mod portable;
 
-use super::data::DataTags;
-use super::shapes::TagShape;
+use super::data::RawFieldTags;
+use super::shapes::TagSequence;
 pub(crate) use columns::FieldColumns;
 
 /// A kernel that this processor can run.
@@ -93,7 +93,7 @@ impl FixKernel {
         self,
         message: &[u8],
         sep: u8,
-        data: &DataTags,
+        data: &RawFieldTags,
         columns: &mut FieldColumns,
     ) -> ScanTotals {
         debug_assert!(u32::try_from(message.len()).is_ok());
@@ -117,7 +117,7 @@ impl FixKernel {
         self,
         message: &[u8],
         sep: u8,
-        shape: &TagShape,
+        shape: &TagSequence,
         columns: &mut FieldColumns,
     ) -> Option<u64> {
         debug_assert!(u32::try_from(message.len()).is_ok());
@@ -162,7 +162,7 @@ const FIELDS_MAX: usize = STEP / 4;
 /// A separator that a carry runs through ends a field without `=`. The bytes of the tags are the
 /// difference of `=` and starts.
 #[derive(Debug, Clone, Copy)]
-struct MaskCarry {
+struct FieldMaskCarry {
     /// The next step's first byte starts a field.
     start: u64,
     /// A field has started and has no `=` yet.
@@ -173,7 +173,7 @@ struct MaskCarry {
 
 /// One step, resolved.
 #[derive(Debug, Clone, Copy)]
-struct StepMasks {
+struct FieldMasks {
     /// First bytes of fields.
     starts: u64,
     /// The first `=` of each field.
@@ -185,11 +185,11 @@ struct StepMasks {
     wrong: bool,
 }
 
-impl MaskCarry {
-    const START: MaskCarry = MaskCarry { start: 1, open: false, equal: 0 };
+impl FieldMaskCarry {
+    const START: FieldMaskCarry = FieldMaskCarry { start: 1, open: false, equal: 0 };
 
     #[inline(always)]
-    fn resolve(&mut self, seps: u64, eqs: u64) -> StepMasks {
+    fn resolve(&mut self, seps: u64, eqs: u64) -> FieldMasks {
         let starts = seps << 1 | self.start;
         let open = u64::from(self.open);
         let (sum, over) = starts.overflowing_add(!eqs);
@@ -200,8 +200,8 @@ impl MaskCarry {
         let no_tag = starts & eqs;
         let no_value = seps & (equals << 1 | self.equal);
         let wrong = (no_equals | no_tag | no_value) != 0;
-        *self = MaskCarry { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
-        StepMasks { starts, equals, tags, wrong }
+        *self = FieldMaskCarry { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
+        FieldMasks { starts, equals, tags, wrong }
     }
 }
 

@@ -1,15 +1,15 @@
 //! The pass in plain code, generic over how 64 bytes become masks; and the masks in plain code.
 
-use super::super::data::DataTags;
-use super::super::shapes::TagShape;
-use super::{FIELDS_MAX, FieldColumns, MaskCarry, STEP, ScanTotals};
+use super::super::data::RawFieldTags;
+use super::super::shapes::TagSequence;
+use super::{FIELDS_MAX, FieldColumns, FieldMaskCarry, STEP, ScanTotals};
 use unitape_base::digits::{self, ONES};
 
 /// The masks of one step: separators, `=`, sum of the bytes.
 pub(super) type ByteMasks = (u64, u64, u64);
 
 /// The pass on 8-byte words.
-pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut FieldColumns) -> ScanTotals {
+pub(super) fn read(message: &[u8], sep: u8, data: &RawFieldTags, columns: &mut FieldColumns) -> ScanTotals {
     read_with(message, sep, data, columns, |block| step(block, sep))
 }
 
@@ -17,7 +17,7 @@ pub(super) fn read(message: &[u8], sep: u8, data: &DataTags, columns: &mut Field
 pub(super) fn read_expected(
     message: &[u8],
     sep: u8,
-    shape: &TagShape,
+    shape: &TagSequence,
     columns: &mut FieldColumns,
 ) -> Option<u64> {
     read_expected_with(message, shape, columns, |block| step(block, sep))
@@ -28,7 +28,7 @@ pub(super) fn read_expected(
 pub(super) fn read_with(
     message: &[u8],
     sep: u8,
-    data: &DataTags,
+    data: &RawFieldTags,
     columns: &mut FieldColumns,
     step: impl Fn(&[u8; STEP]) -> ByteMasks,
 ) -> ScanTotals {
@@ -36,7 +36,7 @@ pub(super) fn read_with(
     let (tags, starts) = (&mut columns.tags[..room], &mut columns.starts[..room]);
     let ends = &mut columns.ends[..room];
     let (mut sum, mut seps, mut eqs) = (0, 0, 0);
-    let mut masks = MaskCarry::START;
+    let mut masks = FieldMaskCarry::START;
     for (index, chunk) in message.chunks(STEP).enumerate() {
         let base = index * STEP;
         let mut padded = [0; STEP];
@@ -94,7 +94,7 @@ pub(super) fn read_with(
 #[inline(always)]
 pub(super) fn read_expected_with(
     message: &[u8],
-    shape: &TagShape,
+    shape: &TagSequence,
     columns: &mut FieldColumns,
     step: impl Fn(&[u8; STEP]) -> ByteMasks,
 ) -> Option<u64> {

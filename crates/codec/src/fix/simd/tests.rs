@@ -1,13 +1,13 @@
 //! Every kernel against the obvious.
 
-use super::super::data::DataTags;
-use super::super::shapes::{ShapeCache, TagShape};
+use super::super::data::RawFieldTags;
+use super::super::shapes::{TagSequence, TagSequenceCache};
 use super::super::token::FieldToken;
 use super::*;
 use proptest::prelude::*;
 
 /// Fields up to the first that is anything but `tag=value` and no length field, byte by byte.
-fn obvious(message: &[u8], sep: u8, data: &DataTags) -> Vec<FieldToken> {
+fn obvious(message: &[u8], sep: u8, data: &RawFieldTags) -> Vec<FieldToken> {
     let (mut fields, mut at) = (Vec::new(), 0);
     while let Some(length) = message[at..].iter().position(|&byte| byte == sep) {
         let field = &message[at..at + length];
@@ -33,8 +33,8 @@ fn compare(message: &[u8], sep: u8) -> Result<(), String> {
 }
 
 /// Compares with a shape that may or may not be the message's.
-fn compare_expecting(message: &[u8], sep: u8, shape: Option<&TagShape>) -> Result<(), String> {
-    let data = DataTags::standard();
+fn compare_expecting(message: &[u8], sep: u8, shape: Option<&TagSequence>) -> Result<(), String> {
+    let data = RawFieldTags::standard();
     let expected = obvious(message, sep, &data);
     let sum: u64 = message.iter().map(|&byte| u64::from(byte)).sum();
     let seps = message.iter().filter(|&&byte| byte == sep).count();
@@ -127,8 +127,8 @@ proptest! {
         replace in 0usize..3,
     ) {
         let mut message = fields.concat();
-        let mut shapes = ShapeCache::default();
-        let data = DataTags::standard();
+        let mut shapes = TagSequenceCache::default();
+        let data = RawFieldTags::standard();
         let tags: Vec<_> = obvious(&message, 1, &data).iter().map(|token| token.tag).collect();
         // The second time it is remembered.
         shapes.learn(0, &tags, &data);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 
 use super::super::{
-    FixDecodeOptions, FixDictionary, FixFault, GroupSpec, MessageTokens, TokenSlice, decode_json,
+    FixDecodeOptions, FixDictionary, FixFault, GroupSpec, MessageTokenizer, TokenSlice, decode_json,
 };
 use super::*;
 
@@ -516,7 +516,7 @@ fn groups_by_dictionary() {
 #[test]
 fn a_group_without_a_delimiter_takes_the_first_field() {
     let message = wrap("FIX.4.4", "35=X|268=2|279=0|55=A|270=1|279=1|270=2|10000=x|");
-    let mut tokens = MessageTokens::new();
+    let mut tokens = MessageTokenizer::new();
     tokens.index(&message, &FixFramer::default()).expect("good fields");
     let spec = GroupSpec::new(268, None, vec![270, 279, 55], Vec::new());
     let tags = |tokens: TokenSlice<'_>| tokens.iter().map(|token| token.tag).collect::<Vec<_>>();
@@ -534,7 +534,7 @@ fn groups_nest_to_a_limit() {
     }
     let body: String = (0..41).map(|depth| format!("{}=1|", 1000 + depth)).collect();
     let message = wrap("FIX.4.4", &format!("35=X|{body}2040=x|"));
-    let mut tokens = MessageTokens::new();
+    let mut tokens = MessageTokenizer::new();
     tokens.index(&message, &FixFramer::default()).expect("good fields");
     let read = spec.read(&message, tokens.as_slice(), 3);
     assert!(matches!(read, Err(FixFault::GroupDepth { .. })), "{read:?}");

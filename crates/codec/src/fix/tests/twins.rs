@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::super::simd::FixKernel;
 use super::super::{
-    FieldSelection, FieldSlots, FilledSlots, FixFrame, GroupSelection, MessageTokens, check, sample,
+    ExtractedFields, FieldExtractor, FieldSelection, GroupSelection, MessageTokenizer, NextFixFrame, check,
+    sample,
 };
 use super::*;
 
@@ -111,7 +112,7 @@ proptest! {
     fn fast_and_slow_agree(bytes in stream(), framer in framer()) {
         let bytes = shown(&bytes, framer.sep());
         for kernel in FixKernel::all() {
-            if let Err(message) = check::agree(&framer, &mut MessageTokens::with_kernel(kernel), &bytes) {
+            if let Err(message) = check::agree(&framer, &mut MessageTokenizer::with_kernel(kernel), &bytes) {
                 prop_assert!(false, "{}", message);
             }
         }
@@ -132,7 +133,7 @@ proptest! {
 fn sample_orders_are_good_and_agree() {
     let orders = sample::sample_orders(2_000, 7);
     let framer = FixFramer::default();
-    let digest = sample::digest(&framer, &mut MessageTokens::new(), &orders);
+    let digest = sample::digest(&framer, &mut MessageTokenizer::new(), &orders);
     assert_eq!((digest.messages, digest.faults), (2_000, 0));
     assert_eq!(digest, sample::digest_naive(&framer, &orders));
     let mean = orders.len() / 2_000;
@@ -153,34 +154,34 @@ fn more_shapes_than_are_remembered() {
         stream.extend(wrap(begin, &format!("35=D|{optional}453={}|{parties}55=VOD|", 1 + n % 2)));
     }
     let framer = FixFramer::default();
-    for mut tokens in MessageTokens::each_kernel() {
+    for mut tokens in MessageTokenizer::each_kernel() {
         check::agree(&framer, &mut tokens, &stream).unwrap();
     }
     let parties = || GroupSelection::new(453, &[448, 452], &[447]);
     let wanted = Arc::new(FieldSelection::new(&[35, 100, 105, 110, 55], vec![parties()]).unwrap());
-    let mut slots = FieldSlots::new(Arc::clone(&wanted));
-    let mut streams = [MessageTokens::new(), MessageTokens::new()];
+    let mut slots = FieldExtractor::new(Arc::clone(&wanted));
+    let mut streams = [MessageTokenizer::new(), MessageTokenizer::new()];
     // The second reads the same from another place on, so that its shapes are at other places.
     let mut at = [0, stream.len() / 2];
     for n in [0, 1].into_iter().cycle() {
         let message = match streams[n].frame(&framer, &stream, at[n], true) {
-            FixFrame::Message(message) => message,
-            FixFrame::Bad { span, .. } if n == 1 && at[1] == stream.len() / 2 => {
+            NextFixFrame::Message(message) => message,
+            NextFixFrame::Bad { span, .. } if n == 1 && at[1] == stream.len() / 2 => {
                 at[1] = span.end;
                 continue;
             }
-            FixFrame::End if n == 1 => continue,
-            FixFrame::End => break,
+            NextFixFrame::End if n == 1 => continue,
+            NextFixFrame::End => break,
             other => panic!("{other:?}"),
         };
         let bytes = message.span.slice(&stream);
         let fields = streams[n].as_slice();
-        let values = |filled: FilledSlots<'_>| {
+        let values = |filled: ExtractedFields<'_>| {
             let fields: Vec<_> = (0..5).map(|slot| filled.get(slot)).collect();
             let entries: Vec<_> = filled.entries(0).map(|entry| [entry.get(0), entry.get(1)]).collect();
             (fields, entries)
         };
-        let mut fresh = FieldSlots::new(Arc::clone(&wanted));
+        let mut fresh = FieldExtractor::new(Arc::clone(&wanted));
         let expected = fresh.fill(bytes, fields).map(values);
         assert_eq!(slots.fill(bytes, fields).map(values), expected);
         assert!(expected.is_ok_and(|(_, entries)| !entries.is_empty()));

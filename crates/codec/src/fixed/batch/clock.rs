@@ -3,7 +3,7 @@
 use super::rows::RecordBatch;
 use super::simd::BatchKernel;
 use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneBuffers, LaneValidity};
-use crate::fixed::datetime::{CachedZone, DateTimeContent, DateTimeForm};
+use crate::fixed::datetime::{CachedTimeZone, DateTimeFormat, DateTimeKind};
 use crate::fixed::text::TrimSide;
 use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
 
@@ -27,7 +27,7 @@ pub(super) struct ClockColumn {
 /// The origin from which instants of a day are counted.
 #[derive(Debug)]
 pub(super) struct DayOrigin<'d> {
-    zone: &'d mut CachedZone,
+    zone: &'d mut CachedTimeZone,
     /// Start of the header's date.
     start: Option<i64>,
 }
@@ -36,12 +36,12 @@ impl ClockColumn {
     /// `None` where the form is another.
     pub(super) fn from_column(
         column: &ColumnLayout,
-        form: &DateTimeForm,
+        form: &DateTimeFormat,
         zone: u16,
-        holds: DateTimeContent,
+        holds: DateTimeKind,
         header: Option<u16>,
     ) -> Option<Self> {
-        let dated = holds == DateTimeContent::Both;
+        let dated = holds == DateTimeKind::Both;
         let digits = usize::from(if dated { form.stamp_digits? } else { form.clock_digits? });
         let start = column.start() + if dated { 8 } else { 0 };
         let blank = column.trim != TrimSide::None;
@@ -113,7 +113,7 @@ impl<'d> DayOrigin<'d> {
 }
 
 /// Midnight of a day all of whose times have one offset.
-fn day_start(days: i32, zone: &mut CachedZone) -> Option<i64> {
+fn day_start(days: i32, zone: &mut CachedTimeZone) -> Option<i64> {
     let start = zone.day_start(days)?;
     start.checked_add(DAY_NANOS).map(|_| start)
 }

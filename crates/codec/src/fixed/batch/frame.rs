@@ -14,7 +14,7 @@ pub struct RecordFramer {
 
 /// A record that has its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecordBounds {
+pub struct FramedRecord {
     /// Without its terminator.
     pub length: u32,
     /// Behind its terminator.
@@ -73,7 +73,7 @@ impl RecordFramer {
         layout: &FixedWidthLayout,
         bytes: &[u8],
         at: usize,
-        found: &mut [RecordBounds; LANES],
+        found: &mut [FramedRecord; LANES],
     ) -> usize {
         if layout.page.is_some() {
             return 0; // selectors are of translated text
@@ -91,7 +91,7 @@ impl RecordFramer {
             return count;
         }
         let mut start = at;
-        let one = |f: &&RecordBounds| {
+        let one = |f: &&FramedRecord| {
             let end = f.end as usize;
             let whole = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
             start = end;
@@ -105,7 +105,7 @@ impl RecordFramer {
     /// each.
     #[inline]
     #[must_use]
-    pub fn even(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<(RecordBounds, usize)> {
+    pub fn even(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<(FramedRecord, usize)> {
         if layout.page.is_some() {
             return None;
         }
@@ -141,11 +141,11 @@ impl RecordFramer {
     }
 
     #[inline]
-    fn record_at(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<RecordBounds> {
+    fn record_at(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<FramedRecord> {
         let text = bytes.get(at..).filter(|t| !t.is_empty())?;
         let framed = |length: usize, end: usize, kind| {
             let (length, end) = (u32::try_from(length).ok()?, u32::try_from(end).ok()?);
-            Some(RecordBounds { length, end, kind })
+            Some(FramedRecord { length, end, kind })
         };
         if layout.terminator == RecordTerminator::None {
             let length = layout.record_bytes_max;

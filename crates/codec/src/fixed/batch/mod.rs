@@ -23,15 +23,15 @@ mod portable;
 mod rows;
 mod simd;
 
-use super::datetime::DateTimeContent;
+use super::datetime::DateTimeKind;
 use super::decode::FixedWidthDecoder;
-use super::layout::{ColumnContent, ColumnLayout, DateSource, FixedWidthLayout};
+use super::layout::{ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout};
 use super::plan::{RecordContext, read_any};
 use super::text::{SignStyle, TrimSide};
 use super::value::ColumnValue;
 use clock::{ClockColumn, DayOrigin};
-pub use frame::{RecordBounds, RecordFramer};
-pub use rows::{ByteColumn, RecordBatch, ScatteredRecords, StridedRecords};
+pub use frame::{FramedRecord, RecordFramer};
+pub use rows::{ByteColumnIter, RecordBatch, ScatteredRecords, StridedRecords};
 use simd::{BatchKernel, prefetch};
 
 /// Records at once, at most.
@@ -343,33 +343,33 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         })
     };
     let (what, numbers) = match &column.sort {
-        ColumnContent::Filler => return Some(None),
-        ColumnContent::Text if !column.required => return Some(None),
+        ColumnFormat::Filler => return Some(None),
+        ColumnFormat::Text if !column.required => return Some(None),
         // Which texts mean that there is none is for the decoder to say.
-        ColumnContent::Text if !column.none.is_empty() || column.trim == TrimSide::None => return None,
-        ColumnContent::Text => {
+        ColumnFormat::Text if !column.none.is_empty() || column.trim == TrimSide::None => return None,
+        ColumnFormat::Text => {
             (BatchColumnKind::Text { start: column.start(), length: column.length(), pad: column.pad }, None)
         }
-        ColumnContent::Int(SignStyle::None) => {
+        ColumnFormat::Int(SignStyle::None) => {
             (number().map_or(BatchColumnKind::Careful, BatchColumnKind::Number), Some(NumberKind::Int))
         }
-        ColumnContent::Decimal(SignStyle::None, Some(places)) => (
+        ColumnFormat::Decimal(SignStyle::None, Some(places)) => (
             number().map_or(BatchColumnKind::Careful, BatchColumnKind::Number),
             Some(NumberKind::Decimal(-(*places as i8))),
         ),
-        ColumnContent::Time(_, Some((DateSource::Record(_), _))) => return None,
-        ColumnContent::Time(form, Some((DateSource::Header(header), zone))) => (
-            ClockColumn::from_column(column, form, *zone, DateTimeContent::Time, Some(*header))
+        ColumnFormat::Time(_, Some((DateSource::Record(_), _))) => return None,
+        ColumnFormat::Time(form, Some((DateSource::Header(header), zone))) => (
+            ClockColumn::from_column(column, form, *zone, DateTimeKind::Time, Some(*header))
                 .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
             Some(NumberKind::Instant),
         ),
-        ColumnContent::Timestamp(form, zone) => (
-            ClockColumn::from_column(column, form, *zone, DateTimeContent::Both, None)
+        ColumnFormat::Timestamp(form, zone) => (
+            ClockColumn::from_column(column, form, *zone, DateTimeKind::Both, None)
                 .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
             Some(NumberKind::Instant),
         ),
-        ColumnContent::Int(_) => (BatchColumnKind::Careful, Some(NumberKind::Int)),
-        ColumnContent::Decimal(_, Some(places)) => {
+        ColumnFormat::Int(_) => (BatchColumnKind::Careful, Some(NumberKind::Int)),
+        ColumnFormat::Decimal(_, Some(places)) => {
             (BatchColumnKind::Careful, Some(NumberKind::Decimal(-(*places as i8))))
         }
         // Dates are not instants, and other things are not numbers.

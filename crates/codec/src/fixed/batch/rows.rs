@@ -12,7 +12,7 @@ pub trait RecordBatch<'b>: Copy {
     ///
     /// # Panics
     /// When they are not all there.
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N>;
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N>;
 
     /// The `length` bytes of each record that begin `at` bytes after its start.
     ///
@@ -22,7 +22,7 @@ pub trait RecordBatch<'b>: Copy {
 }
 
 /// A column of some bytes, record by record.
-pub trait ByteColumn<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
+pub trait ByteColumnIter<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
     /// The bytes of the next four records; `None` when there are fewer.
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]>;
 }
@@ -72,9 +72,9 @@ impl<'b> StridedRecords<'b> {
     }
 
     #[inline(always)]
-    fn steps(self, at: usize, length: usize) -> StrideSteps<'b> {
+    fn steps(self, at: usize, length: usize) -> StrideIter<'b> {
         assert!(at.checked_add(length).is_some_and(|end| end <= self.reach), "a column beyond its record");
-        StrideSteps {
+        StrideIter {
             next: self.bytes[at..].as_ptr(),
             stride: self.stride,
             left: self.count,
@@ -87,14 +87,14 @@ impl<'b> StridedRecords<'b> {
 ///
 /// Invariant: as many bytes as its maker asked for are there at `next` and at each of the `left - 1` places after it,
 /// `stride` bytes apart. [`StridedRecords::steps`], its only maker, sees to it, and `next` never passes the last of them.
-struct StrideSteps<'b> {
+struct StrideIter<'b> {
     next: *const u8,
     stride: usize,
     left: usize,
     bytes: PhantomData<&'b [u8]>,
 }
 
-impl StrideSteps<'_> {
+impl StrideIter<'_> {
     #[inline(always)]
     fn step(&mut self, records: usize) -> *const u8 {
         let here = self.next;
@@ -106,9 +106,9 @@ impl StrideSteps<'_> {
 }
 
 /// A column of `N` bytes of even records.
-struct StridedColumn<'b, const N: usize>(StrideSteps<'b>);
+struct StridedColumnIter<'b, const N: usize>(StrideIter<'b>);
 
-impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {
+impl<'b, const N: usize> Iterator for StridedColumnIter<'b, N> {
     type Item = &'b [u8; N];
 
     #[inline(always)]
@@ -116,7 +116,7 @@ impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {
         if self.0.left == 0 {
             return None;
         }
-        // SAFETY: one is left, so by the invariant of `StrideSteps`, which was made for N bytes, they are there for as long as
+        // SAFETY: one is left, so by the invariant of `StrideIter`, which was made for N bytes, they are there for as long as
         // the bytes are lent.
         Some(unsafe { &*self.0.step(1).cast() })
     }
@@ -127,9 +127,9 @@ impl<'b, const N: usize> Iterator for StridedColumn<'b, N> {
     }
 }
 
-impl<const N: usize> ExactSizeIterator for StridedColumn<'_, N> {}
+impl<const N: usize> ExactSizeIterator for StridedColumnIter<'_, N> {}
 
-impl<'b, const N: usize> ByteColumn<'b, N> for StridedColumn<'b, N> {
+impl<'b, const N: usize> ByteColumnIter<'b, N> for StridedColumnIter<'b, N> {
     #[inline(always)]
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
         if self.0.left < 4 {
@@ -137,19 +137,19 @@ impl<'b, const N: usize> ByteColumn<'b, N> for StridedColumn<'b, N> {
         }
         let (first, stride) = (self.0.next, self.0.stride);
         self.0.step(4);
-        // SAFETY: four are left, so by the invariant of `StrideSteps`, which was made for N bytes, they are there at each of
+        // SAFETY: four are left, so by the invariant of `StrideIter`, which was made for N bytes, they are there at each of
         // these places for as long as the bytes are lent.
         Some([0, 1, 2, 3].map(|i| unsafe { &*first.add(i * stride).cast() }))
     }
 }
 
 /// A column of even records.
-struct StridedTexts<'b> {
-    steps: StrideSteps<'b>,
+struct StridedTextIter<'b> {
+    steps: StrideIter<'b>,
     length: usize,
 }
 
-impl<'b> Iterator for StridedTexts<'b> {
+impl<'b> Iterator for StridedTextIter<'b> {
     type Item = &'b [u8];
 
     #[inline(always)]
@@ -157,7 +157,7 @@ impl<'b> Iterator for StridedTexts<'b> {
         if self.steps.left == 0 {
             return None;
         }
-        // SAFETY: one is left, so by the invariant of `StrideSteps`, which was made for `length` bytes, they are there for as
+        // SAFETY: one is left, so by the invariant of `StrideIter`, which was made for `length` bytes, they are there for as
         // long as the bytes are lent.
         Some(unsafe { std::slice::from_raw_parts(self.steps.step(1), self.length) })
     }
@@ -168,7 +168,7 @@ impl<'b> Iterator for StridedTexts<'b> {
     }
 }
 
-impl ExactSizeIterator for StridedTexts<'_> {}
+impl ExactSizeIterator for StridedTextIter<'_> {}
 
 impl<'b> RecordBatch<'b> for StridedRecords<'b> {
     #[inline(always)]
@@ -177,24 +177,24 @@ impl<'b> RecordBatch<'b> for StridedRecords<'b> {
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N> {
-        StridedColumn(self.steps(at, N))
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N> {
+        StridedColumnIter(self.steps(at, N))
     }
 
     #[inline(always)]
     fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
-        StridedTexts { steps: self.steps(at, length), length }
+        StridedTextIter { steps: self.steps(at, length), length }
     }
 }
 
 /// A column of records that start anywhere.
-struct ScatteredColumn<'b, const N: usize> {
+struct ScatteredColumnIter<'b, const N: usize> {
     bytes: &'b [u8],
     starts: std::slice::Iter<'b, u32>,
     at: usize,
 }
 
-impl<'b, const N: usize> Iterator for ScatteredColumn<'b, N> {
+impl<'b, const N: usize> Iterator for ScatteredColumnIter<'b, N> {
     type Item = &'b [u8; N];
 
     #[inline(always)]
@@ -209,9 +209,9 @@ impl<'b, const N: usize> Iterator for ScatteredColumn<'b, N> {
     }
 }
 
-impl<const N: usize> ExactSizeIterator for ScatteredColumn<'_, N> {}
+impl<const N: usize> ExactSizeIterator for ScatteredColumnIter<'_, N> {}
 
-impl<'b, const N: usize> ByteColumn<'b, N> for ScatteredColumn<'b, N> {
+impl<'b, const N: usize> ByteColumnIter<'b, N> for ScatteredColumnIter<'b, N> {
     #[inline(always)]
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]> {
         if self.starts.len() < 4 {
@@ -228,8 +228,8 @@ impl<'b> RecordBatch<'b> for ScatteredRecords<'b> {
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumn<'b, N> {
-        ScatteredColumn { bytes: self.bytes, starts: self.starts.iter(), at }
+    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N> {
+        ScatteredColumnIter { bytes: self.bytes, starts: self.starts.iter(), at }
     }
 
     #[inline(always)]

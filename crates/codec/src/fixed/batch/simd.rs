@@ -118,7 +118,7 @@ pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::super::rows::ByteColumn;
+    use super::super::rows::ByteColumnIter;
     use super::{ClockColumn, DigitColumn, LANES, Lanes, RecordBatch, portable};
     use std::arch::x86_64::*;
 

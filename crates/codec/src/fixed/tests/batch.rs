@@ -1,11 +1,11 @@
 //! Columns of many records at once against the decoder, record by record: what is said to be good is, with the
 //! same values, on every kernel; and plain records are good.
 
-use crate::fixed::datetime::CachedZone;
+use crate::fixed::datetime::CachedTimeZone;
 use crate::fixed::value::{DAY_NANOS, days};
 use crate::fixed::{
-    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, LANES, NextRecord, NumberKind,
-    RecordBounds, RecordFramer, StridedRecords,
+    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, FramedRecord, LANES, NextRecord,
+    NumberKind, RecordFramer, StridedRecords,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ fn check(head: &str, records: &[String]) {
     let bytes = input.as_bytes();
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     decoder.read_header(&bytes[..at]);
-    let mut framed = [RecordBounds::default(); LANES];
+    let mut framed = [FramedRecord::default(); LANES];
     let count = RecordFramer::new(&layout).fill(&layout, bytes, at, &mut framed);
     assert_eq!(count, records.len());
     let ends = framed[..count].iter().map(|f| f.end);
@@ -160,7 +160,7 @@ fn is_odd(head: &str, record: &str) -> bool {
     let has_whole_day = |date: &str| {
         let part = |range: std::ops::Range<usize>| date.get(range)?.parse().ok();
         let day = days(part(0..4)?, part(4..6)?, part(6..8)?)?;
-        CachedZone::by_name("America/New_York").unwrap().day_start(day)?.checked_add(DAY_NANOS)
+        CachedTimeZone::by_name("America/New_York").unwrap().day_start(day)?.checked_add(DAY_NANOS)
     };
     let stamp = record.get(24..32).unwrap_or_default();
     is_padded || has_leap_second || [head, stamp].iter().any(|date| has_whole_day(date).is_none())
@@ -208,7 +208,7 @@ proptest! {
         });
         let layout = Arc::new(FixedWidthLayout::parse(&text[which], "x").unwrap());
         let mut decoder = FixedWidthDecoder::new(layout.clone());
-        let mut framed = [RecordBounds::default(); LANES];
+        let mut framed = [FramedRecord::default(); LANES];
         for at in 0..input.len() {
             let count = RecordFramer::new(&layout).fill(&layout, &input, at, &mut framed);
             if let Some((first, even)) = RecordFramer::new(&layout).even(&layout, &input, at) {

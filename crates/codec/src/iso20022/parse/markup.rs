@@ -3,7 +3,7 @@
 use super::super::charset::SingleByteCharset;
 use super::super::frame::starts_message;
 use super::super::{DEPTH_MAX, IsoFaultKind, Span};
-use super::{DocumentParser, OpenElement, ParseResult, ParseStop, ParserZone, TEXT};
+use super::{DocumentParser, OpenElement, ParseResult, ParseStop, ParserLocation, TEXT};
 use memchr::memmem;
 use unitape_base::xml::{self, skip_white, starts_name};
 
@@ -22,7 +22,7 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// Takes a comment, CDATA section or processing instruction; gives where it ends.
     #[cold]
-    pub(super) fn markup(&mut self, buf: &[u8], lt: usize, zone: ParserZone) -> ParseResult<usize> {
+    pub(super) fn markup(&mut self, buf: &[u8], lt: usize, zone: ParserLocation) -> ParseResult<usize> {
         let rest = &buf[lt..];
         if rest.get(1) == Some(&b'?') {
             return self.instruction(buf, lt);
@@ -31,7 +31,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             if rest.starts_with(head) {
                 return match known {
                     0 => comment(buf, lt),
-                    1 => self.cdata(buf, lt, zone == ParserZone::Wrapper),
+                    1 => self.cdata(buf, lt, zone == ParserLocation::Wrapper),
                     _ => self.doctype(buf, lt),
                 };
             }

@@ -16,7 +16,7 @@ mod tag;
 
 use super::charset::SingleByteCharset;
 use super::identifier::MessageIdentifier;
-use super::value::{ElementValue, ElementValueForm};
+use super::value::{ElementValueForm, ElementValueSpan};
 use super::{DEPTH_MAX, NAME_BYTES_MAX};
 use super::{IsoFault, IsoFaultKind};
 use tag::end_tag;
@@ -45,11 +45,11 @@ pub trait ElementVisitor {
     }
 
     /// An attribute of the element that began last, without those of namespaces.
-    fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: ElementValue);
+    fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: ElementValueSpan);
 
     /// The element that is in `at` of `buf` ends; with its text if no element is in it. True where a message that is too
     /// large may be parted.
-    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValue>, at: Span) -> bool;
+    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValueSpan>, at: Span) -> bool;
 }
 
 /// The two kinds of trees that make a message.
@@ -96,9 +96,9 @@ pub(super) struct DocumentParser<M> {
     /// Where the header ends, once it has.
     header_end: Option<usize>,
     /// The root: its prefix, its namespace, and how many namespaces are in scope in it.
-    root: RootScope,
+    root: RootNamespace,
     /// The header's MsgDefIdr.
-    named: Option<ElementValue>,
+    named: Option<ElementValueSpan>,
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
     /// The set of characters that it is, if it is read, and the declaration.
@@ -142,7 +142,7 @@ const BINDS: u8 = 16;
 
 /// The properties that distinguish the elements of a root from others.
 #[derive(Debug, Clone, Copy, Default)]
-struct RootScope {
+struct RootNamespace {
     prefix: Span,
     uri: Span,
     bound: usize,
@@ -161,12 +161,12 @@ struct ElementAttribute {
     name: Span,
     /// Bytes of the prefix with its colon.
     prefix_bytes: usize,
-    value: ElementValue,
+    value: ElementValueSpan,
 }
 
 /// Where in a message the parser is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ParserZone {
+enum ParserLocation {
     Wrapper,
     /// In a root at this depth.
     In(MessageRoot, usize),
@@ -294,7 +294,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         live: usize,
         visit: &mut V,
     ) -> ParseResult<()> {
-        let mut zone = ParserZone::Wrapper;
+        let mut zone = ParserLocation::Wrapper;
         let mut at = from;
         loop {
             let (mut lt, mut white) = xml::text(buf, at);
@@ -305,7 +305,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 }
                 lt = self.reference(buf, lt)?;
             }
-            if zone == ParserZone::Wrapper {
+            if zone == ParserLocation::Wrapper {
                 if let Some(end) = self.wrapped_end(buf, at, lt) {
                     at = end;
                     continue;
@@ -338,7 +338,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                         let depth = self.stack.len();
                         self.bound.retain(|b| b.depth < depth);
                     }
-                    let ParserZone::In(root, depth) = zone else {
+                    let ParserLocation::In(root, depth) = zone else {
                         if self.stack.is_empty() {
                             return Err(ParseStop::Done(self.root_over(at, live > from, lt)));
                         }
@@ -353,14 +353,14 @@ impl<M: Copy + Default> DocumentParser<M> {
                         self.part(span);
                     }
                     if self.stack.len() == depth {
-                        zone = ParserZone::Wrapper;
+                        zone = ParserLocation::Wrapper;
                         self.root_ends(root, at)?;
                     } else if root == MessageRoot::Header && self.stack.len() == depth + 1 {
                         self.header_field(buf, &open, text);
                     }
                 }
                 b'!' | b'?' => {
-                    if matches!(zone, ParserZone::In(..))
+                    if matches!(zone, ParserLocation::In(..))
                         && let Some(open) = self.stack.last_mut()
                     {
                         open.flags |= MARKED | if white { 0 } else { TEXT };
@@ -371,7 +371,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                 }
                 _ if starts_name(next) => {
                     let mut mixed = false;
-                    if zone != ParserZone::Wrapper
+                    if zone != ParserLocation::Wrapper
                         && let Some(parent) = self.stack.last_mut()
                     {
                         mixed = !white || parent.flags & TEXT != 0;
@@ -391,7 +391,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         buf: &[u8],
         lt: usize,
         mixed: bool,
-        zone: &mut ParserZone,
+        zone: &mut ParserLocation,
         visit: &mut V,
     ) -> ParseResult<usize> {
         let name = lt + 1;
@@ -450,14 +450,14 @@ impl<M: Copy + Default> DocumentParser<M> {
             return Err(ParseStop::Bad(IsoFaultKind::Prefix, name));
         }
         let mark = match (*zone, root) {
-            (ParserZone::In(MessageRoot::Document, _), Some(MessageRoot::Document))
+            (ParserLocation::In(MessageRoot::Document, _), Some(MessageRoot::Document))
                 if self.names_message(buf, name, local) =>
             {
                 // The end of the one before is missing.
                 return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
             }
-            (ParserZone::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
-            (ParserZone::In(..), _) => {
+            (ParserLocation::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
+            (ParserLocation::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
                 let plain =
                     self.bound.len() == self.root.bound && local == name && self.root.prefix.is_empty();
@@ -467,14 +467,14 @@ impl<M: Copy + Default> DocumentParser<M> {
                     visit.open_foreign(parent, word, lt)
                 }
             }
-            (ParserZone::Wrapper, Some(root)) => {
-                *zone = ParserZone::In(root, depth);
+            (ParserLocation::Wrapper, Some(root)) => {
+                *zone = ParserLocation::In(root, depth);
                 self.begin_root(buf, root, name, local, lt)?;
                 visit.root(root)
             }
-            (ParserZone::Wrapper, None) => M::default(),
+            (ParserLocation::Wrapper, None) => M::default(),
         };
-        if let ParserZone::In(..) = *zone {
+        if let ParserLocation::In(..) = *zone {
             for attribute in &self.attributes {
                 let word = attribute.name.slice(buf);
                 if word == b"xmlns" || attribute.prefix_bytes > 0 && word.starts_with(b"xmlns:") {
@@ -507,20 +507,20 @@ impl<M: Copy + Default> DocumentParser<M> {
         if flags & BINDS != 0 {
             self.bound.retain(|b| b.depth < depth);
         }
-        let ParserZone::In(root, top) = *zone else {
+        let ParserLocation::In(root, top) = *zone else {
             if depth == 0 {
                 return Err(ParseStop::Done(self.root_over(gt + 1, false, lt)));
             }
             return Ok(gt + 1);
         };
         let at = (gt + 1) as u32;
-        let text = ElementValue { start: at, end: at, form: ElementValueForm::Plain };
+        let text = ElementValueSpan { start: at, end: at, form: ElementValueForm::Plain };
         let span = Span { start: lt, end: gt + 1 };
         if visit.close(buf, mark, Some(text), span) {
             self.part(span);
         }
         if depth == top {
-            *zone = ParserZone::Wrapper;
+            *zone = ParserLocation::Wrapper;
             self.root_ends(root, gt + 1)?;
         }
         Ok(gt + 1)
@@ -539,9 +539,9 @@ impl<M: Copy + Default> DocumentParser<M> {
             open.flags |= REFERENCES;
         }
         match reference::read(buf, at) {
-            reference::XmlReference::Is(_, end) => Ok(xml::text(buf, end).0),
-            reference::XmlReference::Bad => Err(ParseStop::Bad(IsoFaultKind::Entity, at)),
-            reference::XmlReference::Short => Err(ParseStop::Need),
+            reference::XmlReferenceOutcome::Is(_, end) => Ok(xml::text(buf, end).0),
+            reference::XmlReferenceOutcome::Bad => Err(ParseStop::Bad(IsoFaultKind::Entity, at)),
+            reference::XmlReferenceOutcome::Short => Err(ParseStop::Need),
         }
     }
 
@@ -558,7 +558,7 @@ fn bad(what: IsoFaultKind, at: usize) -> ParseOutcome {
 
 /// The text of an element that has no element in it and ends at `lt`.
 #[inline]
-fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValue {
+fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValueSpan {
     let (mut start, mut end) = (open.content as usize, lt);
     // White space around it is not part of it; a section at its end keeps its own.
     while start < end && is_white(buf[start]) {
@@ -572,5 +572,5 @@ fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValue {
         flags if flags & REFERENCES != 0 => ElementValueForm::References,
         _ => ElementValueForm::Plain,
     };
-    ElementValue { start: start as u32, end: end as u32, form }
+    ElementValueSpan { start: start as u32, end: end as u32, form }
 }

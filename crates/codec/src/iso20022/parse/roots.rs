@@ -1,24 +1,33 @@
 //! Header and document: which message they make, and where it starts and ends.
 
 use super::super::identifier;
-use super::super::value::ElementValue;
+use super::super::value::ElementValueSpan;
 use super::super::{IsoFaultKind, Span};
 use super::{
-    DocumentParser, MessageRoot, OpenElement, ParseOutcome, ParseResult, ParseStop, ParserZone, RootScope,
-    bad,
+    DocumentParser, MessageRoot, OpenElement, ParseOutcome, ParseResult, ParseStop, ParserLocation,
+    RootNamespace, bad,
 };
 
 impl<M: Copy + Default> DocumentParser<M> {
     /// Where the tag of header or document is decides what becomes of what came before it.
-    pub(super) fn before_root(&mut self, root: MessageRoot, zone: ParserZone, lt: usize) -> ParseResult<()> {
+    pub(super) fn before_root(
+        &mut self,
+        root: MessageRoot,
+        zone: ParserLocation,
+        lt: usize,
+    ) -> ParseResult<()> {
         match (zone, root) {
             // A header in a document, or a document in a header, is that of the next message.
-            (ParserZone::In(MessageRoot::Document, _), MessageRoot::Header)
-            | (ParserZone::In(MessageRoot::Header, _), _) => Err(ParseStop::Bad(IsoFaultKind::Truncated, lt)),
-            (ParserZone::In(MessageRoot::Document, _), MessageRoot::Document) => Ok(()),
-            (ParserZone::Wrapper, _) if self.document.is_some() => self.next_begins(lt),
-            (ParserZone::Wrapper, MessageRoot::Header) if self.header_end.is_some() => self.next_begins(lt),
-            (ParserZone::Wrapper, _) => Ok(()),
+            (ParserLocation::In(MessageRoot::Document, _), MessageRoot::Header)
+            | (ParserLocation::In(MessageRoot::Header, _), _) => {
+                Err(ParseStop::Bad(IsoFaultKind::Truncated, lt))
+            }
+            (ParserLocation::In(MessageRoot::Document, _), MessageRoot::Document) => Ok(()),
+            (ParserLocation::Wrapper, _) if self.document.is_some() => self.next_begins(lt),
+            (ParserLocation::Wrapper, MessageRoot::Header) if self.header_end.is_some() => {
+                self.next_begins(lt)
+            }
+            (ParserLocation::Wrapper, _) => Ok(()),
         }
     }
 
@@ -49,7 +58,7 @@ impl<M: Copy + Default> DocumentParser<M> {
     ) -> ParseResult<()> {
         let uri = self.uri(buf, name, local).map(|b| b.uri).filter(|uri| !uri.is_empty());
         let prefix = Span { start: name, end: local.saturating_sub(1).max(name) };
-        self.root = RootScope { prefix, uri: uri.unwrap_or_default(), bound: self.bound.len() };
+        self.root = RootNamespace { prefix, uri: uri.unwrap_or_default(), bound: self.bound.len() };
         match root {
             MessageRoot::Header => {
                 self.kind = uri.map(|uri| identifier::from_header(buf, uri)).unwrap_or_default()
@@ -95,7 +104,7 @@ impl<M: Copy + Default> DocumentParser<M> {
     }
 
     /// The message that a header names.
-    pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValue>) {
+    pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValueSpan>) {
         let local = (open.name + u32::from(open.prefix_bytes)) as usize;
         if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {
             self.named = text;

@@ -1,6 +1,6 @@
 //! Attributes, namespaces and end tags.
 
-use super::super::value::{ElementValue, ElementValueForm};
+use super::super::value::{ElementValueForm, ElementValueSpan};
 use super::super::{ATTRIBUTES_MAX, IsoFaultKind, NAME_BYTES_MAX, Span};
 use super::{DocumentParser, ElementAttribute, NamespaceBinding, ParseResult, ParseStop};
 use unitape_base::xml::reference;
@@ -96,7 +96,7 @@ pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
 }
 
 /// A value up to its quote.
-fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementValue> {
+fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementValueSpan> {
     let rest = &buf[start..];
     let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(ParseStop::Need) };
     if rest[n] == b'<' {
@@ -111,9 +111,9 @@ fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementVa
     while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
         form = ElementValueForm::Attribute;
         at = match reference::read(&buf[..end], at + n) {
-            reference::XmlReference::Is(_, end) => end,
+            reference::XmlReferenceOutcome::Is(_, end) => end,
             _ => return Err(ParseStop::Bad(IsoFaultKind::Entity, at + n)),
         };
     }
-    Ok(ElementValue { start: start as u32, end: end as u32, form })
+    Ok(ElementValueSpan { start: start as u32, end: end as u32, form })
 }

@@ -1,7 +1,7 @@
 //! Bad input: each fault is reported with its code at its place, and the neighbours are kept.
 
 use crate::itch::{
-    GARBAGE_BYTES_MAX, ItchFrame, ItchFramer, ItchTransport, MoldPacket, check::fast, naive, sample,
+    GARBAGE_BYTES_MAX, ItchFramer, ItchTransport, MoldPacketHeader, NextItchFrame, check::fast, naive, sample,
 };
 
 /// Codes, and letters of good messages, in order; `-` is the framing's own.
@@ -26,7 +26,7 @@ fn three() -> [Vec<u8>; 3] {
     let mut find = |letter| {
         at = 0;
         loop {
-            let ItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
+            let NextItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
                 panic!("no {letter}")
             };
             if each[found.at] == letter {
@@ -140,13 +140,13 @@ fn packets_of_soup_bin_tcp() {
 
 #[test]
 fn heads_of_mold_packets() {
-    let head = MoldPacket { session: *b"000000001A", sequence: 0x0102_0304_0506_0708, count: 3 };
+    let head = MoldPacketHeader { session: *b"000000001A", sequence: 0x0102_0304_0506_0708, count: 3 };
     let mut packet = Vec::new();
     head.write(&mut packet);
-    assert_eq!((MoldPacket::read(&packet), head.messages()), (Some(head), 3));
+    assert_eq!((MoldPacketHeader::read(&packet), head.messages()), (Some(head), 3));
     assert_eq!(packet[10..], [1, 2, 3, 4, 5, 6, 7, 8, 0, 3]);
-    assert_eq!(MoldPacket::read(&packet[..19]), None);
-    assert_eq!(MoldPacket { count: u16::MAX, ..head }.messages(), 0, "end of session");
+    assert_eq!(MoldPacketHeader::read(&packet[..19]), None);
+    assert_eq!(MoldPacketHeader { count: u16::MAX, ..head }.messages(), 0, "end of session");
 }
 
 /// A cut in the middle of a message costs a second decoding of the block; it must be rare in good input.
@@ -156,7 +156,7 @@ fn cuts_stand_between_messages() {
         sample::sample_messages(sample::SampleConfig { messages: 3_000, ..sample::SampleConfig::default() });
     let mut ends = std::collections::BTreeSet::from([0]);
     let mut at = 0;
-    while let ItchFrame::Message(found) = ItchFramer::default().frame(&day, at, true) {
+    while let NextItchFrame::Message(found) = ItchFramer::default().frame(&day, at, true) {
         at = found.span.end;
         ends.insert(at);
     }

@@ -1,8 +1,8 @@
 //! The vectors, written by hand from the specification's tables, and what the table of fields says of itself.
 
 use crate::itch::{
-    AddOrderMpid, CrossTrade, DirectListing, FieldType, Imbalance, ItchFrame, ItchFramer, ItchMessage,
-    MESSAGE_BYTES_MAX, StockDirectory, decode_json, naive, sample, size_of_type, specs,
+    AddOrderMpid, CrossTrade, DirectListing, Imbalance, ItchFieldType, ItchFramer, ItchMessage,
+    MESSAGE_BYTES_MAX, NextItchFrame, StockDirectory, decode_json, naive, sample, size_of_type, specs,
 };
 use serde_json::Value;
 
@@ -90,13 +90,13 @@ fn what_is_written_is_read() {
     let each = sample::one_of_each();
     let mut at = 0;
     for (n, spec) in specs().iter().enumerate() {
-        let ItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
+        let NextItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
             panic!("{}", spec.name)
         };
         let message = ItchMessage::of(found.body(&each)).unwrap();
         assert_eq!((message.spec(), message.check()), (spec, Ok(())));
         assert_eq!(message.stock_locate(), n as u16 + 1);
-        assert!(spec.fields.iter().all(|f| f.sort.bytes() > 0 && f.sort != FieldType::Number(0)));
+        assert!(spec.fields.iter().all(|f| f.sort.bytes() > 0 && f.sort != ItchFieldType::Number(0)));
         at = found.span.end;
     }
     assert_eq!(at, each.len());

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Which format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JsonlSample {
+pub enum JsonlSampleFormat {
     /// News in the words of IPTC's ninjs 1.
     Ninjs,
     /// Messages in the words of Slack's message events.
@@ -15,7 +15,7 @@ pub enum JsonlSample {
 
 /// `count` lines of this format, of 300 to 600 bytes.
 #[must_use]
-pub fn sample_lines(sample: JsonlSample, count: usize, seed: u64) -> Vec<u8> {
+pub fn sample_lines(sample: JsonlSampleFormat, count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
     let mut out = String::with_capacity(count * 500);
     for n in 0..count {
@@ -34,7 +34,7 @@ pub fn sample_lines(sample: JsonlSample, count: usize, seed: u64) -> Vec<u8> {
         let words = WORDS[next(WORDS.len() as u64) as usize];
         // Writing to a String cannot fail.
         let _ = match sample {
-            JsonlSample::Ninjs => {
+            JsonlSampleFormat::Ninjs => {
                 let clock = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
                 writeln!(
                     out,
@@ -42,7 +42,7 @@ pub fn sample_lines(sample: JsonlSample, count: usize, seed: u64) -> Vec<u8> {
                     1 + next(9),
                 )
             }
-            JsonlSample::Slack => {
+            JsonlSampleFormat::Slack => {
                 let ts = format!("{}.{micros:06}", DAY + second);
                 writeln!(
                     out,
@@ -52,7 +52,7 @@ pub fn sample_lines(sample: JsonlSample, count: usize, seed: u64) -> Vec<u8> {
                     1 + next(5),
                 )
             }
-            JsonlSample::Symphony => writeln!(
+            JsonlSampleFormat::Symphony => writeln!(
                 out,
                 r#"{{"messageId":"M{n:09}","timestamp":{}{:03},"message":"<div data-format=\"PresentationML\" data-version=\"2.0\">{words} {ticker}</div>","user":{{"userId":{},"displayName":"{}","email":"{}@bank.example"}},"stream":{{"streamId":"S{:04}","streamType":{{"type":"ROOM"}},"external":false}},"externalRecipients":false,"originalFormat":"com.symphony.messageml.v2","sid":"{:x}"}}"#,
                 DAY + second,

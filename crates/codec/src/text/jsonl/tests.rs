@@ -1,5 +1,5 @@
 use super::check::{agree, any_bytes};
-use super::sample::{JsonlSample, sample_lines};
+use super::sample::{JsonlSampleFormat, sample_lines};
 use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn what_is_nested_too_deep_is_refused() {
 
 #[test]
 fn samples_are_what_the_twin_reads() {
-    for sample in [JsonlSample::Ninjs, JsonlSample::Slack, JsonlSample::Symphony] {
+    for sample in [JsonlSampleFormat::Ninjs, JsonlSampleFormat::Slack, JsonlSampleFormat::Symphony] {
         let lines = sample_lines(sample, 50, 3);
         agree(JsonlDecoder::default(), &lines).unwrap();
         let none = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_whitespace);

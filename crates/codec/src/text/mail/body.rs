@@ -40,7 +40,7 @@ pub(super) fn read(
     let mut content = MailContent::default();
     let whole = MimeEntity { message, fields, span: Span { start: from, end: message.len() } };
     let mut pieces = Vec::new();
-    content.part(whole, PartPosition::BODY, &mut pieces)?;
+    content.part(whole, MimePartContext::BODY, &mut pieces)?;
     put_pieces(pieces, ["text", "html"], from, leaves)?;
     content.alternatives.iter().try_for_each(|kind| leaves.list_text("alternatives[]", kind, from))?;
     for letter in content.forwarded {
@@ -54,7 +54,7 @@ pub(super) fn read(
 
 /// Puts the plain texts as one value and the markup as another.
 fn put_pieces(
-    mut pieces: Vec<TextPiece>,
+    mut pieces: Vec<MailTextPart>,
     paths: [&str; 2],
     at: usize,
     leaves: &mut PathValues,
@@ -122,14 +122,14 @@ struct MailContent {
 }
 
 /// A text of a message.
-struct TextPiece {
+struct MailTextPart {
     kind: String,
     text: String,
     /// It is attached under a name.
     is_file: bool,
 }
 
-impl TextPiece {
+impl MailTextPart {
     fn is_html(&self) -> bool {
         self.kind == "text/html"
     }
@@ -148,7 +148,7 @@ impl TextPiece {
 struct ForwardedMail {
     /// Path and value.
     head: Vec<(&'static str, String)>,
-    pieces: Vec<TextPiece>,
+    pieces: Vec<MailTextPart>,
     at: usize,
 }
 
@@ -168,7 +168,7 @@ struct MimeEntity<'m> {
 
 /// Where a part is.
 #[derive(Clone, Copy)]
-struct PartPosition {
+struct MimePartContext {
     depth: usize,
     /// The type of a part without one.
     default: &'static str,
@@ -176,8 +176,8 @@ struct PartPosition {
     is_body: bool,
 }
 
-impl PartPosition {
-    const BODY: Self = PartPosition { depth: 0, default: "text/plain", is_body: true };
+impl MimePartContext {
+    const BODY: Self = MimePartContext { depth: 0, default: "text/plain", is_body: true };
 }
 
 /// A content type of several parts (RFC 2046, 5.1).
@@ -193,8 +193,8 @@ impl MailContent {
     fn part(
         &mut self,
         entity: MimeEntity<'_>,
-        position: PartPosition,
-        pieces: &mut Vec<TextPiece>,
+        position: MimePartContext,
+        pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
         let MimeEntity { message, fields, span } = entity;
         let at = span.start;
@@ -241,11 +241,11 @@ impl MailContent {
             self.attachments.push(MailAttachment { name, kind: kind.clone(), at });
             // An attachment that cannot be read is named all the same.
             if let Ok(text) = words(entity, charset) {
-                push_piece(pieces, TextPiece { kind, text, is_file });
+                push_piece(pieces, MailTextPart { kind, text, is_file });
             }
             return Ok(());
         }
-        push_piece(pieces, TextPiece { kind, text: words(entity, charset)?, is_file: false });
+        push_piece(pieces, MailTextPart { kind, text: words(entity, charset)?, is_file: false });
         Ok(())
     }
 
@@ -255,11 +255,11 @@ impl MailContent {
         entity: MimeEntity<'_>,
         kind: MultipartType<'_>,
         depth: usize,
-        pieces: &mut Vec<TextPiece>,
+        pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
         let MultipartType { subtype, boundary } = kind;
         let default = if subtype == "digest" { "message/rfc822" } else { "text/plain" };
-        let position = PartPosition { depth: depth + 1, default, is_body: false };
+        let position = MimePartContext { depth: depth + 1, default, is_body: false };
         let mut alternatives = Vec::new();
         for span in part_spans(entity, boundary)? {
             let mut found = Vec::new();
@@ -269,7 +269,7 @@ impl MailContent {
                 _ => pieces.append(&mut found),
             }
         }
-        let rank = |found: &[TextPiece]| found.iter().filter(|p| !p.is_file).map(TextPiece::rank).max();
+        let rank = |found: &[MailTextPart]| found.iter().filter(|p| !p.is_file).map(MailTextPart::rank).max();
         let best = alternatives.iter().filter_map(|found| rank(found)).max();
         // If only unknown alternatives are there, the last one is the best.
         let last = alternatives.iter().rposition(|found| rank(found).is_some()).unwrap_or(0);
@@ -289,8 +289,8 @@ impl MailContent {
         &mut self,
         message: &[u8],
         span: Span,
-        position: PartPosition,
-        pieces: &mut Vec<TextPiece>,
+        position: MimePartContext,
+        pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
         let view = &message[..span.end];
         // A part may have no header at all, and one that is empty no content.
@@ -343,7 +343,7 @@ impl MailContent {
         self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), at });
         let entity = MimeEntity { message: view, fields: &fields, span: Span { start: from, end: span.end } };
         let mut pieces = Vec::new();
-        self.part(entity, PartPosition { depth: depth + 1, ..PartPosition::BODY }, &mut pieces)?;
+        self.part(entity, MimePartContext { depth: depth + 1, ..MimePartContext::BODY }, &mut pieces)?;
         self.forwarded[n].pieces = pieces;
         Ok(())
     }
@@ -358,7 +358,7 @@ fn is_type(value: &str) -> bool {
 }
 
 /// Text of nothing but blanks is none, so that it does not hide the markup beside it.
-fn push_piece(pieces: &mut Vec<TextPiece>, piece: TextPiece) {
+fn push_piece(pieces: &mut Vec<MailTextPart>, piece: MailTextPart) {
     if !piece.text.trim().is_empty() {
         pieces.push(piece);
     }

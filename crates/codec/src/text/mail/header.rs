@@ -109,7 +109,7 @@ pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, Text
 
 /// The fields of a header that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct HeaderSummary {
+pub(super) struct MailHeaderSummary {
     seen: Vec<&'static str>,
     /// The addresses of the fields that name who receives the message.
     pub addresses: Vec<(&'static str, String)>,
@@ -137,7 +137,7 @@ const ADDRESSES: [(&str, &str); 6] = [
     ("bcc", "bcc"),
 ];
 
-impl HeaderSummary {
+impl MailHeaderSummary {
     /// Reports a field.
     pub(super) fn field(
         &mut self,

@@ -259,7 +259,7 @@ fn unquote(text: &[u8], out: &mut Vec<u8>) {
 /// Puts the values of a message without its postmark into `path_values`.
 fn read(message: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
     let (fields, content) = header::fields(message, 0)?;
-    let mut summary = header::HeaderSummary::default();
+    let mut summary = header::MailHeaderSummary::default();
     for field in &fields {
         summary.field(message, field, leaves)?;
     }

@@ -10,7 +10,7 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
         return Cow::Borrowed(value);
     }
     let mut out = String::with_capacity(value.len());
-    let mut run: Option<EncodedRun> = None;
+    let mut run: Option<EncodedWordRun> = None;
     let mut at = 0;
     while at < value.len() {
         let start = value[at..].find("=?").map_or(value.len(), |n| at + n);
@@ -35,7 +35,7 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
                 if !blank {
                     out.push_str(before);
                 }
-                run = Some(EncodedRun { set, bytes, stood: start..end });
+                run = Some(EncodedWordRun { set, bytes, stood: start..end });
             }
         }
         at = end;
@@ -45,14 +45,14 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
 }
 
 /// Consecutive encoded words of one set, each of which may hold half of a character.
-struct EncodedRun {
+struct EncodedWordRun {
     set: &'static Encoding,
     bytes: Vec<u8>,
     /// The range of the words in the text.
     stood: Range<usize>,
 }
 
-fn flush(out: &mut String, run: Option<EncodedRun>, value: &str) {
+fn flush(out: &mut String, run: Option<EncodedWordRun>, value: &str) {
     let Some(run) = run else { return };
     match characters(run.set, &run.bytes) {
         // A reader of the output would take a line end in a field for the end of the field.

@@ -173,13 +173,13 @@ fn doctype(buf: &[u8], mut at: usize) -> Result<XmlToken, LexStop> {
 }
 
 /// The attributes of a start tag, which are in `buf[at..end]`: name and value, as they are written.
-pub(super) struct XmlAttributes<'b> {
+pub(super) struct XmlAttributeIter<'b> {
     pub buf: &'b [u8],
     pub at: usize,
     pub end: usize,
 }
 
-impl Iterator for XmlAttributes<'_> {
+impl Iterator for XmlAttributeIter<'_> {
     type Item = Result<(Span, Span), LexStop>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -132,7 +132,7 @@ impl Default for XmlDecoder {
 }
 
 /// The result of a step through the input.
-enum ItemScan {
+enum XmlScanOutcome {
     /// Nothing of a message up to here.
     Skip(usize),
     Message {
@@ -171,12 +171,12 @@ impl XmlDecoder {
     }
 
     /// Finds the item at `view[from]`, which is not white. `whole`: the input ends where `view` does.
-    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> ItemScan {
+    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> XmlScanOutcome {
         self.open.clear();
         let (mut at, mut item, mut end) = (from, None, from);
         // Whether it is something, and not just what is skipped.
         let mut kind = None;
-        let bad = |code, at, what| ItemScan::Bad { fault: (code, at, what), end: None };
+        let bad = |code, at, what| XmlScanOutcome::Bad { fault: (code, at, what), end: None };
         loop {
             let found = match view.get(at) {
                 Some(_) => token(view, at),
@@ -189,22 +189,22 @@ impl XmlDecoder {
             let found = match (found, kind) {
                 (Ok(found), _) => found,
                 (Err(LexStop::Need), Some(kind)) if whole && at == view.len() && self.open.is_empty() => {
-                    return ItemScan::Message { end, kind };
+                    return XmlScanOutcome::Message { end, kind };
                 }
-                (Err(LexStop::Need), None) if whole && at == view.len() => return ItemScan::Skip(at),
+                (Err(LexStop::Need), None) if whole && at == view.len() => return XmlScanOutcome::Skip(at),
                 (Err(LexStop::Need), _) if whole => {
                     return bad(TextFaultCode::Truncated, view.len(), "what begins here is not over");
                 }
-                (Err(LexStop::Need), _) => return ItemScan::Need { open: false },
+                (Err(LexStop::Need), _) => return XmlScanOutcome::Need { open: false },
                 (Err(LexStop::Open), _) if whole => {
                     let fault = (
                         TextFaultCode::Truncated,
                         at,
                         "a comment, section, instruction or document type that is not over",
                     );
-                    return ItemScan::Bad { fault, end: Some(view.len()) };
+                    return XmlScanOutcome::Bad { fault, end: Some(view.len()) };
                 }
-                (Err(LexStop::Open), _) => return ItemScan::Need { open: true },
+                (Err(LexStop::Open), _) => return XmlScanOutcome::Need { open: true },
                 (Err(LexStop::Bad { at, what }), _) => return bad(TextFaultCode::BadXml, at, what),
             };
             let outside = self.open.is_empty() && item.is_none();
@@ -213,8 +213,8 @@ impl XmlDecoder {
                     let section = matches!(found, XmlToken::Section { .. });
                     if outside && (section || skip_white(&view[..next], at) < next) {
                         return match kind {
-                            Some(kind) => ItemScan::Message { end, kind },
-                            None => ItemScan::Bad {
+                            Some(kind) => XmlScanOutcome::Message { end, kind },
+                            None => XmlScanOutcome::Bad {
                                 fault: (TextFaultCode::Garbage, at, "text outside of elements"),
                                 end: Some(next),
                             },
@@ -226,10 +226,10 @@ impl XmlDecoder {
                     }
                     continue;
                 }
-                XmlToken::Nothing { end: next } if kind.is_none() => return ItemScan::Skip(next),
+                XmlToken::Nothing { end: next } if kind.is_none() => return XmlScanOutcome::Skip(next),
                 XmlToken::Nothing { end: next } => at = next,
                 XmlToken::Declaration { inside, end: next } => match kind {
-                    Some(kind) if outside => return ItemScan::Message { end, kind },
+                    Some(kind) if outside => return XmlScanOutcome::Message { end, kind },
                     Some(_) => {
                         return bad(
                             TextFaultCode::Truncated,
@@ -239,20 +239,20 @@ impl XmlDecoder {
                     }
                     None if foreign(inside.slice(view)) => {
                         let what = "an encoding that is not read is declared; convert the file to UTF-8";
-                        return ItemScan::Bad {
+                        return XmlScanOutcome::Bad {
                             fault: (TextFaultCode::BadEncoding, at, what),
                             end: Some(next),
                         };
                     }
-                    None => return ItemScan::Skip(next),
+                    None => return XmlScanOutcome::Skip(next),
                 },
                 XmlToken::Doctype { end: next } => {
                     return match kind {
-                        Some(kind) if outside => ItemScan::Message { end, kind },
+                        Some(kind) if outside => XmlScanOutcome::Message { end, kind },
                         _ => {
                             let what = "a document type: it and its entities are not read";
                             let end = kind.is_none().then_some(next);
-                            ItemScan::Bad { fault: (TextFaultCode::Doctype, at, what), end }
+                            XmlScanOutcome::Bad { fault: (TextFaultCode::Doctype, at, what), end }
                         }
                     };
                 }
@@ -260,7 +260,7 @@ impl XmlDecoder {
                     let word = local(name.slice(view)).0;
                     let begun = ITEMS.into_iter().find(|i| i.as_bytes() == word);
                     match (item, begun, kind) {
-                        (None, Some(_), Some(kind)) => return ItemScan::Message { end, kind },
+                        (None, Some(_), Some(kind)) => return XmlScanOutcome::Message { end, kind },
                         (None, Some(_), None) => (item, kind) = (begun, begun),
                         (Some(of), Some(_), _) if self.open.len() == 1 && begun == Some(of) => {
                             return bad(
@@ -282,12 +282,12 @@ impl XmlDecoder {
                         }
                         self.open.push(name);
                     } else if let (Some(kind), true) = (item, self.open.is_empty()) {
-                        return ItemScan::Message { end: next, kind };
+                        return XmlScanOutcome::Message { end: next, kind };
                     }
                     at = next;
                 }
                 XmlToken::End { name, end: next } => match self.open.pop() {
-                    None if kind.is_none() => return ItemScan::Skip(next),
+                    None if kind.is_none() => return XmlScanOutcome::Skip(next),
                     // The end tag is of an element around.
                     None => at = next,
                     Some(open) if open.slice(view) != name.slice(view) => {
@@ -300,7 +300,7 @@ impl XmlDecoder {
                     Some(_) => {
                         at = next;
                         if let (Some(kind), true) = (item, self.open.is_empty()) {
-                            return ItemScan::Message { end: next, kind };
+                            return XmlScanOutcome::Message { end: next, kind };
                         }
                     }
                 },
@@ -344,11 +344,11 @@ impl TextMessageDecoder for XmlDecoder {
                 );
             }
             return match self.step(view, from, whole) {
-                ItemScan::Skip(end) => {
+                XmlScanOutcome::Skip(end) => {
                     at = end;
                     continue;
                 }
-                ItemScan::Message { end, kind } => {
+                XmlScanOutcome::Message { end, kind } => {
                     leaves.clear();
                     let item = kind != SURROUNDINGS && kind != OTHER;
                     match walk::read(&buf[from..end], item, leaves) {
@@ -358,20 +358,20 @@ impl TextMessageDecoder for XmlDecoder {
                         Err(fault) => NextTextMessage::Bad { span: Span { start: from, end }, fault },
                     }
                 }
-                ItemScan::Bad { fault, end: Some(end) } => bad(end, fault),
-                ItemScan::Bad { fault, end: None } => match resync(view, from + 1) {
+                XmlScanOutcome::Bad { fault, end: Some(end) } => bad(end, fault),
+                XmlScanOutcome::Bad { fault, end: None } => match resync(view, from + 1) {
                     Some(end) => bad(end, fault),
                     None if full || eof => bad(view.len(), fault),
                     None => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
                 },
-                ItemScan::Need { open } if full => {
+                XmlScanOutcome::Need { open } if full => {
                     let end = if open { None } else { resync(view, from + 1) };
                     bad(
                         end.unwrap_or(limit),
                         (TextFaultCode::TooLarge, from, "no end within the largest message that is taken"),
                     )
                 }
-                ItemScan::Need { .. } => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
+                XmlScanOutcome::Need { .. } => NextTextMessage::Incomplete { from, need: buf.len() + 1 },
             };
         }
     }

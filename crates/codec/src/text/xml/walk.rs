@@ -1,6 +1,6 @@
 //! A message that is framed to its leaves.
 
-use super::lex::{LexStop, XmlAttributes, XmlToken, local, token};
+use super::lex::{LexStop, XmlAttributeIter, XmlToken, local, token};
 use crate::text::path_values::RollbackPoint;
 use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use unitape_base::Span;
@@ -57,7 +57,7 @@ pub(super) fn read(message: &[u8], item: bool, leaves: &mut PathValues) -> Resul
     if let Some(at) = control(message) {
         return Err(TextFault::new(TextFaultCode::BadXml, at, "a character that XML does not have"));
     }
-    let walk = ItemWalker {
+    let walk = XmlItemWalker {
         text,
         item,
         prefix: b"",
@@ -70,7 +70,7 @@ pub(super) fn read(message: &[u8], item: bool, leaves: &mut PathValues) -> Resul
     walk.all()
 }
 
-struct ItemWalker<'w> {
+struct XmlItemWalker<'w> {
     text: &'w str,
     item: bool,
     /// The prefix of the item, with its colon.
@@ -101,7 +101,7 @@ struct OpenItemElement {
     block: bool,
 }
 
-impl<'w> ItemWalker<'w> {
+impl<'w> XmlItemWalker<'w> {
     fn all(mut self) -> Result<(), TextFault> {
         let bytes = self.text.as_bytes();
         let mut at = 0;
@@ -187,7 +187,7 @@ impl<'w> ItemWalker<'w> {
         let bytes = text.as_bytes();
         let mut names: Vec<Span> = Vec::new();
         let mut xhtml = false;
-        for attribute in (XmlAttributes { buf: bytes, at: all.start, end: all.end }) {
+        for attribute in (XmlAttributeIter { buf: bytes, at: all.start, end: all.end }) {
             let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
             if names.iter().any(|other| other.slice(bytes) == name.slice(bytes)) {
                 return Err(TextFault::new(
@@ -301,7 +301,7 @@ fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), TextFault> {
     while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
         line_ends(&text[from..from + n], out);
         match reference::read(text.as_bytes(), from + n) {
-            reference::XmlReference::Is(c, end) => {
+            reference::XmlReferenceOutcome::Is(c, end) => {
                 out.push(c);
                 from = end;
             }

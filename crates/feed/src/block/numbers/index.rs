@@ -11,7 +11,7 @@ pub struct SessionIndex {
     /// Seeded per process: names come from outside, and nothing that is written depends on the hash.
     hasher: DefaultHashBuilder,
     /// Some sessions by key, and their number and one more: each where its key says, the latest one there.
-    keys: SessionKeys,
+    keys: SessionNameCache,
     /// By session.
     pub(crate) latest: Vec<u32>,
     /// Runs before this one are closed: a mark of progress follows them.
@@ -20,12 +20,12 @@ pub struct SessionIndex {
 
 /// The names of the two that talk in a session, if they are short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionKey {
+pub struct SessionNameKey {
     words: [u64; 2],
     lengths: [u8; 2],
 }
 
-impl SessionKey {
+impl SessionNameKey {
     /// Puts a name in its place; false if it is too long for it.
     #[inline]
     pub fn put(&mut self, i: usize, name: &[u8]) -> bool {
@@ -41,23 +41,23 @@ impl SessionKey {
 }
 
 #[derive(Debug)]
-struct SessionKeys(Box<[(SessionKey, u32); 256]>);
+struct SessionNameCache(Box<[(SessionNameKey, u32); 256]>);
 
-impl Default for SessionKeys {
+impl Default for SessionNameCache {
     fn default() -> Self {
-        Self(Box::new([(SessionKey::default(), 0); 256]))
+        Self(Box::new([(SessionNameKey::default(), 0); 256]))
     }
 }
 
 impl SessionIndex {
     #[inline]
-    pub(crate) fn by_key(&self, key: &SessionKey) -> Option<usize> {
+    pub(crate) fn by_key(&self, key: &SessionNameKey) -> Option<usize> {
         let (known, id) = &self.keys.0[key.place()];
         (known == key).then_some(*id as usize)?.checked_sub(1)
     }
 
     /// Has `key` find the session of this number.
-    pub(crate) fn keep_key(&mut self, key: SessionKey, id: usize) {
+    pub(crate) fn keep_key(&mut self, key: SessionNameKey, id: usize) {
         self.keys.0[key.place()] = (key, id as u32 + 1);
     }
 

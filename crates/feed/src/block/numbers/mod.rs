@@ -16,8 +16,8 @@ mod index;
 mod set;
 
 pub use flag::flag_frame;
-pub use index::{SessionIndex, SessionKey};
-pub use set::{RepeatCertainty, SequenceSet};
+pub use index::{SessionIndex, SessionNameKey};
+pub use set::{RepeatCertainty, SequenceNumberSet};
 
 use crate::block::Block;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub enum SequenceEffect {
 #[derive(Clone, Debug, Default)]
 pub struct FeedSessions {
     ids: BTreeMap<Vec<u8>, u32>,
-    sets: Vec<SequenceSet>,
+    sets: Vec<SequenceNumberSet>,
     /// The number of runs of sessions that are not kept, see [`SESSIONS_MAX`].
     pub refused: u64,
     /// The number of forgotten ranges, see [`set::RANGES_MAX`].
@@ -76,12 +76,12 @@ pub struct RepeatRange {
 
 impl FeedSessions {
     /// The sessions by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceSet)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &SequenceNumberSet)> {
         self.ids.iter().map(|(name, id)| (&name[..], &self.sets[*id as usize]))
     }
 
     /// Puts a session in; one that is beyond the bound stays out.
-    pub fn put(&mut self, name: Vec<u8>, set: SequenceSet) {
+    pub fn put(&mut self, name: Vec<u8>, set: SequenceNumberSet) {
         if let Some(id) = self.id(&name) {
             self.sets[id as usize] = set;
         }
@@ -96,7 +96,7 @@ impl FeedSessions {
         }
         let id = self.sets.len() as u32;
         self.ids.insert(name.to_vec(), id);
-        self.sets.push(SequenceSet::default());
+        self.sets.push(SequenceNumberSet::default());
         Some(id)
     }
 

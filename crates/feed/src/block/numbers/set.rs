@@ -17,7 +17,7 @@ pub const RANGES_MAX: usize = 64;
 
 /// The sequence numbers of a session that were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SequenceSet {
+pub struct SequenceNumberSet {
     /// Nobody knows whether numbers below it were seen.
     floor: u64,
     /// Seen, ascending; two of them neither overlap nor touch.
@@ -35,7 +35,7 @@ pub enum RepeatCertainty {
     NoSession,
 }
 
-impl SequenceSet {
+impl SequenceNumberSet {
     /// The set of an older mark of progress, which has only the greatest number and nothing of those below it.
     pub fn from_greatest(greatest: u64) -> Self {
         Self { floor: greatest.saturating_add(1), ranges: Vec::new() }
@@ -125,7 +125,7 @@ impl SequenceSet {
 }
 
 /// `1-5,8`, and with what is forgotten `90:90-120,130`: numbers below 90 are.
-impl fmt::Display for SequenceSet {
+impl fmt::Display for SequenceNumberSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.floor > 0 {
             write!(f, "{}:", self.floor)?;
@@ -147,7 +147,7 @@ mod tests {
     use RepeatCertainty::{Forgotten, Seen};
     use std::collections::BTreeMap;
 
-    fn insert(set: &mut SequenceSet, numbers: Range<u64>) -> Vec<(Range<u64>, RepeatCertainty)> {
+    fn insert(set: &mut SequenceNumberSet, numbers: Range<u64>) -> Vec<(Range<u64>, RepeatCertainty)> {
         let mut known = Vec::new();
         set.insert(numbers, |range, what| known.push((range, what)));
         known
@@ -156,7 +156,7 @@ mod tests {
     /// Only the greatest number was kept once, so messages that filled a gap counted as duplicates.
     #[test]
     fn gaps_are_kept_and_filled() {
-        let mut set = SequenceSet::default();
+        let mut set = SequenceNumberSet::default();
         assert_eq!(insert(&mut set, 1..3), []);
         assert_eq!(insert(&mut set, 5..6), []);
         assert_eq!(set.to_string(), "1-2,5");
@@ -168,34 +168,34 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_the_lowest_are_forgotten_and_nothing_is_called_seen() {
-        let mut set = SequenceSet::default();
+        let mut set = SequenceNumberSet::default();
         let full = (0..=RANGES_MAX as u64).filter(|i| set.insert(10 * i..10 * i + 2, |_, _| {})).count();
         assert_eq!(full, 1);
         assert_eq!(insert(&mut set, 1..5), [(1..2, Forgotten)]);
         assert_eq!(insert(&mut set, 0..2), [(0..2, Forgotten)]);
         assert_eq!(insert(&mut set, 10..13), [(10..12, Seen)]);
-        assert_eq!(SequenceSet::parse(&set.to_string()), Some(set));
+        assert_eq!(SequenceNumberSet::parse(&set.to_string()), Some(set));
     }
 
     #[test]
     fn a_restart_forgets_what_comes_again_and_no_more() {
-        let mut set = SequenceSet::parse("5:7-20,30-40").unwrap();
+        let mut set = SequenceNumberSet::parse("5:7-20,30-40").unwrap();
         set.restart(10);
         assert_eq!(set.to_string(), "5:7-9");
         set.restart(1);
         assert_eq!(set.to_string(), "1:");
         set.restart(0);
-        assert_eq!(set, SequenceSet::default());
+        assert_eq!(set, SequenceNumberSet::default());
     }
 
     #[test]
     fn what_is_no_set_is_refused() {
         for text in ["x", "5-4", "1-2,3", "1-2,2", "9:3", "1-18446744073709551615", "-", "1-2-3", ":1"] {
-            assert_eq!(SequenceSet::parse(text), None, "{text}");
+            assert_eq!(SequenceNumberSet::parse(text), None, "{text}");
         }
         let many = (0..=RANGES_MAX).map(|i| (3 * i).to_string()).collect::<Vec<_>>().join(",");
-        assert_eq!(SequenceSet::parse(&many), None);
-        assert_eq!(SequenceSet::parse(""), Some(SequenceSet::default()));
+        assert_eq!(SequenceNumberSet::parse(&many), None);
+        assert_eq!(SequenceNumberSet::parse(""), Some(SequenceNumberSet::default()));
     }
 
     /// Against a set of single numbers, while the bound is not met.
@@ -207,7 +207,7 @@ mod tests {
             (state >> 33) % n
         };
         for _ in 0..200 {
-            let (mut set, mut twin) = (SequenceSet::default(), BTreeMap::<u64, ()>::new());
+            let (mut set, mut twin) = (SequenceNumberSet::default(), BTreeMap::<u64, ()>::new());
             for _ in 0..60 {
                 let start = next(120);
                 if next(12) == 0 {
@@ -221,7 +221,7 @@ mod tests {
                 let expected: Vec<u64> = numbers.clone().filter(|n| twin.contains_key(n)).collect();
                 assert_eq!(seen, expected, "{set}");
                 twin.extend(numbers.map(|n| (n, ())));
-                assert_eq!(SequenceSet::parse(&set.to_string()).as_ref(), Some(&set));
+                assert_eq!(SequenceNumberSet::parse(&set.to_string()).as_ref(), Some(&set));
             }
         }
     }

@@ -20,7 +20,7 @@
 //! that they show what is on a tape. The event keeps the place of its own message as `place`.
 
 use crate::block::json::json_string;
-use crate::block::{Block, MessageSpan, UnitKind};
+use crate::block::{Block, BlockMessageKind, MessageSpan};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, SourceContext, Statefulness};
 use crate::mapping::Mapping;
@@ -53,12 +53,12 @@ pub struct FastDecoder {
     /// The engine of the previous mapping, when this one was reloaded: its books are over.
     before: Option<Engine>,
     by: Option<ReferenceLookup>,
-    place: UnitOffsets,
+    place: UnitOffsetRange,
 }
 
 /// The possible place of the next unit.
 #[derive(Clone, Copy, Debug, Default)]
-struct UnitOffsets {
+struct UnitOffsetRange {
     /// Behind the last one.
     next: u64,
     /// Units are before this.
@@ -106,7 +106,7 @@ impl FastDecoder {
             venue: mapping.fast_table()?.venue().to_owned(),
             config,
             by: mapping.reference.clone().map(ReferenceLookup::new),
-            place: UnitOffsets::default(),
+            place: UnitOffsetRange::default(),
         })
     }
 
@@ -185,7 +185,7 @@ impl FormatDecoder for FastDecoder {
 
     fn begin_source(&mut self) {
         self.handler = Engine::new(self.config.clone());
-        self.place = UnitOffsets::default();
+        self.place = UnitOffsetRange::default();
     }
 
     /// Messages that wait in the previous handler come unchanged, and its books are stale.
@@ -212,7 +212,7 @@ struct FastEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
     by: &'o mut I,
-    place: &'o mut UnitOffsets,
+    place: &'o mut UnitOffsetRange,
     venue: &'o str,
     source: u32,
     /// Events that no unit has yet, the time of the first, and where the first and the last begin.
@@ -495,7 +495,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         self.stand(offset);
         let room = self.place.end.saturating_sub(offset) as usize;
         let span = MessageSpan { offset, length: length.min(room) };
-        self.block.end_message(span, self.ts, self.count, UnitKind::Events, self.known);
+        self.block.end_message(span, self.ts, self.count, BlockMessageKind::Events, self.known);
         self.count = 0;
     }
 
@@ -504,7 +504,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         if self.count == 0 {
             return;
         }
-        if self.block.units.last().is_none_or(crate::block::BlockUnit::is_progress) {
+        if self.block.units.last().is_none_or(crate::block::BlockMessage::is_progress) {
             return self.unit(self.place.next, 0);
         }
         let from = self.block.units[..self.block.units.len() - 1].last().map_or(0, |u| u.end as usize);
@@ -549,7 +549,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
 /// An event in hand.
 struct FastEventDraft<'e, I> {
     event: EventBuilder<'e>,
-    names: crate::block::BlockNames<'e>,
+    names: crate::block::BlockNameResolver<'e>,
     by: &'e mut I,
     venue: &'e str,
 }

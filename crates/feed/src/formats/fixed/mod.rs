@@ -7,7 +7,7 @@ mod batch;
 #[cfg(test)]
 mod tests;
 
-use crate::block::{Block, BlockNames, CountClaim};
+use crate::block::{Block, BlockNameResolver, DeclaredMessageCount};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
@@ -254,7 +254,7 @@ impl Block {
         let here = self.tally.messages;
         match before {
             None => {
-                self.claims.push(CountClaim { messages: stated.saturating_add(headers), here });
+                self.claims.push(DeclaredMessageCount { messages: stated.saturating_add(headers), here });
                 None
             }
             Some(before) => {
@@ -374,7 +374,7 @@ impl ParsedMessage for FixedRecordView<'_> {
         column: u16,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut BlockNames<'_>,
+        names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let value = self.value(column);

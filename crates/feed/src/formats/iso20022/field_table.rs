@@ -1,9 +1,9 @@
 //! The values noted while a message is read: registers, and the entries of groups.
 
 use super::single_elements::ONCE;
-use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopy, RegisterIndex, RegisterPair};
+use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopyRule, RegisterIndex, ValueRegisters};
 use super::{IsoFieldKind, IsoFieldValue};
-use unitape_codec::iso20022::{ElementValue, ElementVisitor, MessageRoot, Span};
+use unitape_codec::iso20022::{ElementValueSpan, ElementVisitor, MessageRoot, Span};
 
 /// The registers of the message in hand, and its entries.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub(super) struct IsoFieldTable {
     /// Elements in the document.
     messages: u32,
     /// An element that occurs twice and may occur once.
-    pub(super) repeated: Option<RepeatedElement>,
+    pub(super) repeated: Option<RepeatedElementFault>,
 }
 
 /// An element that is there twice and may be there once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RepeatedElement {
+pub(super) struct RepeatedElementFault {
     pub(super) name: &'static str,
 }
 
@@ -42,7 +42,7 @@ pub(super) const MESSAGE: &str = "Document/*";
 
 /// A node, and the element in the message that it is now.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ElementMark {
+pub(super) struct NodeOccurrence {
     node: u32,
     serial: u32,
 }
@@ -69,10 +69,10 @@ impl IsoFieldTable {
     fn note_presence(&mut self, node: u32, bytes: usize, at: usize) {
         let attributes = &self.tree.nodes[node as usize].attributes;
         if let Some((_, to)) = attributes.iter().find(|(n, ..)| **n == *PRESENT) {
-            let value = ElementValue {
+            let value = ElementValueSpan {
                 start: at as u32 + 1,
                 end: (at + 1 + bytes) as u32,
-                ..ElementValue::default()
+                ..ElementValueSpan::default()
             };
             Self::set(&mut self.registers, *to, value);
         }
@@ -81,7 +81,7 @@ impl IsoFieldTable {
     #[cold]
     fn repeats(&mut self, name: &'static str, at: usize) {
         if at >= self.live && (self.repeated.is_none() || name == MESSAGE) {
-            self.repeated = Some(RepeatedElement { name });
+            self.repeated = Some(RepeatedElementFault { name });
         }
     }
 
@@ -103,7 +103,7 @@ impl IsoFieldTable {
 
     /// A value in the first of its two places that it may have; nothing said is no value.
     #[inline(always)]
-    fn set(registers: &mut [Option<IsoFieldValue>], to: RegisterPair, value: ElementValue) {
+    fn set(registers: &mut [Option<IsoFieldValue>], to: ValueRegisters, value: ElementValueSpan) {
         if value.is_empty() {
             return;
         }
@@ -118,7 +118,12 @@ impl IsoFieldTable {
 }
 
 /// Passes a value on.
-fn act(action: &RegisterCopy, registers: &mut [Option<IsoFieldValue>], buf: &[u8], scratch: &mut Vec<u8>) {
+fn act(
+    action: &RegisterCopyRule,
+    registers: &mut [Option<IsoFieldValue>],
+    buf: &[u8],
+    scratch: &mut Vec<u8>,
+) {
     let mut says = |register: RegisterIndex, what: &[u8]| {
         registers[usize::from(register)].is_some_and(|found| found.value.text(buf, scratch) == what)
     };
@@ -135,7 +140,7 @@ fn act(action: &RegisterCopy, registers: &mut [Option<IsoFieldValue>], buf: &[u8
 }
 
 impl ElementVisitor for IsoFieldTable {
-    type Mark = ElementMark;
+    type Mark = NodeOccurrence;
 
     fn begin(&mut self, live: usize) {
         self.registers.fill(None);
@@ -151,15 +156,18 @@ impl ElementVisitor for IsoFieldTable {
         }
     }
 
-    fn root(&mut self, root: MessageRoot) -> ElementMark {
+    fn root(&mut self, root: MessageRoot) -> NodeOccurrence {
         self.serial += 1;
-        ElementMark { node: if root == MessageRoot::Header { HEADER } else { DOCUMENT }, serial: self.serial }
+        NodeOccurrence {
+            node: if root == MessageRoot::Header { HEADER } else { DOCUMENT },
+            serial: self.serial,
+        }
     }
 
     #[inline]
-    fn open(&mut self, parent: ElementMark, name: &[u8], at: usize) -> ElementMark {
+    fn open(&mut self, parent: NodeOccurrence, name: &[u8], at: usize) -> NodeOccurrence {
         if parent.node == 0 {
-            return ElementMark::default();
+            return NodeOccurrence::default();
         }
         if parent.node == DOCUMENT {
             self.messages += 1;
@@ -169,7 +177,7 @@ impl ElementVisitor for IsoFieldTable {
         }
         let node = self.tree.child(parent.node, name);
         if node == 0 {
-            return ElementMark::default();
+            return NodeOccurrence::default();
         }
         let this = &self.tree.nodes[node as usize];
         let seen = &mut self.seen[node as usize];
@@ -189,7 +197,7 @@ impl ElementVisitor for IsoFieldTable {
             if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
                 self.repeats(ONCE[n], at);
             }
-            return ElementMark::default();
+            return NodeOccurrence::default();
         } else {
             *seen = parent.serial;
         }
@@ -197,17 +205,17 @@ impl ElementVisitor for IsoFieldTable {
         if !self.tree.nodes[node as usize].attributes.is_empty() {
             self.note_presence(node, name.len(), at);
         }
-        ElementMark { node, serial: self.serial }
+        NodeOccurrence { node, serial: self.serial }
     }
 
     /// An element of another namespace is none of the message's elements, whatever its name.
     #[inline(never)]
-    fn open_foreign(&mut self, _: ElementMark, _: &[u8], _: usize) -> ElementMark {
-        ElementMark::default()
+    fn open_foreign(&mut self, _: NodeOccurrence, _: &[u8], _: usize) -> NodeOccurrence {
+        NodeOccurrence::default()
     }
 
     #[inline]
-    fn attribute(&mut self, mark: ElementMark, name: &[u8], value: ElementValue) {
+    fn attribute(&mut self, mark: NodeOccurrence, name: &[u8], value: ElementValueSpan) {
         if mark.node == 0 {
             return;
         }
@@ -218,7 +226,7 @@ impl ElementVisitor for IsoFieldTable {
     }
 
     #[inline]
-    fn close(&mut self, buf: &[u8], mark: ElementMark, text: Option<ElementValue>, at: Span) -> bool {
+    fn close(&mut self, buf: &[u8], mark: NodeOccurrence, text: Option<ElementValueSpan>, at: Span) -> bool {
         if mark.node == 0 {
             return false;
         }

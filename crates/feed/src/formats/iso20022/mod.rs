@@ -29,12 +29,13 @@ use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
     ParsedMessage, compile,
 };
-use field_table::{ElementMark, IsoFieldTable, MESSAGE, RepeatedElement};
+use field_table::{IsoFieldTable, MESSAGE, NodeOccurrence, RepeatedElementFault};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use unitape_codec::iso20022::{
-    self, ElementValue, ElementValues, Iso20022Decoder, IsoFault, IsoFaultKind, NextIsoMessage, Span, value,
+    self, ElementCollector, ElementValueSpan, Iso20022Decoder, IsoFault, IsoFaultKind, NextIsoMessage, Span,
+    value,
 };
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
@@ -43,7 +44,7 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 /// Decodes blocks of ISO 20022 messages; one per worker and feed.
 #[derive(Debug)]
 pub struct IsoFeedDecoder {
-    decoder: Iso20022Decoder<ElementMark>,
+    decoder: Iso20022Decoder<NodeOccurrence>,
     mapper: MessageMapper<IsoFieldValue>,
     noted: IsoFieldTable,
     detail: String,
@@ -54,7 +55,7 @@ pub struct IsoFeedDecoder {
 /// A value that was found.
 #[derive(Clone, Copy, Debug)]
 struct IsoFieldValue {
-    value: ElementValue,
+    value: ElementValueSpan,
     is: IsoFieldKind,
 }
 
@@ -132,7 +133,7 @@ impl IsoFeedDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        message: &iso20022::IsoMessage,
+        message: &iso20022::FramedIsoMessage,
         source: u32,
         known: &Dictionary,
     ) {
@@ -161,7 +162,7 @@ impl IsoFeedDecoder {
     /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
     /// payments and statements.
     #[cold]
-    fn repeat(repeat: RepeatedElement, kind: &[u8]) -> Option<IsoFault> {
+    fn repeat(repeat: RepeatedElementFault, kind: &[u8]) -> Option<IsoFault> {
         let listed = [&b"pacs."[..], b"pain.", b"camt."].iter().any(|area| kind.starts_with(area));
         (listed || repeat.name == MESSAGE)
             .then_some(IsoFault { what: IsoFaultKind::Twice(repeat.name), at: 0 })
@@ -254,15 +255,18 @@ fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
 
 impl IsoFieldTable {
     /// Fills the slots of values that no element gives.
-    fn set_message_slots(&mut self, message: &iso20022::IsoMessage) {
+    fn set_message_slots(&mut self, message: &iso20022::FramedIsoMessage) {
         if message.goes_on {
             // Entries after the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
         }
         let kind = message.kind;
         let of = |span: Span| {
-            let value =
-                ElementValue { start: span.start as u32, end: span.end as u32, ..ElementValue::default() };
+            let value = ElementValueSpan {
+                start: span.start as u32,
+                end: span.end as u32,
+                ..ElementValueSpan::default()
+            };
             (!span.is_empty()).then_some(IsoFieldValue { value, is: IsoFieldKind::Text })
         };
         // Business area and number: `pacs.008`.
@@ -343,7 +347,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         found: IsoFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut crate::block::BlockNames<'_>,
+        names: &mut crate::block::BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match (found.is, spec.slot) {
@@ -382,7 +386,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         if let Some((slot, _)) = plan.line {
             let line = (at + plan.members.len()) as u32;
             entry[usize::from(slot)] =
-                Some(IsoFieldValue { value: ElementValue::default(), is: IsoFieldKind::Line(line) });
+                Some(IsoFieldValue { value: ElementValueSpan::default(), is: IsoFieldKind::Line(line) });
         }
         *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
         Ok(true)
@@ -392,7 +396,7 @@ impl ParsedMessage for IsoMessageView<'_> {
         &self,
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        let (mut leaves, mut scratch) = (ElementValues::default(), Vec::new());
+        let (mut leaves, mut scratch) = (ElementCollector::default(), Vec::new());
         // Read once more, for the paths; what it comes to is known.
         Iso20022Decoder::default().next(self.all, 0, true, &mut leaves);
         let mut seen: BTreeMap<String, u32> = BTreeMap::new();

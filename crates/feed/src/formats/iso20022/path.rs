@@ -45,16 +45,16 @@ pub enum IsoPath {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsoElementPath {
     /// From where.
-    pub from: IsoPathStart,
+    pub from: IsoPathRoot,
     /// The way down.
     pub steps: Vec<IsoPathStep>,
     /// The part of the element.
-    pub what: IsoElementPart,
+    pub what: IsoElementSelector,
 }
 
 /// The start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IsoPathStart {
+pub enum IsoPathRoot {
     /// `AppHdr`.
     Header,
     /// `Document`.
@@ -65,7 +65,7 @@ pub enum IsoPathStart {
 
 /// The part of an element that a path selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IsoElementPart {
+pub enum IsoElementSelector {
     /// Its text.
     Text,
     /// An attribute.
@@ -97,9 +97,9 @@ impl Dialect for IsoDialect {
             "." => return Ok(IsoPath::Entry),
             _ => {}
         }
-        let (mut from, mut rest) = (IsoPathStart::Document, text);
+        let (mut from, mut rest) = (IsoPathRoot::Document, text);
         if let Some(inside) = text.strip_prefix("AppHdr/") {
-            (from, rest) = (IsoPathStart::Header, inside);
+            (from, rest) = (IsoPathRoot::Header, inside);
         } else if let Some(inside) = text.strip_prefix("Document/") {
             rest = inside;
         } else if text.starts_with("./") || text.starts_with("../") || text.starts_with("@") {
@@ -108,29 +108,29 @@ impl Dialect for IsoDialect {
             while let Some(inside) = rest.strip_prefix("../") {
                 (up, rest) = (up + 1, inside);
             }
-            from = IsoPathStart::Entry(up);
+            from = IsoPathRoot::Entry(up);
         } else if let Some(of_entry) = text.strip_prefix(".@") {
             return Err(format!("`{text}`: an attribute of the entry itself is `@{of_entry}`"));
         }
         let (way, what) = match rest.rsplit_once('@') {
-            Some((way, "signed")) => (way, IsoElementPart::Signed),
-            Some((way, name)) if is_name(name) => (way, IsoElementPart::Attribute(name.to_owned())),
+            Some((way, "signed")) => (way, IsoElementSelector::Signed),
+            Some((way, name)) if is_name(name) => (way, IsoElementSelector::Attribute(name.to_owned())),
             Some((_, name)) => return Err(format!("`{name}` is no attribute")),
-            None => (rest, IsoElementPart::Text),
+            None => (rest, IsoElementSelector::Text),
         };
         let mut steps = Vec::new();
         for step in split(way) {
             steps.push(self::step(step).ok_or_else(|| format!("`{step}` of `{text}` is no element"))?);
         }
         let stars = steps.iter().skip(1).any(|s| s.names.iter().any(|n| n == "*"));
-        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathStart::Document {
+        if stars || steps.first().is_some_and(|s| s.names[0] == "*") && from != IsoPathRoot::Document {
             return Err(format!("`{text}`: * may only replace the message's own element"));
         }
         if steps.iter().filter(|s| s.only.is_some()).count() > 1 {
             return Err(format!("`{text}`: only one condition in a path"));
         }
         let whole_entry =
-            matches!(from, IsoPathStart::Entry(_)) && matches!(what, IsoElementPart::Attribute(_));
+            matches!(from, IsoPathRoot::Entry(_)) && matches!(what, IsoElementSelector::Attribute(_));
         if steps.is_empty() && !whole_entry {
             return Err(format!("`{text}` names no element"));
         }
@@ -139,7 +139,7 @@ impl Dialect for IsoDialect {
 
     fn container(&self, path: &IsoPath) -> Option<IsoPath> {
         match path {
-            IsoPath::Line | IsoPath::Element(IsoElementPath { from: IsoPathStart::Entry(_), .. }) => {
+            IsoPath::Line | IsoPath::Element(IsoElementPath { from: IsoPathRoot::Entry(_), .. }) => {
                 Some(IsoPath::Entry)
             }
             _ => None,

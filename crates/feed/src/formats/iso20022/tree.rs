@@ -7,7 +7,7 @@
 //!                            └─ IntrBkSttlmAmt ▸ register 18, @Ccy ▸ register 19
 //! ```
 
-use super::path::{IsoElementPart, IsoElementPath, IsoPath, IsoPathStart, IsoPathStep};
+use super::path::{IsoElementPath, IsoElementSelector, IsoPath, IsoPathRoot, IsoPathStep};
 use crate::mapping::PathSlots;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) type RegisterIndex = u16;
 
 /// The two places that a value may have; 0 for one that it has not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RegisterPair {
+pub(super) struct ValueRegisters {
     /// The first value of the message.
     pub(super) first: RegisterIndex,
     /// The one of the entry in hand.
@@ -30,15 +30,15 @@ pub(super) struct ElementNode {
     /// Whatever has no child of its own.
     any: u32,
     /// The registers of the text.
-    pub(super) text: RegisterPair,
+    pub(super) text: ValueRegisters,
     /// Attributes and where they go.
-    pub(super) attributes: Vec<(Box<[u8]>, RegisterPair)>,
+    pub(super) attributes: Vec<(Box<[u8]>, ValueRegisters)>,
     /// It may be there several times, each with values of its own.
     pub(super) repeats: bool,
     /// Registers that are cleared where it begins.
     pub(super) clears: Vec<RegisterIndex>,
     /// Copies that are made where it ends.
-    pub(super) actions: Vec<RegisterCopy>,
+    pub(super) actions: Vec<RegisterCopyRule>,
     /// Groups whose entries it is.
     pub(super) groups: Vec<u16>,
     /// A message that is too large may be parted after it.
@@ -56,7 +56,7 @@ struct ElementChild {
 
 /// A value is passed on when an element ends.
 #[derive(Debug)]
-pub(super) struct RegisterCopy {
+pub(super) struct RegisterCopyRule {
     /// Only where this register says this.
     pub(super) only: Option<(RegisterIndex, Box<[u8]>)>,
     pub(super) from: RegisterIndex,
@@ -139,7 +139,7 @@ impl ElementTree {
                 IsoPath::Message => this.message = slot,
                 IsoPath::Type => this.kind = slot,
                 IsoPath::Variant => this.variant = slot,
-                IsoPath::Element(e) if matches!(e.from, IsoPathStart::Entry(_)) => {
+                IsoPath::Element(e) if matches!(e.from, IsoPathRoot::Entry(_)) => {
                     return Err(format!("{}: outside a group's entries", shown(e)));
                 }
                 IsoPath::Line | IsoPath::Entry if slot != 0 => {
@@ -190,7 +190,7 @@ impl ElementTree {
         steps: Vec<IsoPathStep>,
         slot: u8,
     ) -> Result<(), String> {
-        let root = if element.from == IsoPathStart::Header { HEADER } else { DOCUMENT };
+        let root = if element.from == IsoPathRoot::Header { HEADER } else { DOCUMENT };
         self.element(root, &steps, &element.what, Some(u16::from(slot))).map(drop)
     }
 
@@ -200,9 +200,9 @@ impl ElementTree {
         delimiter: &IsoPath,
     ) -> Result<(), String> {
         let IsoPath::Element(IsoElementPath {
-            from: IsoPathStart::Document,
+            from: IsoPathRoot::Document,
             steps,
-            what: IsoElementPart::Text,
+            what: IsoElementSelector::Text,
         }) = delimiter
         else {
             return Err("a group's delimiter is a path from the document on".to_owned());
@@ -227,8 +227,8 @@ impl ElementTree {
                     let mut registers = Vec::new();
                     for part in LINE {
                         let (way, what) = match part.split_once('@') {
-                            Some((way, name)) => (way, IsoElementPart::Attribute(name.to_owned())),
-                            None => (part, IsoElementPart::Text),
+                            Some((way, name)) => (way, IsoElementSelector::Attribute(name.to_owned())),
+                            None => (part, IsoElementSelector::Text),
                         };
                         let inside = way.split('/').map(|s| IsoPathStep {
                             names: s.split('|').map(str::to_owned).collect(),
@@ -241,14 +241,14 @@ impl ElementTree {
                 }
                 IsoPath::Element(e) => {
                     let way: Vec<IsoPathStep> = match e.from {
-                        IsoPathStart::Entry(up) if up >= steps.len() => {
+                        IsoPathRoot::Entry(up) if up >= steps.len() => {
                             return Err(format!("{}: above the document", shown(e)));
                         }
-                        IsoPathStart::Entry(up) => {
+                        IsoPathRoot::Entry(up) => {
                             steps[..steps.len() - up].iter().chain(&e.steps).cloned().collect()
                         }
-                        IsoPathStart::Document => e.steps.clone(),
-                        IsoPathStart::Header => return Err("an entry is in the document".to_owned()),
+                        IsoPathRoot::Document => e.steps.clone(),
+                        IsoPathRoot::Header => return Err("an entry is in the document".to_owned()),
                     };
                     plan.members.push((slot, self.element(DOCUMENT, &way, &e.what, None)?));
                 }
@@ -267,7 +267,7 @@ impl ElementTree {
         &mut self,
         root: u32,
         steps: &[IsoPathStep],
-        what: &IsoElementPart,
+        what: &IsoElementSelector,
         slot: Option<RegisterIndex>,
     ) -> Result<RegisterIndex, String> {
         let mut key = String::new();
@@ -280,9 +280,9 @@ impl ElementTree {
             }
         }
         key.push_str(&match what {
-            IsoElementPart::Text => String::new(),
-            IsoElementPart::Attribute(name) => format!("@{name}"),
-            IsoElementPart::Signed => "@signed".to_owned(),
+            IsoElementSelector::Text => String::new(),
+            IsoElementSelector::Attribute(name) => format!("@{name}"),
+            IsoElementSelector::Signed => "@signed".to_owned(),
         });
         let known = slot.is_none().then(|| self.keeps_current.get(&(root, key.clone()))).flatten();
         if let Some(&register) = known {
@@ -295,7 +295,7 @@ impl ElementTree {
         for way in ways(steps) {
             let mut listed = if root == HEADER { "AppHdr".to_owned() } else { "Document".to_owned() };
             way.iter().for_each(|name| listed.extend(["/", name]));
-            if let IsoElementPart::Attribute(name) = what {
+            if let IsoElementSelector::Attribute(name) = what {
                 listed.push_str(&format!("@{name}"));
             }
             self.listed.insert(listed);
@@ -303,7 +303,7 @@ impl ElementTree {
                 continue;
             }
             match (what, condition) {
-                (IsoElementPart::Text | IsoElementPart::Attribute(_), None) => {
+                (IsoElementSelector::Text | IsoElementSelector::Attribute(_), None) => {
                     let node = way.iter().fold(root, |node, name| self.add(node, name));
                     self.put(node, what, to, slot.is_some());
                 }
@@ -318,13 +318,14 @@ impl ElementTree {
                     let plain = |names: &[String]| -> Vec<IsoPathStep> {
                         names.iter().map(|n| IsoPathStep { names: vec![n.clone()], only: None }).collect()
                     };
-                    let text = if *what == IsoElementPart::Signed { &IsoElementPart::Text } else { what };
+                    let text =
+                        if *what == IsoElementSelector::Signed { &IsoElementSelector::Text } else { what };
                     let from = self.element(root, &plain(&way), text, None)?;
                     let sign = match what {
-                        IsoElementPart::Signed => {
+                        IsoElementSelector::Signed => {
                             let mut beside = way.clone();
                             *beside.last_mut().expect("one step at least") = "CdtDbtInd".to_owned();
-                            Some(self.element(root, &plain(&beside), &IsoElementPart::Text, None)?)
+                            Some(self.element(root, &plain(&beside), &IsoElementSelector::Text, None)?)
                         }
                         _ => None,
                     };
@@ -332,14 +333,15 @@ impl ElementTree {
                         Some((inside_way, value)) => {
                             let mut full = way[..inside].to_vec();
                             full.extend(inside_way.iter().cloned());
-                            let register = self.element(root, &plain(&full), &IsoElementPart::Text, None)?;
+                            let register =
+                                self.element(root, &plain(&full), &IsoElementSelector::Text, None)?;
                             Some((register, value.as_bytes().into()))
                         }
                         None => None,
                     };
                     let this = &mut self.nodes[node as usize];
                     this.repeats |= condition.is_some();
-                    this.actions.push(RegisterCopy { only, from, sign, to });
+                    this.actions.push(RegisterCopyRule { only, from, sign, to });
                     if slot.is_none() {
                         self.nodes[outer as usize].owns.push(to);
                     }
@@ -352,13 +354,13 @@ impl ElementTree {
         Ok(to)
     }
 
-    fn put(&mut self, node: u32, what: &IsoElementPart, to: RegisterIndex, of_message: bool) {
+    fn put(&mut self, node: u32, what: &IsoElementSelector, to: RegisterIndex, of_message: bool) {
         let node = &mut self.nodes[node as usize];
         let pair = match what {
-            IsoElementPart::Attribute(name) => {
+            IsoElementSelector::Attribute(name) => {
                 let at = node.attributes.iter().position(|(n, ..)| **n == *name.as_bytes());
                 let at = at.unwrap_or_else(|| {
-                    node.attributes.push((name.as_bytes().into(), RegisterPair::default()));
+                    node.attributes.push((name.as_bytes().into(), ValueRegisters::default()));
                     node.attributes.len() - 1
                 });
                 &mut node.attributes[at].1
@@ -408,7 +410,7 @@ impl ElementTree {
             let nodes = || inside.iter().map(|i| &self.nodes[*i]);
             let groups: BTreeSet<u16> = nodes().flat_map(|node| node.groups.iter().copied()).collect();
             let of_message = nodes().any(|node| {
-                let to_message_slot = |action: &RegisterCopy| usize::from(action.to) < slots;
+                let to_message_slot = |action: &RegisterCopyRule| usize::from(action.to) < slots;
                 node.text.first != 0
                     || node.attributes.iter().any(|(_, pair)| pair.first != 0)
                     || node.actions.iter().any(to_message_slot)
@@ -501,8 +503,8 @@ fn text(name: &[u8]) -> String {
 fn shown(element: &IsoElementPath) -> String {
     let steps: Vec<_> = element.steps.iter().map(|s| s.names.join("|")).collect();
     match element.from {
-        IsoPathStart::Entry(0) => format!("./{}", steps.join("/")),
-        IsoPathStart::Entry(up) => format!("{}{}", "../".repeat(up), steps.join("/")),
+        IsoPathRoot::Entry(0) => format!("./{}", steps.join("/")),
+        IsoPathRoot::Entry(up) => format!("{}{}", "../".repeat(up), steps.join("/")),
         _ => steps.join("/"),
     }
 }

@@ -14,11 +14,12 @@
 
 use super::general_path::side;
 use super::image::{
-    FrameImages, ImageFrame, LIQ_ADDED, MATCH_ID, OID, keep_number, narrow, with_extension, without_last,
+    FramePrototypes, LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, keep_number, narrow, with_extension,
+    without_last,
 };
 use super::prefetch::prefetch_behind;
-use super::{ItchDecoder, ItchMessagePlace};
-use crate::block::{Block, BlockUnit, PROGRESS_BYTES, UnitKind};
+use super::{ItchDecoder, ItchMessageOrigin};
+use crate::block::{Block, BlockMessage, BlockMessageKind, PROGRESS_BYTES};
 use std::mem::MaybeUninit;
 use unitape_codec::itch::{
     AddOrder, AddOrderMpid, DAY_NANOS, OrderCancel, OrderDelete, OrderExecuted, OrderReplace, Trade,
@@ -28,16 +29,16 @@ use unitape_model::{InstrumentId, UnixNanos, flags};
 
 /// Memory for a batch.
 #[derive(Debug)]
-pub(super) struct ItchBatch {
+pub(super) struct ItchBatchScratch {
     /// The messages of each type.
-    lists: [[MessageSpot; MESSAGES_MAX]; SORTS],
+    lists: [[BatchMessageOffset; MESSAGES_MAX]; SORTS],
     /// Messages still to be read one by one before the next batch.
     singly: usize,
 }
 
 /// The place of a message.
 #[derive(Clone, Copy, Debug, Default)]
-struct MessageSpot {
+struct BatchMessageOffset {
     /// Its length, in the block.
     at: u32,
     /// Its frames, from the end of the arena.
@@ -48,7 +49,7 @@ struct MessageSpot {
 
 /// The properties of a message type, by its letter.
 #[derive(Clone, Copy, Debug)]
-struct FrequentMessageType {
+struct MessageTypeProfile {
     /// Bytes after the length; more than there can be for a rare type.
     bytes: u32,
     /// Bytes of its frames.
@@ -102,14 +103,14 @@ const ROWS: [(u8, usize, usize, u32); SORTS] = [
     (Trade::LETTER, Trade::BYTES, PRINT, 1),
 ];
 
-static SORTED: [FrequentMessageType; 256] = {
-    let mut table = [FrequentMessageType { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
+static SORTED: [MessageTypeProfile; 256] = {
+    let mut table = [MessageTypeProfile { bytes: u32::MAX, out: 0, stock: 0, sort: 0 }; 256];
     let mut sort = 0;
     while sort < SORTS {
         let (letter, bytes, out, _) = ROWS[sort];
         let stock = if matches!(sort, ADD | ADD_MPID | TRADE) { u16::MAX } else { 0 };
         table[letter as usize] =
-            FrequentMessageType { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
+            MessageTypeProfile { bytes: bytes as u32, out: out as u16, stock, sort: sort as u8 };
         sort += 1;
     }
     table
@@ -118,8 +119,8 @@ static SORTED: [FrequentMessageType; 256] = {
 const _: () = assert!(MESSAGES_MAX * OUT_MAX <= u16::MAX as usize, "a place among the frames of a batch");
 
 /// The common parts of a batch's units.
-struct BatchUnits<'u> {
-    units: &'u mut [MaybeUninit<BlockUnit>; MESSAGES_MAX],
+struct BatchUnitContext<'u> {
+    units: &'u mut [MaybeUninit<BlockMessage>; MESSAGES_MAX],
     /// Offset of the block's bytes in their source.
     base: u64,
     /// Start of the batch's frames.
@@ -131,15 +132,15 @@ struct BatchUnits<'u> {
     good: bool,
 }
 
-impl BatchUnits<'_> {
+impl BatchUnitContext<'_> {
     /// Writes the unit of a message; gives its time and its place in the source.
     #[inline(always)]
-    fn end(&mut self, spot: &MessageSpot, nanos: u64, sort: usize) -> (UnixNanos, u64) {
+    fn end(&mut self, spot: &BatchMessageOffset, nanos: u64, sort: usize) -> (UnixNanos, u64) {
         let (_, bytes, out, events) = ROWS[sort];
         self.good &= nanos < DAY_NANOS;
         let offset = self.base + u64::from(spot.at);
         let ts = UnixNanos(self.midnight + nanos as i64);
-        self.units[usize::from(spot.n)].write(BlockUnit {
+        self.units[usize::from(spot.n)].write(BlockMessage {
             offset,
             ts,
             end: self.start + u32::from(spot.out) + out as u32,
@@ -147,15 +148,15 @@ impl BatchUnits<'_> {
             raw_end: self.raw_end,
             events,
             length: 2 + bytes as u32,
-            what: UnitKind::Events,
+            what: BlockMessageKind::Events,
         });
         (ts, offset)
     }
 }
 
-impl Default for ItchBatch {
+impl Default for ItchBatchScratch {
     fn default() -> Self {
-        Self { lists: [[MessageSpot::default(); MESSAGES_MAX]; SORTS], singly: 0 }
+        Self { lists: [[BatchMessageOffset::default(); MESSAGES_MAX]; SORTS], singly: 0 }
     }
 }
 
@@ -168,7 +169,7 @@ impl ItchDecoder {
         block: &mut Block,
         bytes: &[u8],
         at: usize,
-        place: ItchMessagePlace,
+        place: ItchMessageOrigin,
     ) -> usize {
         if self.batch.singly > 0 {
             self.batch.singly -= 1;
@@ -178,12 +179,12 @@ impl ItchDecoder {
     }
 
     #[inline(never)]
-    fn batch_of(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: ItchMessagePlace) -> usize {
+    fn batch_of(&mut self, block: &mut Block, bytes: &[u8], at: usize, place: ItchMessageOrigin) -> usize {
         let base = block.base;
         // A message that reaches over a mark of progress goes by itself.
         let mark = PROGRESS_BYTES - (base + at as u64) % PROGRESS_BYTES;
         let upto = bytes.len().min(at + mark as usize - 1);
-        let Self { batch: ItchBatch { lists, singly }, images, stocks, firms, .. } = self;
+        let Self { batch: ItchBatchScratch { lists, singly }, images, stocks, firms, .. } = self;
         let start = block.arena.len();
         block.arena.reserve(MESSAGES_MAX * OUT_MAX);
         block.units.reserve(MESSAGES_MAX);
@@ -198,7 +199,7 @@ impl ItchDecoder {
                 break;
             }
             let list = usize::from(what.sort);
-            lists[list][counts[list]] = MessageSpot { at: end as u32, out, n: n as u16 };
+            lists[list][counts[list]] = BatchMessageOffset { at: end as u32, out, n: n as u16 };
             counts[list] += 1;
             stocks.prefetch(u16::from_be_bytes([head[3], head[4]]) & what.stock);
             prefetch_behind(bytes, end + INPUT_AHEAD_BYTES);
@@ -212,7 +213,7 @@ impl ItchDecoder {
             *singly = n;
             return at;
         }
-        let mut ends = BatchUnits {
+        let mut ends = BatchUnitContext {
             units: block.units.spare_capacity_mut().first_chunk_mut().expect("as reserved"),
             base,
             start: start as u32,
@@ -228,7 +229,7 @@ impl ItchDecoder {
             let (ts, offset) = ends.end(spot, m.timestamp(), ADD);
             let (id, side) = (stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
             good &= (id != InstrumentId::NONE) & (side != 0) & narrow(m.order()) & (m.shares() != 0);
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -245,7 +246,7 @@ impl ItchDecoder {
                 & (firm != 0)
                 & narrow(m.order())
                 & (m.shares() != 0);
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_new), ts, offset);
             f.instrument(id);
             f.0[at::KIND_A] = side;
             f.price(m.price());
@@ -257,14 +258,14 @@ impl ItchDecoder {
             let m = OrderDelete::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), DELETE);
             good &= narrow(m.order());
-            ImageFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset)
+            PrototypeFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset)
                 .id(OID, m.order());
         }
         for spot in listed(EXECUTED) {
             let m = OrderExecuted::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), EXECUTED);
             good &= narrow(m.order()) & narrow(m.match_number()) & (m.shares() != 0);
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.exec), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.exec), ts, offset);
             f.shares(m.shares());
             f.0[at::KIND_A] = LIQ_ADDED;
             f.id(OID, m.order());
@@ -274,7 +275,7 @@ impl ItchDecoder {
             let m = OrderCancel::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), CANCEL);
             good &= narrow(m.order()) & (m.shares() != 0);
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_amend), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_amend), ts, offset);
             f.id(OID, m.order());
             f.header(|h| with_extension(h, flags::LAST));
             let line = put(coming, spot.out + AMENDED as u16, &[0; KEPT]);
@@ -284,10 +285,10 @@ impl ItchDecoder {
             let m = OrderReplace::new(body(bytes, spot));
             let (ts, offset) = ends.end(spot, m.timestamp(), REPLACE);
             good &= narrow(m.order()) & narrow(m.new_order()) & (m.shares() != 0);
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.order_cancel), ts, offset);
             f.id(OID, m.order());
             f.header(without_last);
-            let mut f = ImageFrame::from_image(
+            let mut f = PrototypeFrame::from_image(
                 put(coming, spot.out + CANCELLED as u16, &images.order_new),
                 ts,
                 offset,
@@ -305,7 +306,7 @@ impl ItchDecoder {
             let id = stocks.id(m.stock_locate(), &m.stock());
             let plain = (m.order() == 0) & (m.side() == b'B') & (m.shares() != 0);
             good &= (id != InstrumentId::NONE) & plain & narrow(m.match_number());
-            let mut f = ImageFrame::from_image(put(coming, spot.out, &images.trade), ts, offset);
+            let mut f = PrototypeFrame::from_image(put(coming, spot.out, &images.trade), ts, offset);
             f.print(id, m.price(), m.shares(), m.match_number());
         }
         good &= ends.good;
@@ -332,12 +333,12 @@ const MESSAGES_MIN: usize = 4;
 
 /// The message after its length.
 #[inline(always)]
-fn body<'b, const N: usize>(bytes: &'b [u8], spot: &MessageSpot) -> &'b [u8; N] {
+fn body<'b, const N: usize>(bytes: &'b [u8], spot: &BatchMessageOffset) -> &'b [u8; N] {
     bytes[spot.at as usize + 2..].first_chunk().expect("as long as its type")
 }
 
 /// The bytes of an image.
-const fn bytes_of<const N: usize>(_: fn(&FrameImages) -> &[u8; N]) -> usize {
+const fn bytes_of<const N: usize>(_: fn(&FramePrototypes) -> &[u8; N]) -> usize {
     N
 }
 

@@ -90,7 +90,7 @@ impl ItchFramingConfig {
 
 /// The table, checked.
 #[derive(Clone, Debug)]
-pub(super) struct ItchSettings {
+pub(super) struct CheckedItchConfig {
     pub with_orders: bool,
     pub framing: ItchFramingConfig,
     pub venue: String,
@@ -104,7 +104,7 @@ pub(super) struct ItchSettings {
     pub trading_state: BTreeMap<u8, String>,
 }
 
-impl ItchSettings {
+impl CheckedItchConfig {
     /// Reads the table.
     pub fn new(text: &ItchConfig) -> Result<Self, String> {
         let letters = |table: &BTreeMap<String, String>, name: &str| {

@@ -13,11 +13,11 @@
 //! | `I` `J` `O` | `ref_px` |
 //! | others | `status` |
 
-use super::config::ItchSettings;
+use super::config::CheckedItchConfig;
 use super::orders::ItchOrderState;
-use super::{ItchDecoder, ItchMessagePlace, NO_DAY, refused};
+use super::{ItchDecoder, ItchMessageOrigin, NO_DAY, refused};
 use crate::block::json::json_string;
-use crate::block::{Block, BlockNames};
+use crate::block::{Block, BlockNameResolver};
 use crate::mapping::MessageRefusal;
 use crate::reference::InstrumentLookup;
 use unitape_codec::itch::{ItchMessage, price};
@@ -32,7 +32,7 @@ pub(super) fn write(
     decoder: &mut ItchDecoder,
     block: &mut Block,
     message: ItchMessage<'_>,
-    place: ItchMessagePlace,
+    place: ItchMessageOrigin,
     known: &Dictionary,
     by: &mut impl InstrumentLookup,
 ) -> Result<(UnixNanos, u32), MessageRefusal> {
@@ -66,7 +66,7 @@ struct ItchEventWriter<'o, I> {
     block: &'o mut Block,
     known: &'o Dictionary,
     by: &'o mut I,
-    place: ItchMessagePlace,
+    place: ItchMessageOrigin,
     ts: UnixNanos,
     count: u32,
     /// Start of the last event.
@@ -75,7 +75,7 @@ struct ItchEventWriter<'o, I> {
 
 /// The fields of an order that an event has; unknown ones are left out.
 #[derive(Clone, Copy, Default)]
-struct OrderFields {
+struct ItchOrderFields {
     order: u64,
     side: u8,
     px: Option<u32>,
@@ -84,7 +84,7 @@ struct OrderFields {
     locate: u16,
 }
 
-impl OrderFields {
+impl ItchOrderFields {
     fn of(order: &ItchOrderState, shares: u32) -> Self {
         let ItchOrderState { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
@@ -104,7 +104,7 @@ struct OrderExecution {
 
 /// The price of an execution that is not at the order's own.
 #[derive(Clone, Copy)]
-struct PrintPrice {
+struct PrintTerms {
     /// In 10^-4 of the currency.
     px: u32,
     /// Whether it is a print of its own; others are in a later cross print.
@@ -164,35 +164,39 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     shares: m.shares(),
                     match_number: m.match_number(),
                 };
-                let at = PrintPrice { px: m.price(), printable: m.printable() != b'N' };
+                let at = PrintTerms { px: m.price(), printable: m.printable() != b'N' };
                 self.executed(d, execution, Some(at))
             }
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
-                    let fields = OrderFields { order: m.order(), ..OrderFields::default() };
+                    let fields = ItchOrderFields { order: m.order(), ..ItchOrderFields::default() };
                     return self.order(d, EventKind::OrderAmend, &fields, |e| {
                         e.keep_number("cancelled", m.shares().into())
                     });
                 }
                 let order = d.reduce_order(m.stock_locate(), m.order(), m.shares(), false)?.order;
                 match order.left {
-                    0 => self
-                        .order(d, EventKind::OrderCancel, &OrderFields::of(&order, m.shares()), |_| Ok(())),
+                    0 => self.order(
+                        d,
+                        EventKind::OrderCancel,
+                        &ItchOrderFields::of(&order, m.shares()),
+                        |_| Ok(()),
+                    ),
                     left => self.order(
                         d,
                         EventKind::OrderAmend,
-                        &OrderFields::of(&order, order.done + left),
+                        &ItchOrderFields::of(&order, order.done + left),
                         |_| Ok(()),
                     ),
                 }
             }
             ItchMessage::OrderDelete(m) => {
                 let fields = match d.orders {
-                    None => OrderFields { order: m.order(), ..OrderFields::default() },
+                    None => ItchOrderFields { order: m.order(), ..ItchOrderFields::default() },
                     Some(_) => {
                         let order = d.remove_order(m.stock_locate(), m.order())?;
-                        OrderFields::of(&order, order.left)
+                        ItchOrderFields::of(&order, order.left)
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
@@ -202,12 +206,17 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 let (old, new) = match d.orders {
                     None => {
                         let (px, shares) = (Some(m.price()), Some(m.shares()));
-                        let new = OrderFields { order: m.new_order(), px, shares, ..OrderFields::default() };
-                        (OrderFields { order: m.order(), ..OrderFields::default() }, new)
+                        let new = ItchOrderFields {
+                            order: m.new_order(),
+                            px,
+                            shares,
+                            ..ItchOrderFields::default()
+                        };
+                        (ItchOrderFields { order: m.order(), ..ItchOrderFields::default() }, new)
                     }
                     Some(_) => {
                         let (old, new) = d.replace_order(m.stock_locate(), m)?;
-                        (OrderFields::of(&old, old.left), OrderFields::of(&new, new.left))
+                        (ItchOrderFields::of(&old, old.left), ItchOrderFields::of(&new, new.left))
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
@@ -387,7 +396,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
         d.add_order(order, stock)?;
-        let fields = OrderFields::of(&order, order.left);
+        let fields = ItchOrderFields::of(&order, order.left);
         self.order_of(d, EventKind::OrderNew, &fields, Some(stock), |_| Ok(()))
     }
 
@@ -395,20 +404,23 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &mut ItchDecoder,
         execution: OrderExecution,
-        at: Option<PrintPrice>,
+        at: Option<PrintTerms>,
     ) -> Result<(), MessageRefusal> {
         let OrderExecution { locate, order, shares, match_number } = execution;
         some_shares(shares)?;
         let liq = if at.is_none_or(|at| at.printable) { "A" } else { "X" };
         let fields = match d.orders {
-            None => {
-                OrderFields { order, px: at.map(|at| at.px), shares: Some(shares), ..OrderFields::default() }
-            }
+            None => ItchOrderFields {
+                order,
+                px: at.map(|at| at.px),
+                shares: Some(shares),
+                ..ItchOrderFields::default()
+            },
             Some(_) => {
                 let taken = d.reduce_order(locate, order, shares, true)?.order;
                 let px = at.map_or(taken.px, |at| at.px);
                 let left = taken.left;
-                let fields = OrderFields { px: Some(px), ..OrderFields::of(&taken, shares) };
+                let fields = ItchOrderFields { px: Some(px), ..ItchOrderFields::of(&taken, shares) };
                 self.order(d, EventKind::Exec, &fields, |e| {
                     e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
@@ -433,7 +445,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        fields: &OrderFields,
+        fields: &ItchOrderFields,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         let stock = if d.orders.is_some() { d.stocks.symbol(fields.locate) } else { None };
@@ -444,7 +456,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        fields: &OrderFields,
+        fields: &ItchOrderFields,
         stock: Option<&[u8; 8]>,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
@@ -556,9 +568,9 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
 /// An event in hand.
 struct ItchEventDraft<'e, I> {
     event: EventBuilder<'e>,
-    names: BlockNames<'e>,
+    names: BlockNameResolver<'e>,
     by: &'e mut I,
-    config: &'e ItchSettings,
+    config: &'e CheckedItchConfig,
     /// The field in hand, for errors.
     field: EventField,
 }

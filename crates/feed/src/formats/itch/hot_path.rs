@@ -5,11 +5,11 @@
 
 use super::general_path::side;
 use super::image::{
-    ImageFrame, LIQ_ADDED, MATCH_ID, OID, narrow, put_number, time, with_extension, without_last,
+    LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, narrow, put_number, time, with_extension, without_last,
 };
 use super::orders::ItchOrderState;
-use super::{ItchDecoder, ItchMessagePlace};
-use crate::block::{Block, UnitKind};
+use super::{ItchDecoder, ItchMessageOrigin};
+use crate::block::{Block, BlockMessageKind};
 use unitape_codec::itch::ItchMessage;
 use unitape_model::schema::at;
 use unitape_model::{InstrumentId, UnixNanos, flags};
@@ -21,7 +21,7 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         message: ItchMessage<'_>,
-        place: ItchMessagePlace,
+        place: ItchMessageOrigin,
     ) -> bool {
         match self.orders {
             None => self.alone(block, message, place),
@@ -31,7 +31,7 @@ impl ItchDecoder {
 
     /// A message that is independent.
     #[inline]
-    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessagePlace) -> bool {
+    fn alone(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessageOrigin) -> bool {
         let arena = &mut block.arena;
         macro_rules! when {
             ($m:expr, $($ok:expr),*) => {{
@@ -46,7 +46,7 @@ impl ItchDecoder {
             ItchMessage::AddOrder(m) => {
                 let (id, side) = (self.stocks.id(m.stock_locate(), &m.stock()), side(m.side()));
                 let ts = when!(m, id != InstrumentId::NONE, side != 0, narrow(m.order()), m.shares() != 0);
-                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -60,7 +60,7 @@ impl ItchDecoder {
                 let named = firm.is_some_and(|f| f != 0);
                 let ts =
                     when!(m, id != InstrumentId::NONE, side != 0, named, narrow(m.order()), m.shares() != 0);
-                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
                 f.instrument(id);
                 f.0[at::KIND_A] = side;
                 f.price(m.price());
@@ -71,12 +71,12 @@ impl ItchDecoder {
             }
             ItchMessage::OrderDelete(m) => {
                 let ts = when!(m, narrow(m.order()));
-                ImageFrame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
+                PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place).id(OID, m.order());
                 ts
             }
             ItchMessage::OrderExecuted(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.match_number()), m.shares() != 0);
-                let mut f = ImageFrame::put(arena, &self.images.exec, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.exec, ts, &place);
                 f.shares(m.shares());
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.id(OID, m.order());
@@ -85,7 +85,7 @@ impl ItchDecoder {
             }
             ItchMessage::OrderCancel(m) => {
                 let ts = when!(m, narrow(m.order()), m.shares() != 0);
-                let mut f = ImageFrame::put(arena, &self.images.order_amend, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_amend, ts, &place);
                 f.id(OID, m.order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"cancelled", m.shares().into());
@@ -93,35 +93,35 @@ impl ItchDecoder {
             }
             ItchMessage::OrderReplace(m) => {
                 let ts = when!(m, narrow(m.order()), narrow(m.new_order()), m.shares() != 0);
-                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.id(OID, m.order());
                 f.header(without_last);
-                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
                 f.price(m.price());
                 f.shares(m.shares());
                 f.id(OID, m.new_order());
                 f.header(|h| with_extension(h, flags::LAST));
                 put_number(arena, b"replaces", m.order());
-                block.end_resolved(place.span(), ts, 2, UnitKind::Events);
+                block.end_resolved(place.span(), ts, 2, BlockMessageKind::Events);
                 return true;
             }
             ItchMessage::Trade(m) => {
                 let id = self.stocks.id(m.stock_locate(), &m.stock());
                 let plain = m.order() == 0 && m.side() == b'B' && m.shares() != 0;
                 let ts = when!(m, id != InstrumentId::NONE, plain, narrow(m.match_number()));
-                let mut f = ImageFrame::put(arena, &self.images.trade, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.trade, ts, &place);
                 f.print(id, m.price(), m.shares(), m.match_number());
                 ts
             }
             _ => return false,
         };
-        block.end_resolved(place.span(), ts, 1, UnitKind::Events);
+        block.end_resolved(place.span(), ts, 1, BlockMessageKind::Events);
         true
     }
 
     /// A message about an order that is kept.
     #[inline]
-    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessagePlace) -> bool {
+    fn tracked(&mut self, block: &mut Block, message: ItchMessage<'_>, place: ItchMessageOrigin) -> bool {
         let arena = &mut block.arena;
         let (ts, count) = match message {
             ItchMessage::AddOrder(m) => {
@@ -163,7 +163,7 @@ impl ItchDecoder {
                 let Some((order, left, firm)) = self.delete_plain(m.stock_locate(), m.order()) else {
                     return false;
                 };
-                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.order(&order, id, firm);
                 f.shares(left);
                 f.id(OID, order.order);
@@ -179,7 +179,7 @@ impl ItchDecoder {
                 let taken = self.take_plain(m.stock_locate(), m.order(), m.shares(), true);
                 let Some((order, firm)) = taken else { return false };
                 let prints = self.config.prints;
-                let mut f = ImageFrame::put(arena, &self.images.exec, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.exec, ts, &place);
                 f.0[at::KIND_A] = LIQ_ADDED;
                 f.order(&order, id, firm);
                 f.shares(m.shares());
@@ -188,7 +188,7 @@ impl ItchDecoder {
                 f.header(|h| with_extension(h, if prints { 0 } else { flags::LAST }));
                 put_number(arena, b"left", order.left.into());
                 if prints {
-                    let mut f = ImageFrame::put(arena, &self.images.trade, ts, &place);
+                    let mut f = PrototypeFrame::put(arena, &self.images.trade, ts, &place);
                     f.print(id, order.px, m.shares(), m.match_number());
                     f.0[at::KIND_A] = 3 - order.side;
                 }
@@ -207,7 +207,7 @@ impl ItchDecoder {
                     0 => (&self.images.order_cancel, m.shares()),
                     left => (&self.images.order_amend, order.done + left),
                 };
-                let mut f = ImageFrame::put(arena, image, ts, &place);
+                let mut f = PrototypeFrame::put(arena, image, ts, &place);
                 f.order(&order, id, firm);
                 f.shares(shares);
                 f.id(OID, order.order);
@@ -222,12 +222,12 @@ impl ItchDecoder {
                 }
                 let Some(firm) = self.plain(m.stock_locate(), m.order()) else { return false };
                 let Ok((old, new)) = self.replace_order(m.stock_locate(), m) else { return false };
-                let mut f = ImageFrame::put(arena, &self.images.order_cancel, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_cancel, ts, &place);
                 f.order(&old, id, firm);
                 f.shares(old.left);
                 f.id(OID, old.order);
                 f.header(without_last);
-                let mut f = ImageFrame::put(arena, &self.images.order_new, ts, &place);
+                let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, &place);
                 f.order(&new, id, firm);
                 f.shares(new.left);
                 f.id(OID, new.order);
@@ -238,7 +238,7 @@ impl ItchDecoder {
             ItchMessage::Trade(_) => return self.alone(block, message, place),
             _ => return false,
         };
-        block.end_resolved(place.span(), ts, count, UnitKind::Events);
+        block.end_resolved(place.span(), ts, count, BlockMessageKind::Events);
         true
     }
 
@@ -248,7 +248,7 @@ impl ItchDecoder {
         &mut self,
         arena: &mut Vec<u8>,
         nanos: u64,
-        place: &ItchMessagePlace,
+        place: &ItchMessageOrigin,
         order: ItchOrderState,
         stock: &[u8; 8],
     ) -> Option<UnixNanos> {
@@ -259,7 +259,7 @@ impl ItchDecoder {
             return None;
         }
         self.add_order(order, stock).ok()?;
-        let mut f = ImageFrame::put(arena, &self.images.order_new, ts, place);
+        let mut f = PrototypeFrame::put(arena, &self.images.order_new, ts, place);
         f.order(&order, id, firm);
         f.shares(order.left);
         f.id(OID, order.order);

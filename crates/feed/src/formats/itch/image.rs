@@ -6,10 +6,10 @@
 //!          └──────┴──▲───┴──────┴──▲───┴────┴───┴──▲──┴─────┴─▲──┴─▲─┴─▲──┴─▲─┴───┴─▲──┴───┘
 //! ```
 
-use super::config::ItchSettings;
+use super::config::CheckedItchConfig;
 use super::general_path::PRICE_UNIT;
 use super::orders::ItchOrderState;
-use super::{ItchMessagePlace, NO_DAY};
+use super::{ItchMessageOrigin, NO_DAY};
 use crate::formats::zeros::canonical;
 use unitape_codec::itch::DAY_NANOS;
 use unitape_model::event::EventValue;
@@ -20,7 +20,7 @@ use unitape_model::{
 
 /// Frames of one kind, made beforehand.
 #[derive(Debug, Clone)]
-pub(super) struct FrameImages {
+pub(super) struct FramePrototypes {
     /// They can be used: the venue has its id, and the day is known.
     pub ready: bool,
     pub order_new: [u8; 128],
@@ -30,7 +30,7 @@ pub(super) struct FrameImages {
     pub trade: [u8; 64],
 }
 
-impl Default for FrameImages {
+impl Default for FramePrototypes {
     fn default() -> Self {
         Self {
             ready: false,
@@ -43,9 +43,9 @@ impl Default for FrameImages {
     }
 }
 
-impl FrameImages {
+impl FramePrototypes {
     /// Makes them for a block.
-    pub fn make(&mut self, config: &ItchSettings, source: u32, known: &Dictionary) {
+    pub fn make(&mut self, config: &CheckedItchConfig, source: u32, known: &Dictionary) {
         let venue = known.get(NameKind::Venue, config.venue.as_bytes());
         self.ready = venue.is_some();
         let Some(venue) = venue else { return };
@@ -74,12 +74,12 @@ fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
 }
 
 /// A frame being filled in.
-pub(super) struct ImageFrame<'f, const N: usize>(pub &'f mut [u8; N]);
+pub(super) struct PrototypeFrame<'f, const N: usize>(pub &'f mut [u8; N]);
 
-impl<'f, const N: usize> ImageFrame<'f, N> {
+impl<'f, const N: usize> PrototypeFrame<'f, N> {
     /// At the end of the arena.
     #[inline(always)]
-    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &ItchMessagePlace) -> Self {
+    pub fn put(arena: &'f mut Vec<u8>, image: &[u8; N], ts: UnixNanos, place: &ItchMessageOrigin) -> Self {
         arena.extend_from_slice(image);
         Self::from_image(arena.last_chunk_mut().expect("just put there"), ts, place.offset)
     }
@@ -87,7 +87,7 @@ impl<'f, const N: usize> ImageFrame<'f, N> {
     /// Over a copy of an image.
     #[inline(always)]
     pub fn from_image(image: &'f mut [u8; N], ts: UnixNanos, offset: u64) -> Self {
-        let mut frame = ImageFrame(image);
+        let mut frame = PrototypeFrame(image);
         frame.set(at::TS_EVENT, ts.0.to_le_bytes());
         frame.set(at::OFFSET, (offset as u32).to_le_bytes());
         frame
@@ -191,7 +191,7 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-impl ImageFrame<'_, 64> {
+impl PrototypeFrame<'_, 64> {
     #[inline(always)]
     pub fn print(&mut self, id: InstrumentId, px: u32, shares: u32, match_number: u64) {
         self.instrument(id);
@@ -211,7 +211,7 @@ pub(super) fn without_last(header: FrameHeader) -> FrameHeader {
 
 /// Event time; none when there is no such time of day, or the day is not known.
 #[inline(always)]
-pub(super) fn time(nanos: u64, place: &ItchMessagePlace) -> Option<UnixNanos> {
+pub(super) fn time(nanos: u64, place: &ItchMessageOrigin) -> Option<UnixNanos> {
     (nanos < DAY_NANOS && place.midnight != NO_DAY).then(|| UnixNanos(place.midnight + nanos as i64))
 }
 

@@ -35,40 +35,40 @@ mod tests;
 pub use config::ItchConfig;
 
 use crate::block::affected_books::AffectedBooks;
-use crate::block::{Block, MessageOrigin, MessageSpan, UnitKind};
+use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, MessageRefusal};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
-use batch::ItchBatch;
-use config::{ItchFramingConfig, ItchSettings, date_of_source};
+use batch::ItchBatchScratch;
+use config::{CheckedItchConfig, ItchFramingConfig, date_of_source};
 use firms::FirmCache;
-use image::FrameImages;
+use image::FramePrototypes;
 use orders::ItchOrderTable;
-use session_state::MoldSession;
+use session_state::MoldSessionState;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
-use stocks::StockTable;
+use stocks::StockLocateTable;
 use unitape_codec::itch::{
-    ItchFault, ItchFaultCode, ItchFrame, ItchFramer, ItchMessage, ItchMessageBounds, MOLD_HEAD_BYTES,
-    MoldPacket,
+    FramedItchMessage, ItchFault, ItchFaultCode, ItchFramer, ItchMessage, MOLD_HEAD_BYTES, MoldPacketHeader,
+    NextItchFrame,
 };
 use unitape_model::Dictionary;
 
 /// Decodes blocks of ITCH; one per worker and feed, or one per feed where it keeps orders.
 #[derive(Debug)]
 pub struct ItchDecoder {
-    config: ItchSettings,
+    config: CheckedItchConfig,
     framer: ItchFramer,
     /// The orders that live; none where they are not kept.
     orders: Option<ItchOrderTable>,
-    stocks: StockTable,
+    stocks: StockLocateTable,
     firms: FirmCache,
-    images: FrameImages,
-    batch: ItchBatch,
+    images: FramePrototypes,
+    batch: ItchBatchScratch,
     /// The state of a session of MoldUDP64.
-    mold: MoldSession,
+    mold: MoldSessionState,
     /// Another session has begun, and no event has said so yet.
     restarted: bool,
     /// Always field by field.
@@ -80,7 +80,7 @@ pub struct ItchDecoder {
 
 /// The place of a message, and its send time.
 #[derive(Clone, Copy, Debug)]
-struct ItchMessagePlace {
+struct ItchMessageOrigin {
     source: u32,
     offset: u64,
     /// Its bytes with its length before it.
@@ -91,7 +91,7 @@ struct ItchMessagePlace {
     sequence: Option<u64>,
 }
 
-impl ItchMessagePlace {
+impl ItchMessageOrigin {
     #[inline(always)]
     fn span(&self) -> MessageSpan {
         MessageSpan { offset: self.offset, length: self.length }
@@ -103,9 +103,9 @@ impl ItchMessagePlace {
 struct ItchMessageInput<'m> {
     bytes: &'m [u8],
     /// Its place in `bytes`.
-    bounds: ItchMessageBounds,
+    bounds: FramedItchMessage,
     message: ItchMessage<'m>,
-    place: ItchMessagePlace,
+    place: ItchMessageOrigin,
 }
 
 /// The names that have ids already, and what resolves instruments before they get one.
@@ -173,15 +173,15 @@ impl ItchDecoder {
     /// # Errors
     /// When the table is wrong.
     pub fn new(mapping: &Mapping, text: &ItchConfig) -> Result<Self, Error> {
-        let config = ItchSettings::new(text).map_err(|what| mapping.refuse_key("itch", what))?;
+        let config = CheckedItchConfig::new(text).map_err(|what| mapping.refuse_key("itch", what))?;
         Ok(Self {
             framer: ItchFramer::new(config.framing.to_codec()),
             orders: config.with_orders.then(ItchOrderTable::default),
-            stocks: StockTable::default(),
+            stocks: StockLocateTable::default(),
             firms: FirmCache::default(),
-            images: FrameImages::default(),
-            batch: ItchBatch::default(),
-            mold: MoldSession::default(),
+            images: FramePrototypes::default(),
+            batch: ItchBatchScratch::default(),
+            mold: MoldSessionState::default(),
             restarted: false,
             config,
             slow: mapping.reference.is_some(),
@@ -194,7 +194,7 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessagePlace,
+        place: ItchMessageOrigin,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
@@ -211,7 +211,7 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessagePlace,
+        place: ItchMessageOrigin,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
@@ -228,22 +228,22 @@ impl ItchDecoder {
                     self.framer.look_ahead(bytes, ahead.max(at), at + AHEAD_BYTES, |o| orders.prefetch(o));
             }
             let span = match self.framer.frame(bytes, at, block.eof) {
-                ItchFrame::Message(found) => {
+                NextItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
-                    let place = ItchMessagePlace { offset, length: found.span.len(), ..place };
+                    let place = ItchMessageOrigin { offset, length: found.span.len(), ..place };
                     self.message(block, bytes, found, place, NameContext { known, by });
                     found.span
                 }
-                ItchFrame::Control(span) => {
+                NextItchFrame::Control(span) => {
                     block.end_ignored();
                     span
                 }
-                ItchFrame::Bad { span, fault } => {
+                NextItchFrame::Bad { span, fault } => {
                     refuse(block, place.source, base + span.start as u64, span.slice(bytes), &fault);
                     span
                 }
-                ItchFrame::Incomplete { from, .. } => return from,
-                ItchFrame::End => return bytes.len(),
+                NextItchFrame::Incomplete { from, .. } => return from,
+                NextItchFrame::End => return bytes.len(),
             };
             block.progress(base + span.start as u64, base + span.end as u64);
             at = span.end;
@@ -255,12 +255,12 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        place: ItchMessagePlace,
+        place: ItchMessageOrigin,
         known: &Dictionary,
         by: &mut I,
     ) -> usize {
         let base = block.base;
-        let Some(head) = MoldPacket::read(bytes) else {
+        let Some(head) = MoldPacketHeader::read(bytes) else {
             block.quarantine(
                 place.source,
                 base,
@@ -292,11 +292,11 @@ impl ItchDecoder {
         let mut at = MOLD_HEAD_BYTES;
         for n in 0..head.messages() {
             let sequence = head.sequence.wrapping_add(n.into());
-            let alone = MoldPacket { sequence, count: 1, ..head };
+            let alone = MoldPacketHeader { sequence, count: 1, ..head };
             match self.framer.frame(bytes, at, true) {
-                ItchFrame::Message(found) => {
+                NextItchFrame::Message(found) => {
                     let offset = base + found.span.start as u64;
-                    let place = ItchMessagePlace {
+                    let place = ItchMessageOrigin {
                         offset,
                         length: found.span.len(),
                         sequence: Some(sequence),
@@ -315,7 +315,7 @@ impl ItchDecoder {
                     }
                     at = found.span.end;
                 }
-                ItchFrame::Bad { span, fault } => {
+                NextItchFrame::Bad { span, fault } => {
                     // With a head of its own, so that it can be tried again.
                     let mut raw = Vec::new();
                     alone.write(&mut raw);
@@ -323,11 +323,11 @@ impl ItchDecoder {
                     refuse(block, place.source, base + span.start as u64, &raw, &fault);
                     at = span.end;
                 }
-                ItchFrame::Control(span) => {
+                NextItchFrame::Control(span) => {
                     block.end_ignored();
                     at = span.end;
                 }
-                ItchFrame::Incomplete { .. } | ItchFrame::End => {
+                NextItchFrame::Incomplete { .. } | NextItchFrame::End => {
                     let detail = format!("{} messages are stated, {n} are there", head.messages());
                     block.quarantine(place.source, base, bytes, "truncated", &detail);
                     return bytes.len();
@@ -380,8 +380,8 @@ impl ItchDecoder {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        found: ItchMessageBounds,
-        place: ItchMessagePlace,
+        found: FramedItchMessage,
+        place: ItchMessageOrigin,
         names: NameContext<'_, I>,
     ) {
         let Some(message) = ItchMessage::of(found.body(bytes)) else {
@@ -415,7 +415,7 @@ impl ItchDecoder {
                 if missed {
                     block.note_unresolved();
                 }
-                block.end_message(place.span(), ts, count, UnitKind::Events, known);
+                block.end_message(place.span(), ts, count, BlockMessageKind::Events, known);
             }
             Err(MessageRefusal { code, detail }) => {
                 block.roll_back(mark);
@@ -424,7 +424,7 @@ impl ItchDecoder {
                 let at = MessageOrigin { source: place.source, offset: place.offset };
                 if let (Some(sequence), ItchFramingConfig::Mold) = (place.sequence, self.config.framing) {
                     let mut alone = Vec::new();
-                    MoldPacket { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
+                    MoldPacketHeader { session: self.mold.session(), sequence, count: 1 }.write(&mut alone);
                     alone.extend_from_slice(raw);
                     return block.quarantine_message(at, &alone, code, &detail, &concern);
                 }
@@ -441,7 +441,7 @@ impl FormatDecoder for ItchDecoder {
         self.stocks.match_dictionary(known);
         self.firms.match_dictionary(known);
         self.images.make(&self.config, source, known);
-        let place = ItchMessagePlace { source, offset: 0, length: 0, midnight, sequence: None };
+        let place = ItchMessageOrigin { source, offset: 0, length: 0, midnight, sequence: None };
         block.decoded = match self.by.take() {
             None => self.bytes(block, &bytes, place, known, &mut PlainInstruments),
             Some(mut by) => {
@@ -458,7 +458,7 @@ impl FormatDecoder for ItchDecoder {
             orders.clear();
             self.stocks.clear();
         }
-        self.mold = MoldSession::default();
+        self.mold = MoldSessionState::default();
         self.restarted = false;
     }
 

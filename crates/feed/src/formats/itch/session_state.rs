@@ -6,11 +6,11 @@ use crate::mapping::MessageRefusal;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use unitape_codec::itch::{MoldPacket, OrderReplace};
+use unitape_codec::itch::{MoldPacketHeader, OrderReplace};
 
 /// The state of a session of MoldUDP64.
 #[derive(Clone, Debug, Default)]
-pub struct MoldSession {
+pub struct MoldSessionState {
     session: [u8; 10],
     /// Number of the next message; 0 before the first packet.
     next: u64,
@@ -35,14 +35,14 @@ impl fmt::Display for MoldGap {
     }
 }
 
-impl MoldSession {
+impl MoldSessionState {
     /// Whether a packet is of another session than the one before it.
-    pub fn begins_session(&self, packet: &MoldPacket) -> bool {
+    pub fn begins_session(&self, packet: &MoldPacketHeader) -> bool {
         self.next != 0 && self.session != packet.session
     }
 
     /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
-    pub fn accept_packet(&mut self, packet: &MoldPacket) -> Result<Range<u16>, MoldGap> {
+    pub fn accept_packet(&mut self, packet: &MoldPacketHeader) -> Result<Range<u16>, MoldGap> {
         if self.next == 0 || self.session != packet.session {
             // A session begins with its first message, also one that another source has begun: its orders are not known here.
             *self = Self { session: packet.session, next: 1, gaps: VecDeque::new() };

@@ -3,13 +3,13 @@
 //! With orders the code is part of the state: it names the first symbol that comes with it. Another symbol is
 //! refused, for one of the two messages is then wrong. Without orders, the table only saves looking names up.
 
-use super::config::ItchSettings;
+use super::config::CheckedItchConfig;
 use super::prefetch::prefetch;
 use unitape_model::{Dictionary, InstrumentId, NameKind};
 
 /// The security that a code names.
 #[derive(Clone, Copy, Debug, Default)]
-struct StockName {
+struct StockEntry {
     /// The eight bytes of the symbol; 0 for none.
     symbol: u64,
     /// Its id on the tape; [`InstrumentId::NONE`] while it has none.
@@ -21,20 +21,20 @@ const CODES: usize = 1 << 16;
 
 /// All codes.
 #[derive(Debug)]
-pub struct StockTable {
-    by_locate: Box<[StockName; CODES]>,
+pub struct StockLocateTable {
+    by_locate: Box<[StockEntry; CODES]>,
     /// Names the dictionary had when it was last looked at; ids are those of one tape.
     names: u32,
 }
 
-impl Default for StockTable {
+impl Default for StockLocateTable {
     fn default() -> Self {
-        let by_locate = vec![StockName::default(); CODES].into_boxed_slice();
+        let by_locate = vec![StockEntry::default(); CODES].into_boxed_slice();
         Self { by_locate: by_locate.try_into().expect("as many"), names: 0 }
     }
 }
 
-impl StockTable {
+impl StockLocateTable {
     /// Ids hold for one dictionary and its later states.
     pub fn match_dictionary(&mut self, known: &Dictionary) {
         let names = known.len(NameKind::Instrument);
@@ -51,7 +51,7 @@ impl StockTable {
 
     /// Removes the symbols of all codes.
     pub fn clear(&mut self) {
-        self.by_locate.fill(StockName::default());
+        self.by_locate.fill(StockEntry::default());
     }
 
     /// The id of this symbol under this code; [`InstrumentId::NONE`] when it has to be looked up.
@@ -84,12 +84,12 @@ impl StockTable {
         let stock = &mut self.by_locate[usize::from(locate)];
         let symbol = u64::from_le_bytes(*symbol);
         if stock.symbol != symbol {
-            *stock = StockName { symbol, id: InstrumentId::NONE };
+            *stock = StockEntry { symbol, id: InstrumentId::NONE };
         }
     }
 
     /// Looks the id up, if the name has one.
-    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &ItchSettings) {
+    pub fn look_up(&mut self, locate: u16, known: &Dictionary, config: &CheckedItchConfig) {
         let Some(symbol) = self.symbol(locate) else { return };
         let mut name = symbol.trim_ascii_end().to_vec();
         name.extend_from_slice(config.suffix.as_bytes());

@@ -6,10 +6,10 @@ use crate::formats::format::FormatDecoder;
 use crate::mapping::Mapping;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use unitape_codec::events::{EventLineForm, NoSources, write_event};
-use unitape_codec::itch::MoldPacket;
+use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
+use unitape_codec::itch::MoldPacketHeader;
 use unitape_codec::itch::sample::{
-    ItchMessageHeader, SampleConfig, SampleValue, one_of_each, sample_messages, write,
+    ItchMessageHeader, ItchSampleValue, SampleConfig, one_of_each, sample_messages, write,
 };
 use unitape_model::{Dictionary, Event, NameKind, frames};
 
@@ -62,8 +62,8 @@ fn lines(block: &Block, known: &Dictionary) -> Vec<String> {
             &Event::new(frame).unwrap(),
             seq as u64,
             known,
-            &NoSources,
-            EventLineForm::Plain,
+            &EmptySourceLookup,
+            EventLineDetail::Plain,
         );
         let line = String::from_utf8(line).unwrap();
         // Values that are equal in all lines are left out.
@@ -313,12 +313,12 @@ proptest! {
     }
 }
 
-const ADD: [SampleValue<'_>; 5] = [
-    SampleValue::Number(77),
-    SampleValue::Text(b"B"),
-    SampleValue::Number(500),
-    SampleValue::Text(b"ZVZZT"),
-    SampleValue::Number(100_000),
+const ADD: [ItchSampleValue<'_>; 5] = [
+    ItchSampleValue::Number(77),
+    ItchSampleValue::Text(b"B"),
+    ItchSampleValue::Number(500),
+    ItchSampleValue::Text(b"ZVZZT"),
+    ItchSampleValue::Number(100_000),
 ];
 
 fn header(stock_locate: u16, timestamp_ns: u64) -> ItchMessageHeader {
@@ -326,11 +326,11 @@ fn header(stock_locate: u16, timestamp_ns: u64) -> ItchMessageHeader {
 }
 
 /// An add of 500 shares, then this message; the code and sentence of the quarantine, if it went there.
-fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
+fn after_add(letter: u8, locate: u16, values: &[ItchSampleValue<'_>]) -> String {
     let mut input = Vec::new();
     write(&mut input, b'A', header(5, 1_000), &ADD);
     write(&mut input, letter, header(locate, 2_000), values);
-    write(&mut input, b'D', header(5, 3_000), &[SampleValue::Number(77)]);
+    write(&mut input, b'D', header(5, 3_000), &[ItchSampleValue::Number(77)]);
     let mut out = String::new();
     // With the names known and unknown: the path of a message must not show.
     for known in [Dictionary::default(), {
@@ -356,7 +356,7 @@ fn after_add(letter: u8, locate: u16, values: &[SampleValue<'_>]) -> String {
 
 #[test]
 fn what_orders_cannot_be_is_told() {
-    use SampleValue::{Number as N, Text as T};
+    use ItchSampleValue::{Number as N, Text as T};
     for (letter, locate, values, says) in [
         (b'E', 5, &[N(78), N(100), N(1)][..], "unknown_order: no order 78 lives"),
         (b'E', 5, &[N(77), N(501), N(1)], "bad_quantity: 501 shares of order 77, which has 500"),
@@ -436,13 +436,13 @@ fn packets_that_repeat_and_packets_that_are_missing() {
     let message = |n: u64| {
         let mut out = Vec::new();
         let mut values = ADD;
-        values[0] = SampleValue::Number(n);
+        values[0] = ItchSampleValue::Number(n);
         write(&mut out, b'A', header(5, n), &values);
         out
     };
     let packet = |sequence: u64, messages: &[u64]| {
         let mut out = Vec::new();
-        MoldPacket { session: *b"S000000001", sequence, count: messages.len() as u16 }.write(&mut out);
+        MoldPacketHeader { session: *b"S000000001", sequence, count: messages.len() as u16 }.write(&mut out);
         messages.iter().for_each(|n| out.extend_from_slice(&message(*n)));
         out
     };

@@ -36,17 +36,17 @@ use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
     ParsedMessage, PathSlots, compile,
 };
-use selection::{CurrentSwiftSequence, SwiftFieldPart, SwiftFieldSelection, option_bit, qualifier_word};
+use selection::{SwiftFieldSelection, SwiftFieldSelector, SwiftSequenceContext, option_bit, qualifier_word};
 use sequences::SwiftSequenceTracker;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use time::EventTimeFields;
+use time::SwiftTimeCandidates;
 use unitape_codec::swift_mt::parts::{self, ComponentKind, SwiftComponents};
 use unitape_codec::swift_mt::{
-    Span, SwiftField, SwiftFields, SwiftFrame, SwiftFramer, SwiftMessageType, SwiftTag, entries, header,
-    sub_blocks,
+    NextSwiftFrame, Span, SwiftField, SwiftFieldTokenizer, SwiftFramer, SwiftMessageType, SwiftTag, entries,
+    header, sub_blocks,
 };
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
@@ -59,8 +59,8 @@ use values::{SwiftFieldValue, SwiftValueKind};
 pub struct SwiftDecoder {
     framer: SwiftFramer,
     mapper: MessageMapper<ValueIndex>,
-    wants: SelectionByType,
-    fields: SwiftFields,
+    wants: SwiftSelectionTable,
+    fields: SwiftFieldTokenizer,
     noted: SwiftFieldTable,
 }
 
@@ -76,7 +76,7 @@ struct SwiftFieldTable {
     /// The slots that were asked of a field.
     seen: [u64; 4],
     /// Values of group entries, in order.
-    hits: Vec<GroupValue>,
+    hits: Vec<SwiftGroupValue>,
     /// Fields that nothing names and that are kept: a number for the name, the token, and how often the
     /// name was there before.
     unlisted: Vec<(u64, u32, u32)>,
@@ -92,13 +92,13 @@ struct SwiftFieldTable {
 
 /// The fields asked for, by the number of the type.
 #[derive(Debug)]
-struct SelectionByType {
+struct SwiftSelectionTable {
     /// The selections for types that have no rules of their own: for fields without a number, then for the others.
     all: Vec<SwiftFieldSelection>,
     of: Box<[u16; 1000]>,
 }
 
-impl SelectionByType {
+impl SwiftSelectionTable {
     fn new(plan: &MappingPlan, places: &PathSlots<path::SwiftPath>) -> Self {
         let mut whole = plan.slot_usage(b"");
         let mut all = vec![SwiftFieldSelection::new(places, &whole)];
@@ -128,7 +128,7 @@ impl SelectionByType {
 
 /// A value of a group entry.
 #[derive(Clone, Copy, Debug)]
-struct GroupValue {
+struct SwiftGroupValue {
     group: u8,
     /// It begins an entry.
     first: bool,
@@ -164,9 +164,9 @@ impl SwiftDecoder {
         let noted = SwiftFieldTable { slots: vec![None; plan.slot_count], ..SwiftFieldTable::default() };
         Ok(Self {
             framer,
-            wants: SelectionByType::new(&plan, &places),
+            wants: SwiftSelectionTable::new(&plan, &places),
             mapper: MessageMapper::new(plan),
-            fields: SwiftFields::new(),
+            fields: SwiftFieldTokenizer::new(),
             noted,
         })
     }
@@ -179,7 +179,7 @@ impl FormatDecoder for SwiftDecoder {
         let mut detail = String::new();
         loop {
             let span = match self.fields.frame(&self.framer, &bytes, at, block.eof) {
-                SwiftFrame::Message(message) => {
+                NextSwiftFrame::Message(message) => {
                     let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
                     let text = message.text().slice(&bytes);
                     let tokens = self.fields.as_slice();
@@ -189,18 +189,18 @@ impl FormatDecoder for SwiftDecoder {
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
-                SwiftFrame::Bad { span, fault } => {
+                NextSwiftFrame::Bad { span, fault } => {
                     let offset = block.base + span.start as u64;
                     detail.clear();
                     _ = write!(detail, "{fault}");
                     block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
                     span
                 }
-                SwiftFrame::Incomplete { from, .. } => {
+                NextSwiftFrame::Incomplete { from, .. } => {
                     block.decoded = from;
                     break;
                 }
-                SwiftFrame::End => {
+                NextSwiftFrame::End => {
                     block.decoded = bytes.len();
                     break;
                 }
@@ -220,8 +220,8 @@ impl SwiftFieldTable {
     /// Notes all that the mapping names, and what it does not.
     fn read(
         &mut self,
-        wants: &SelectionByType,
-        message: &unitape_codec::swift_mt::SwiftMessage,
+        wants: &SwiftSelectionTable,
+        message: &unitape_codec::swift_mt::FramedSwiftMessage,
         buf: &[u8],
         tokens: &[SwiftField],
     ) {
@@ -243,7 +243,7 @@ impl SwiftFieldTable {
         // Blocks in block 4 are no fields.
         let plain = !text.trim_ascii_start().starts_with(b"{");
         let mut in_entry = false;
-        let mut time = EventTimeFields::default();
+        let mut time = SwiftTimeCandidates::default();
         for (i, token) in tokens.iter().enumerate() {
             let value = token.slice(text);
             let Some((number, letter)) = token.tag.split().filter(|_| plain) else {
@@ -256,7 +256,7 @@ impl SwiftFieldTable {
             let sequence = letters.advance(number, letter);
             in_entry = letter == 0 && (number == 61 || in_entry && number == 86);
             let innermost = self.sequences.last().map_or(&b""[..], |span| span.slice(text));
-            let place = CurrentSwiftSequence { innermost, letter: sequence, cover: letters.in_cover() };
+            let place = SwiftSequenceContext { innermost, letter: sequence, cover: letters.in_cover() };
             let (mut listed, mut split) = (in_entry && wants.entries != 0, None);
             let (option, qualified) = (option_bit(letter), qualifier_word(value));
             for want in wants.for_number(number) {
@@ -289,7 +289,7 @@ impl SwiftFieldTable {
                 }
                 let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
                 let found = match &want.part {
-                    SwiftFieldPart::Whole => {
+                    SwiftFieldSelector::Whole => {
                         Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
                     }
                     part => {
@@ -308,7 +308,8 @@ impl SwiftFieldTable {
                         self.slots[usize::from(want.slot)] = index;
                     }
                     Some((group, first)) => {
-                        let hit = GroupValue { group, first, slot: want.slot, token: i as u32, found: index };
+                        let hit =
+                            SwiftGroupValue { group, first, slot: want.slot, token: i as u32, found: index };
                         self.hits.push(hit);
                         listed = true;
                     }
@@ -349,7 +350,7 @@ impl SwiftFieldTable {
     fn blocks(
         &mut self,
         wants: &SwiftFieldSelection,
-        message: &unitape_codec::swift_mt::SwiftMessage,
+        message: &unitape_codec::swift_mt::FramedSwiftMessage,
         buf: &[u8],
         kind: SwiftMessageType,
     ) -> Option<Span> {
@@ -443,7 +444,7 @@ fn has_repeat(trailers: &[u8]) -> bool {
 
 /// The message in hand.
 struct SwiftMessageView<'m> {
-    message: &'m unitape_codec::swift_mt::SwiftMessage,
+    message: &'m unitape_codec::swift_mt::FramedSwiftMessage,
     /// The buffer that offsets point into.
     buf: &'m [u8],
     text: &'m [u8],
@@ -542,7 +543,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
         index: ValueIndex,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut crate::block::BlockNames<'_>,
+        names: &mut crate::block::BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let found = self.found(index);
@@ -568,7 +569,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
         entry: &mut [Option<ValueIndex>],
     ) -> Result<bool, MessageRefusal> {
         let hits = &self.noted.hits;
-        let of_group = |hit: &GroupValue| usize::from(hit.group) == group;
+        let of_group = |hit: &SwiftGroupValue| usize::from(hit.group) == group;
         let Some(start) = (cursor.at..hits.len()).find(|&i| of_group(&hits[i]) && hits[i].first) else {
             return Ok(false);
         };

@@ -12,7 +12,7 @@ pub(super) struct SwiftFieldTarget {
     /// As [`qualifier_word`] gives it; 0 for any.
     qualifier: u32,
     /// The part of the field.
-    pub(super) part: SwiftFieldPart,
+    pub(super) part: SwiftFieldSelector,
     /// Its slot; 0 for a field that is known and not wanted.
     pub(super) slot: u8,
     /// The group whose entries it is a member of, and whether it begins one.
@@ -21,7 +21,7 @@ pub(super) struct SwiftFieldTarget {
 
 /// The part of a field that the mapping wants.
 #[derive(Debug)]
-pub(super) enum SwiftFieldPart {
+pub(super) enum SwiftFieldSelector {
     Whole,
     Named(Box<str>),
     Signed,
@@ -59,7 +59,7 @@ pub(super) struct SwiftFieldSelection {
 
 /// The sequence in hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CurrentSwiftSequence<'p> {
+pub(super) struct SwiftSequenceContext<'p> {
     /// The innermost `16R`.
     pub(super) innermost: &'p [u8],
     /// The letter, where sequences have letters.
@@ -129,10 +129,10 @@ impl SwiftFieldSelection {
             sequence: bytes(&field.sequence),
             qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, word),
             part: match part {
-                None => SwiftFieldPart::Whole,
-                Some("signed") => SwiftFieldPart::Signed,
-                Some("moment") => SwiftFieldPart::Moment,
-                Some(name) => SwiftFieldPart::Named(name.into()),
+                None => SwiftFieldSelector::Whole,
+                Some("signed") => SwiftFieldSelector::Signed,
+                Some("moment") => SwiftFieldSelector::Moment,
+                Some(name) => SwiftFieldSelector::Named(name.into()),
             },
             slot,
             group,
@@ -149,7 +149,7 @@ impl SwiftFieldSelection {
 impl SwiftFieldTarget {
     /// Whether this field is meant: by the bit of its option, the word of its qualifier and where it is.
     #[inline]
-    pub(super) fn matches(&self, option: u32, qualifier: u32, place: CurrentSwiftSequence<'_>) -> bool {
+    pub(super) fn matches(&self, option: u32, qualifier: u32, place: SwiftSequenceContext<'_>) -> bool {
         self.options & option != 0
             && (self.qualifier == 0 || self.qualifier == qualifier)
             && match self.sequence.as_deref() {

@@ -1,13 +1,13 @@
 //! The source of a message's event time; [`super`] documents the order of precedence.
 
-use super::selection::SwiftFieldPart;
+use super::selection::SwiftFieldSelector;
 use super::values::{self, NANOS, SwiftFieldValue, SwiftValueKind};
 use unitape_codec::swift_mt::parts::{self, SwiftComponents};
-use unitape_codec::swift_mt::{Span, SwiftField, SwiftMessage, header, value};
+use unitape_codec::swift_mt::{FramedSwiftMessage, Span, SwiftField, header, value};
 
 /// Fields that may give the event time, as far as they have been seen: index and one more.
 #[derive(Debug, Default)]
-pub(super) struct EventTimeFields {
+pub(super) struct SwiftTimeCandidates {
     made: Option<usize>,
     closing: Option<usize>,
     opening: Option<usize>,
@@ -19,7 +19,7 @@ pub(super) struct EventTimeFields {
     line: Option<usize>,
 }
 
-impl EventTimeFields {
+impl SwiftTimeCandidates {
     #[inline]
     pub(super) fn note_field(&mut self, number: u8, letter: u8, i: usize, value: &[u8]) {
         let place = match (number, letter) {
@@ -47,7 +47,7 @@ impl EventTimeFields {
         text: &[u8],
         base: usize,
         at: impl Fn(usize) -> &'t SwiftField,
-        message: &SwiftMessage,
+        message: &FramedSwiftMessage,
         buf: &[u8],
         parts: &mut SwiftComponents,
     ) -> Option<SwiftFieldValue> {
@@ -55,7 +55,7 @@ impl EventTimeFields {
             let token = at(i);
             let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
             let known = parts::split_field(token, text, parts);
-            values::part(&SwiftFieldPart::Moment, known, parts, token.slice(text), whole)
+            values::part(&SwiftFieldSelector::Moment, known, parts, token.slice(text), whole)
         };
         if let Some(i) = self.made.or(self.closing).or(self.opening) {
             return of_token(i, parts);

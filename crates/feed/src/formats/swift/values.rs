@@ -1,6 +1,6 @@
 //! Values found in a message, and how they are read.
 
-use super::selection::SwiftFieldPart;
+use super::selection::SwiftFieldSelector;
 use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents};
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
@@ -123,7 +123,7 @@ fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
 
 /// The mapping's part of a value that is at `whole`; its parsed result is given.
 pub(super) fn part(
-    want: &SwiftFieldPart,
+    want: &SwiftFieldSelector,
     result: Result<bool, ValueFault>,
     parts: &SwiftComponents,
     value: &[u8],
@@ -137,19 +137,19 @@ pub(super) fn part(
         end: whole.start + part.end as usize,
     };
     match want {
-        SwiftFieldPart::Whole => {
+        SwiftFieldSelector::Whole => {
             Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
         }
-        SwiftFieldPart::Named(name) => parts
+        SwiftFieldSelector::Named(name) => parts
             .part(name)
             .map(|part| SwiftFieldValue::from_span(place(part), SwiftValueKind::Part(part.kind))),
-        SwiftFieldPart::Signed => {
+        SwiftFieldSelector::Signed => {
             let amount = parts.as_slice().iter().find(|part| part.kind == ComponentKind::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
             Some(SwiftFieldValue::from_span(place(amount), SwiftValueKind::Signed(less)))
         }
-        SwiftFieldPart::Moment => {
+        SwiftFieldSelector::Moment => {
             let part = parts.part("date")?;
             let nanos = day(part.kind, part.slice(value))?.nanos();
             let seconds = parts.get(value, "time").and_then(value::time).unwrap_or(0);

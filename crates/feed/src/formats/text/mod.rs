@@ -10,14 +10,14 @@ mod path;
 pub use path::{TextDialect, TextPath};
 
 use crate::block::json::json_string;
-use crate::block::{Block, BlockNames};
+use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
     PathSlots, compile,
 };
-use path::TextValueReading;
+use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ struct TextFieldValue {
     first: u32,
     /// Index after the last that may belong to it.
     to: u32,
-    reading: TextValueReading,
+    reading: TextValueConversion,
 }
 
 const KIND: u32 = u32::MAX;
@@ -127,8 +127,8 @@ struct TextFieldSelection {
 /// The mapping's targets for the values of a path.
 #[derive(Clone, Debug, Default)]
 struct TextValueTarget {
-    message: Vec<(u8, TextValueReading)>,
-    members: Vec<(usize, u8, TextValueReading)>,
+    message: Vec<(u8, TextValueConversion)>,
+    members: Vec<(usize, u8, TextValueConversion)>,
 }
 
 /// The values found in the current message.
@@ -252,11 +252,11 @@ impl TextFieldTable {
         let found = leaves.as_slice();
         for slot in &wants.kind {
             self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: KIND, to: 0, reading: TextValueReading::AsItIs });
+                Some(TextFieldValue { first: KIND, to: 0, reading: TextValueConversion::AsItIs });
         }
         for slot in &wants.words {
             self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: WORDS, to: 0, reading: TextValueReading::AsItIs });
+                Some(TextFieldValue { first: WORDS, to: 0, reading: TextValueConversion::AsItIs });
         }
         for (i, leaf) in found.iter().enumerate() {
             while self.paths.len() <= leaf.path as usize {
@@ -385,10 +385,10 @@ impl ParsedMessage for TextMessageView<'_> {
         let mut scratch = Vec::new();
         let text = self.text(found, &mut scratch);
         let nanos = match found.reading {
-            TextValueReading::AsItIs => {
+            TextValueConversion::AsItIs => {
                 time::iso(text).or_else(|| time::rfc5322(std::str::from_utf8(text).unwrap_or_default()))
             }
-            TextValueReading::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
+            TextValueConversion::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
         };
         nanos.map(UnixNanos)
     }
@@ -398,7 +398,7 @@ impl ParsedMessage for TextMessageView<'_> {
         found: TextFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut BlockNames<'_>,
+        names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         match spec.slot {

@@ -27,12 +27,12 @@ pub struct TextDialect(pub TextKind);
 pub enum TextPath {
     Kind,
     Words,
-    Value { path: String, reading: TextValueReading },
+    Value { path: String, reading: TextValueConversion },
 }
 
 /// The reading of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TextValueReading {
+pub enum TextValueConversion {
     /// As it is.
     AsItIs,
     /// As a count since 1970; the unit is this many decimal places above a nanosecond.
@@ -58,11 +58,15 @@ impl Dialect for TextDialect {
             return Ok(TextPath::Words);
         }
         if self.0 == TextKind::NewsXml {
-            return Ok(TextPath::Value { path: xml::path::read(text)?, reading: TextValueReading::AsItIs });
+            return Ok(TextPath::Value {
+                path: xml::path::read(text)?,
+                reading: TextValueConversion::AsItIs,
+            });
         }
         let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
-        let (path, reading) = unit
-            .map_or((text, TextValueReading::AsItIs), |(path, power)| (path, TextValueReading::Count(power)));
+        let (path, reading) = unit.map_or((text, TextValueConversion::AsItIs), |(path, power)| {
+            (path, TextValueConversion::Count(power))
+        });
         let path = match self.0 {
             TextKind::Jsonl => jsonl::path::read(path)?,
             TextKind::NewsXml => path.to_owned(),
@@ -77,8 +81,8 @@ impl Dialect for TextDialect {
 
     fn container(&self, path: &TextPath) -> Option<TextPath> {
         match path {
-            TextPath::Value { path, reading: TextValueReading::Count(_) } => {
-                Some(TextPath::Value { path: path.clone(), reading: TextValueReading::AsItIs })
+            TextPath::Value { path, reading: TextValueConversion::Count(_) } => {
+                Some(TextPath::Value { path: path.clone(), reading: TextValueConversion::AsItIs })
             }
             _ => None,
         }

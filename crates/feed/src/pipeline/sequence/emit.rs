@@ -7,7 +7,7 @@ use crate::block::affected_books::AffectedBooks;
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::{FeedSessions, flag_frame};
 use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_frame};
-use crate::block::{Block, BlockUnit, IdFixup, NO_TS, Reclassify, UnitKind};
+use crate::block::{Block, BlockMessage, BlockMessageKind, IdFixup, MessageReclassification, NO_TS};
 use crate::error::Error;
 use crate::pipeline::feed_state::{FeedState, SourceState};
 use crate::pipeline::job::{BlockJob, FormatReload};
@@ -116,7 +116,7 @@ struct TimeFlags {
 impl UnitEmitter<'_> {
     /// Whether a unit is a message with events, none of which changes on its way to the tape, in its place in time.
     #[inline]
-    fn is_plain(&self, unit: &BlockUnit) -> bool {
+    fn is_plain(&self, unit: &BlockMessage) -> bool {
         let state = &self.sources[self.block.source];
         unit.what.is_events()
             && unit.fixups_end as usize == self.cursor.fixup
@@ -129,7 +129,7 @@ impl UnitEmitter<'_> {
 
     /// Takes a plain unit, as nearly all are: it goes where it is, as it is.
     #[inline]
-    fn plain(&mut self, unit: &BlockUnit) {
+    fn plain(&mut self, unit: &BlockMessage) {
         *self.placed_max = *self.running_max;
         *self.events += u64::from(unit.events);
         self.cursor.unit += 1;
@@ -138,7 +138,7 @@ impl UnitEmitter<'_> {
     }
 
     /// Takes any other unit.
-    fn unit(&mut self, unit: &BlockUnit, ahead: bool) -> Result<(), Error> {
+    fn unit(&mut self, unit: &BlockMessage, ahead: bool) -> Result<(), Error> {
         let frames = self.cursor.arena..unit.end as usize;
         let late = *self.running_max < *self.placed_max && !unit.is_progress() && !ahead;
         if !self.account(unit, &frames)? {
@@ -158,7 +158,7 @@ impl UnitEmitter<'_> {
     }
 
     /// Moves the cursor past a unit.
-    fn step_over(&mut self, unit: &BlockUnit) {
+    fn step_over(&mut self, unit: &BlockMessage) {
         self.cursor.unit += 1;
         self.cursor.arena = unit.end as usize;
         self.cursor.fixup = unit.fixups_end as usize;
@@ -169,26 +169,28 @@ impl UnitEmitter<'_> {
     }
 
     /// Enters a unit in the account of its source; whether its frames go onto the tape.
-    fn account(&mut self, unit: &BlockUnit, frames: &Range<usize>) -> Result<bool, Error> {
+    fn account(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> Result<bool, Error> {
         let state = &mut self.sources[self.block.source];
         let is_new = state.on_tape_through.is_none_or(|t| unit.offset > t);
         match unit.what {
-            UnitKind::Events | UnitKind::Numbered { .. } => {}
-            UnitKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
-            UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => self.keep_raw(unit, frames, is_new)?,
-            UnitKind::Duplicate => {
-                self.block.recount(self.cursor.unit, Reclassify::Duplicate);
+            BlockMessageKind::Events | BlockMessageKind::Numbered { .. } => {}
+            BlockMessageKind::Repeat { unsure } => self.block.count_repeat(self.cursor.unit, unsure),
+            BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => {
+                self.keep_raw(unit, frames, is_new)?
+            }
+            BlockMessageKind::Duplicate => {
+                self.block.recount(self.cursor.unit, MessageReclassification::Duplicate);
                 return Ok(false);
             }
-            UnitKind::Switch => {
+            BlockMessageKind::Switch => {
                 self.switch(unit, frames);
                 return Ok(false);
             }
-            UnitKind::Progress { end, .. } if state.has_mark(unit.offset, end) => {
+            BlockMessageKind::Progress { end, .. } if state.has_mark(unit.offset, end) => {
                 *self.open_sources -= usize::from(end && !self.grows);
                 return Ok(false);
             }
-            UnitKind::Progress { tally, end } => {
+            BlockMessageKind::Progress { tally, end } => {
                 self.progress(unit, frames, tally, end);
                 return Ok(true);
             }
@@ -197,7 +199,7 @@ impl UnitEmitter<'_> {
     }
 
     /// Another mapping decodes the rest of the source after this unit. It starts fresh here, also after a restart.
-    fn switch(&mut self, unit: &BlockUnit, frames: &Range<usize>) {
+    fn switch(&mut self, unit: &BlockMessage, frames: &Range<usize>) {
         let state = &mut self.sources[self.block.source];
         if state.defined {
             let (source, running_max) = (state.id, self.running_max.0);
@@ -210,7 +212,7 @@ impl UnitEmitter<'_> {
     }
 
     /// Puts the bytes of a message in quarantine into the raw log, where they are new, and their place into its event.
-    fn keep_raw(&mut self, unit: &BlockUnit, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
+    fn keep_raw(&mut self, unit: &BlockMessage, frames: &Range<usize>, is_new: bool) -> Result<(), Error> {
         let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
         let raw_at = if is_new { self.log.append(raw)? } else { 0 };
         let ts = if *self.running_max == NO_TS { 0 } else { self.running_max.0 };
@@ -221,7 +223,7 @@ impl UnitEmitter<'_> {
     }
 
     /// Adds a mark of progress.
-    fn progress(&mut self, unit: &BlockUnit, frames: &Range<usize>, tally: u32, end: bool) {
+    fn progress(&mut self, unit: &BlockMessage, frames: &Range<usize>, tally: u32, end: bool) {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
             let start = self.block.added.len();
@@ -240,7 +242,7 @@ impl UnitEmitter<'_> {
     }
 
     /// The id of the source's definition for this unit, which is added where the tape does not have it; the frames get it.
-    fn source_of(&mut self, unit: &BlockUnit, frames: &Range<usize>) -> u32 {
+    fn source_of(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> u32 {
         let state = &mut self.sources[self.block.source];
         if !state.defined {
             let raw = &self.block.raw[self.cursor.raw..unit.raw_end as usize];
@@ -267,7 +269,7 @@ impl UnitEmitter<'_> {
 
     /// Flags the frames of a unit whose time leads, or that comes after its time order; any other one moves that
     /// order.
-    fn flag(&mut self, unit: &BlockUnit, frames: &Range<usize>, time: TimeFlags) {
+    fn flag(&mut self, unit: &BlockMessage, frames: &Range<usize>, time: TimeFlags) {
         if time.ahead {
             mark(&mut self.block.arena[frames.clone()], flags::CLOCK_AHEAD);
             if *self.ahead == 0
@@ -285,9 +287,9 @@ impl UnitEmitter<'_> {
     }
 
     /// Has the frames of a unit go onto the tape, with the ids of its names and the definitions of those that are new.
-    fn place(&mut self, unit: &BlockUnit, frames: &Range<usize>, own: Range<usize>) {
+    fn place(&mut self, unit: &BlockMessage, frames: &Range<usize>, own: Range<usize>) {
         *self.events += u64::from(unit.events);
-        let repeat = matches!(unit.what, UnitKind::Repeat { .. });
+        let repeat = matches!(unit.what, BlockMessageKind::Repeat { .. });
         let mut flagged = frames.start;
         for f in own {
             let fixup = self.block.fixups[f];
@@ -325,13 +327,13 @@ impl UnitEmitter<'_> {
     #[cold]
     fn refuse(
         &mut self,
-        unit: &BlockUnit,
+        unit: &BlockMessage,
         frames: Range<usize>,
         source: u32,
         late: bool,
         dict: NameKind,
     ) -> Result<(), Error> {
-        self.block.recount(self.cursor.unit, Reclassify::Quarantined);
+        self.block.recount(self.cursor.unit, MessageReclassification::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
         let added = refuse(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
@@ -346,14 +348,14 @@ impl UnitEmitter<'_> {
 
     /// Whether a unit may be a part of a large message, or end one.
     #[inline]
-    fn may_be_part(&self, unit: &BlockUnit) -> bool {
-        self.large.is_some() || matches!(unit.what, UnitKind::QuarantinePart { first: true, .. })
+    fn may_be_part(&self, unit: &BlockMessage) -> bool {
+        self.large.is_some() || matches!(unit.what, BlockMessageKind::QuarantinePart { first: true, .. })
     }
 
     /// Puts a unit to the large message that it continues, and places the message where it is whole now; whether the unit was
     /// such a part and is done with.
     #[cold]
-    fn part(&mut self, unit: &BlockUnit) -> Result<bool, Error> {
+    fn part(&mut self, unit: &BlockMessage) -> Result<bool, Error> {
         let frames = self.cursor.arena..unit.end as usize;
         let step = LargeUnit {
             unit: self.cursor.unit,
@@ -416,7 +418,7 @@ fn large_step(
             open.add(&block.raw[at.raw.clone()])?;
             block.count_as_part(at.unit);
             outcome.is_part = true;
-            unit.what == UnitKind::QuarantinePart { first: false, last: true }
+            unit.what == BlockMessageKind::QuarantinePart { first: false, last: true }
         }
         Some(open) if open.hides(&unit, block.source) => {
             outcome.is_part = true;
@@ -435,7 +437,7 @@ fn large_step(
         };
         outcome.placed = open.close(place)?;
     }
-    if !outcome.is_part && matches!(unit.what, UnitKind::QuarantinePart { first: true, .. }) {
+    if !outcome.is_part && matches!(unit.what, BlockMessageKind::QuarantinePart { first: true, .. }) {
         let wanted = sources[block.source].on_tape_through.is_none_or(|t| unit.offset > t);
         let spool = if wanted { Some(at.log.spool()?) } else { None };
         let (frame, raw) = (&block.arena[at.frames.clone()], &block.raw[at.raw.clone()]);
@@ -500,7 +502,7 @@ impl PieceRun<'_> {
 
 /// A message with events that cannot go onto the tape.
 struct RefusedUnit<'u> {
-    unit: &'u BlockUnit,
+    unit: &'u BlockMessage,
     /// The time of its place, [`NO_TS`] where the feed has none yet.
     ts: UnixNanos,
     /// Id of the source's definition.
@@ -536,9 +538,9 @@ fn refuse(
 }
 
 /// The bytes of a message: raw ones where it was refused.
-fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockUnit, raw: &'b [u8]) -> &'b [u8] {
+fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockMessage, raw: &'b [u8]) -> &'b [u8] {
     match unit.what {
-        UnitKind::Quarantine | UnitKind::QuarantinePart { .. } => raw,
+        BlockMessageKind::Quarantine | BlockMessageKind::QuarantinePart { .. } => raw,
         _ => {
             let at = (unit.offset - base) as usize;
             bytes.get(at..at + unit.length as usize).unwrap_or_default()
@@ -548,7 +550,7 @@ fn first_message<'b>(bytes: &'b [u8], base: u64, unit: &BlockUnit, raw: &'b [u8]
 
 /// The report of the first message of a feed that leads.
 #[cold]
-fn lead_note(unit: &BlockUnit, running_max: UnixNanos) -> String {
+fn lead_note(unit: &BlockMessage, running_max: UnixNanos) -> String {
     let beside = if running_max == NO_TS { "none" } else { &running_max.0.to_string() };
     format!(
         "the event at byte {} has the time {} (ns since 1970), which leads by more than it may; the feed's latest is {beside}. \

@@ -12,7 +12,7 @@
 
 use crate::block::affected_books::AffectedBooks;
 use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_frame};
-use crate::block::{Block, BlockUnit, NO_TS, UnitKind};
+use crate::block::{Block, BlockMessage, BlockMessageKind, NO_TS};
 use crate::error::Error;
 use crate::pipeline::feed_state::SourceState;
 use crate::quarantine::{RawLog, RawSpool};
@@ -51,7 +51,7 @@ impl LargeMessage {
     /// Begins with the first part, whose event is `frame`; there is a `spool` unless it is on the tape already.
     pub fn begin(
         block: &Block,
-        unit: &BlockUnit,
+        unit: &BlockMessage,
         frame: &[u8],
         raw: &[u8],
         spool: Option<RawSpool>,
@@ -76,14 +76,14 @@ impl LargeMessage {
     }
 
     /// Whether the unit is the next part of it.
-    pub fn continues(&self, unit: &BlockUnit, source: usize) -> bool {
-        matches!(unit.what, UnitKind::QuarantinePart { first: false, .. })
+    pub fn continues(&self, unit: &BlockMessage, source: usize) -> bool {
+        matches!(unit.what, BlockMessageKind::QuarantinePart { first: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 
     /// Whether the unit is a mark of progress within it.
-    pub fn hides(&self, unit: &BlockUnit, source: usize) -> bool {
-        matches!(unit.what, UnitKind::Progress { end: false, .. })
+    pub fn hides(&self, unit: &BlockMessage, source: usize) -> bool {
+        matches!(unit.what, BlockMessageKind::Progress { end: false, .. })
             && (source, unit.offset) == (self.source, self.end)
     }
 

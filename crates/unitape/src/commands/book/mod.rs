@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteMarks, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{Event, InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
 use unitape_run::follow::{FollowStep, TapeFollower};
@@ -187,7 +187,7 @@ pub fn run(args: BookArgs) -> output::Result {
         note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
     let marked =
-        |id| tape.books.listing(id).books().filter(|b| b.marks().contains(QuoteMarks::STALE)).count() as u64;
+        |id| tape.books.listing(id).books().filter(|b| b.marks().contains(QuoteFlags::STALE)).count() as u64;
     let stale: u64 = view.wanted(&tape).map(marked).sum();
     if stale > 0 {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));

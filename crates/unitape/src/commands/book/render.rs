@@ -5,7 +5,7 @@ use crate::commands::tape::utc;
 use crate::output::{CommandFailure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
-use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteMarks, TapeBooks};
+use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteFlags, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Side};
 
 /// The name of a venue or instrument; empty where the feed gives none.
@@ -13,7 +13,7 @@ fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
     tape.names.name(dict, id).unwrap_or_default()
 }
 
-fn names(marks: QuoteMarks) -> Vec<&'static str> {
+fn names(marks: QuoteFlags) -> Vec<&'static str> {
     marks.names().collect()
 }
 
@@ -139,7 +139,7 @@ pub struct BestPriceRow<'a> {
     sides: [Option<PriceLevel>; 2],
     /// Over all venues: who has the best bid and the best ask.
     venues: Option<[Vec<&'a str>; 2]>,
-    marks: QuoteMarks,
+    marks: QuoteFlags,
 }
 
 impl<'a> BestPriceRow<'a> {
@@ -172,7 +172,7 @@ impl<'a> BestPriceRow<'a> {
             let mine = move |listing: &ListingView<'_>| {
                 let bbo = listing.bbo();
                 let mine = if side == Side::Buy { bbo.bid } else { bbo.ask };
-                let takes_part = listing.is_continuous() && !bbo.marks.contains(QuoteMarks::STALE);
+                let takes_part = listing.is_continuous() && !bbo.marks.contains(QuoteFlags::STALE);
                 takes_part && best.is_some() && mine.map(|l| l.px) == best.map(|l| l.px)
             };
             listings.filter(mine).map(|l| name(tape, NameKind::Venue, l.venue().into())).collect()

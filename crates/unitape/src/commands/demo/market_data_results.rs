@@ -6,7 +6,7 @@ use crate::output::CommandFailure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
-use unitape_book::{Basis, PriceLevel, QuoteMarks, TapeBooks};
+use unitape_book::{Basis, PriceLevel, QuoteFlags, TapeBooks};
 use unitape_feed::quarantine::QuarantineEntry;
 use unitape_feed::{FeedSummary, TapeAccount};
 use unitape_marketdata::engine::EngineStats;
@@ -117,7 +117,7 @@ fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeR
     for id in books.books.listings() {
         let (listing, book) = (books.books.listing(id), books.books.book(id, Basis::Levels));
         let instr = name(NameKind::Instrument, listing.instrument().0);
-        let whole = !book.marks().contains(QuoteMarks::STALE) && listing.faults().total() == 0;
+        let whole = !book.marks().contains(QuoteFlags::STALE) && listing.faults().total() == 0;
         let sides = Side::BOTH.map(|side| book.levels(side).map(rung).collect());
         all.insert(instr.clone(), whole.then(|| ExpectedBook { instr: instr.clone(), sides }));
         let Some(course) = courses.remove(&listing.instrument()) else { continue };

@@ -2,7 +2,7 @@
 
 use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;
-use unitape_codec::events::{EventLineForm, write_event};
+use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::NameTable;
 use unitape_store::{ScanFilter, SealOptions, Store, StoreSummary, seal};
 use unitape_tape::{Reader, StartPosition};
@@ -47,14 +47,14 @@ pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDays, CommandFail
         let reads_same = !ordinal.is_multiple_of(READ_OUT) || {
             on_tape.clear();
             sealed.clear();
-            write_event(&mut on_tape, &event, ordinal, names.dictionary(), &names, EventLineForm::Plain);
+            write_event(&mut on_tape, &event, ordinal, names.dictionary(), &names, EventLineDetail::Plain);
             write_event(
                 &mut sealed,
                 &of_row,
                 row.ordinal,
                 store.names(),
                 &sealed_sources,
-                EventLineForm::Plain,
+                EventLineDetail::Plain,
             );
             on_tape == sealed
         };

@@ -1,7 +1,7 @@
 //! Any bytes as FAST in every framing, whole and in pieces; for tests and the fuzzer.
 
 use super::{FastMappingDecoder, FastMessagesConfig};
-use crate::block::{Block, BlockUnit, UnitKind};
+use crate::block::{Block, BlockMessage, BlockMessageKind};
 use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::mapping::Mapping;
 use std::sync::OnceLock;
@@ -101,8 +101,11 @@ fn read(mapping: &Mapping, bytes: &[u8], piece: usize) -> (Vec<UnitTrace>, Vec<u
         (block.base, block.eof) = (from as u64, to == bytes.len());
         decoder.decode(&mut block, 1, &Dictionary::default(), &DecodeOptions::default());
         assert!(block.tally.is_balanced(), "every message is accounted for");
-        let of = |u: &BlockUnit| (u.offset, u.ts, u.events, u.length, u.what == UnitKind::Quarantine);
-        units.extend(block.units.iter().filter(|u| !matches!(u.what, UnitKind::Progress { .. })).map(of));
+        let of =
+            |u: &BlockMessage| (u.offset, u.ts, u.events, u.length, u.what == BlockMessageKind::Quarantine);
+        units.extend(
+            block.units.iter().filter(|u| !matches!(u.what, BlockMessageKind::Progress { .. })).map(of),
+        );
         raw.extend_from_slice(&block.raw);
         from += block.decoded;
         if block.eof {

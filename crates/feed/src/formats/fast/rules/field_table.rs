@@ -6,7 +6,7 @@
 //!             found by the place of its name)       └▶ value around entries, for those that come behind it
 //! ```
 
-use super::path::{FastPath, FastValueReading};
+use super::path::{FastFieldPath, FastValueConversion};
 use crate::mapping::PathSlots;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use unitape_fast::{FieldValue, Message, MessageToken};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastFieldValue {
     pub value: FastStoredValue,
-    pub reading: FastValueReading,
+    pub reading: FastValueConversion,
     /// Nanoseconds of what it counts since 1970, where the template says so; 0 where not.
     pub unit_ns: u64,
 }
@@ -59,7 +59,7 @@ pub struct FastFieldTable {
 
 #[derive(Debug)]
 struct FastFieldSelection {
-    message: Vec<(String, FastValueReading, u8)>,
+    message: Vec<(String, FastValueConversion, u8)>,
     groups: Vec<FastGroupPaths>,
     dropped: BTreeSet<String>,
     template: Vec<u8>,
@@ -71,7 +71,7 @@ struct FastFieldSelection {
 #[derive(Debug)]
 struct FastGroupPaths {
     sequence: String,
-    members: Vec<(String, FastValueReading, u8)>,
+    members: Vec<(String, FastValueConversion, u8)>,
 }
 
 /// The entries of a group.
@@ -108,9 +108,9 @@ struct TemplatePathNode {
 
 #[derive(Clone, Copy, Debug)]
 enum FastValueTarget {
-    Message(u8, FastValueReading),
-    Entry(usize, u8, FastValueReading),
-    Around(usize, u8, FastValueReading),
+    Message(u8, FastValueConversion),
+    Entry(usize, u8, FastValueConversion),
+    Around(usize, u8, FastValueConversion),
 }
 
 /// Paths that are kept from one message to the next, and that one message may have.
@@ -123,7 +123,7 @@ pub struct TooManyPaths;
 
 impl FastFieldTable {
     /// A table for the fields of these places.
-    pub fn new(places: &PathSlots<FastPath>, slots: usize) -> Self {
+    pub fn new(places: &PathSlots<FastFieldPath>, slots: usize) -> Self {
         let mut wants = FastFieldSelection {
             message: Vec::new(),
             groups: Vec::new(),
@@ -135,20 +135,20 @@ impl FastFieldTable {
         };
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             match path {
-                FastPath::Template => wants.template.push(*slot),
-                FastPath::Number => wants.number.push(*slot),
-                FastPath::Channel => wants.channel.push(*slot),
-                FastPath::Value { path, reading } => wants.message.push((path.clone(), *reading, *slot)),
+                FastFieldPath::Template => wants.template.push(*slot),
+                FastFieldPath::Number => wants.number.push(*slot),
+                FastFieldPath::Channel => wants.channel.push(*slot),
+                FastFieldPath::Value { path, reading } => wants.message.push((path.clone(), *reading, *slot)),
             }
         }
-        let name = |path: &FastPath| match path {
-            FastPath::Value { path, .. } => path.clone(),
-            FastPath::Template | FastPath::Number | FastPath::Channel => String::new(),
+        let name = |path: &FastFieldPath| match path {
+            FastFieldPath::Value { path, .. } => path.clone(),
+            FastFieldPath::Template | FastFieldPath::Number | FastFieldPath::Channel => String::new(),
         };
         for group in &places.groups {
             let members = group.members.iter().filter_map(|(path, slot)| match path {
-                FastPath::Value { path, reading } => Some((path.clone(), *reading, *slot)),
-                FastPath::Template | FastPath::Number | FastPath::Channel => None,
+                FastFieldPath::Value { path, reading } => Some((path.clone(), *reading, *slot)),
+                FastFieldPath::Template | FastFieldPath::Number | FastFieldPath::Channel => None,
             });
             wants.groups.push(FastGroupPaths {
                 sequence: group.count.as_ref().map(|(path, _)| name(path)).unwrap_or_default(),
@@ -170,7 +170,7 @@ impl FastFieldTable {
         channel: Option<u8>,
     ) -> Result<(), TooManyPaths> {
         self.clear();
-        let plain = |value| FastFieldValue { value, reading: FastValueReading::AsItIs, unit_ns: 0 };
+        let plain = |value| FastFieldValue { value, reading: FastValueConversion::AsItIs, unit_ns: 0 };
         for slot in &self.wants.template {
             self.slots[usize::from(*slot)] = Some(plain(FastStoredValue::Template));
         }
@@ -364,7 +364,7 @@ impl FastFieldTable {
             }
         }
         if node_of.kept {
-            self.others.push((node, found(FastValueReading::AsItIs)));
+            self.others.push((node, found(FastValueConversion::AsItIs)));
         }
     }
 

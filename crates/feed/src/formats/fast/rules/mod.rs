@@ -26,7 +26,7 @@ pub use check::try_bytes;
 pub use config::FastMessagesConfig;
 pub use path::FastDialect;
 
-use crate::block::{Block, BlockNames};
+use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
 use crate::formats::fixed::price;
 use crate::formats::format::{ByteFormat, FormatDecoder, SourceContext, Statefulness};
@@ -37,7 +37,7 @@ use crate::mapping::{
 use config::{DictionaryResetRule, FastMessageFraming, read_templates, templates};
 use field_table::{FastFieldTable, FastFieldValue, FastStoredValue};
 use frames::{FramingFault, NextFastPacket, PACKET_BYTES_MAX};
-use path::FastValueReading;
+use path::FastValueConversion;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::fmt::Write as _;
@@ -413,9 +413,9 @@ impl ParsedMessage for FastMessageView<'_> {
                 let text = self.noted.bytes(from, to);
                 let parsed = || time::iso(text).or_else(|| value::timestamp(text));
                 return match found.reading {
-                    FastValueReading::AsItIs => parsed().map(UnixNanos),
+                    FastValueConversion::AsItIs => parsed().map(UnixNanos),
                     // Digits, though they were written as text.
-                    FastValueReading::Count(_) | FastValueReading::Digits(_) => {
+                    FastValueConversion::Count(_) | FastValueConversion::Digits(_) => {
                         let n = parse_u64(text)?;
                         self.time(FastFieldValue { value: FastStoredValue::UInt(n), ..found })
                     }
@@ -426,10 +426,10 @@ impl ParsedMessage for FastMessageView<'_> {
             }
         };
         let nanos = match found.reading {
-            FastValueReading::AsItIs if found.unit_ns == 0 => None,
-            FastValueReading::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
-            FastValueReading::Count(nanos) => count.checked_mul(nanos),
-            FastValueReading::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
+            FastValueConversion::AsItIs if found.unit_ns == 0 => None,
+            FastValueConversion::AsItIs => count.checked_mul(i64::try_from(found.unit_ns).ok()?),
+            FastValueConversion::Count(nanos) => count.checked_mul(nanos),
+            FastValueConversion::Digits(picture) => picture.nanos(u64::try_from(count).ok()?),
         };
         nanos.map(UnixNanos)
     }
@@ -440,7 +440,7 @@ impl ParsedMessage for FastMessageView<'_> {
         found: FastFieldValue,
         event: &mut EventBuilder<'_>,
         spec: &EventFieldSpec,
-        names: &mut BlockNames<'_>,
+        names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let (mantissa, exponent) = match found.value {

@@ -30,27 +30,27 @@ pub struct FastDialect {
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // documented at the head of the module
-pub enum FastPath {
+pub enum FastFieldPath {
     Template,
     Number,
     Channel,
-    Value { path: String, reading: FastValueReading },
+    Value { path: String, reading: FastValueConversion },
 }
 
 /// The reading of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FastValueReading {
+pub enum FastValueConversion {
     /// As it is.
     AsItIs,
     /// As a count since 1970 of units of this many nanoseconds.
     Count(i64),
     /// As digits of a date and a time.
-    Digits(DateDigits),
+    Digits(DateDigitLayout),
 }
 
 /// The parts of a number's digits: their lengths, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DateDigits {
+pub struct DateDigitLayout {
     year: u8,
     /// The number of pairs of digits that follow: month and day, then hour, minute and second.
     pairs: u8,
@@ -95,49 +95,49 @@ fn gather(body: &[Instruction], names: &mut BTreeSet<String>) {
 }
 
 impl Dialect for FastDialect {
-    type Path = FastPath;
+    type Path = FastFieldPath;
     const TYPE_PATH: &'static str = TYPE_PATH;
     // A sequence is its own count.
     const COUNTED_GROUPS: bool = true;
     const DELIMITED_GROUPS: bool = false;
 
-    fn path(&self, text: &str) -> Result<FastPath, String> {
+    fn path(&self, text: &str) -> Result<FastFieldPath, String> {
         match text {
-            TYPE_PATH => return Ok(FastPath::Template),
-            "@number" => return Ok(FastPath::Number),
-            "@channel" => return Ok(FastPath::Channel),
+            TYPE_PATH => return Ok(FastFieldPath::Template),
+            "@number" => return Ok(FastFieldPath::Number),
+            "@channel" => return Ok(FastFieldPath::Channel),
             _ => {}
         }
         let (path, reading) = match text.split_once('@') {
             Some((path, form)) => (path, reading(form)?),
-            None => (text, FastValueReading::AsItIs),
+            None => (text, FastValueConversion::AsItIs),
         };
         let unknown = path.split('.').find(|name| !self.names.contains(*name));
         match unknown {
             Some(name) if self.names.len() <= NAMES_MAX => {
                 Err(format!("`{name}` is no field, group or sequence of the templates"))
             }
-            _ => Ok(FastPath::Value { path: path.to_owned(), reading }),
+            _ => Ok(FastFieldPath::Value { path: path.to_owned(), reading }),
         }
     }
 
-    fn framing(&self) -> Vec<FastPath> {
-        vec![FastPath::Template, FastPath::Number, FastPath::Channel]
+    fn framing(&self) -> Vec<FastFieldPath> {
+        vec![FastFieldPath::Template, FastFieldPath::Number, FastFieldPath::Channel]
     }
 
-    fn container(&self, path: &FastPath) -> Option<FastPath> {
+    fn container(&self, path: &FastFieldPath) -> Option<FastFieldPath> {
         match path {
-            FastPath::Value { path, reading } if *reading != FastValueReading::AsItIs => {
-                Some(FastPath::Value { path: path.clone(), reading: FastValueReading::AsItIs })
+            FastFieldPath::Value { path, reading } if *reading != FastValueConversion::AsItIs => {
+                Some(FastFieldPath::Value { path: path.clone(), reading: FastValueConversion::AsItIs })
             }
             _ => None,
         }
     }
 }
 
-fn reading(form: &str) -> Result<FastValueReading, String> {
+fn reading(form: &str) -> Result<FastValueConversion, String> {
     if let Some((_, nanos)) = UNITS.iter().find(|(unit, _)| *unit == form) {
-        return Ok(FastValueReading::Count(*nanos));
+        return Ok(FastValueConversion::Count(*nanos));
     }
     let mut rest = form;
     let mut take = |letter: char, wanted: &[usize]| {
@@ -158,21 +158,21 @@ fn reading(form: &str) -> Result<FastValueReading, String> {
             }
         }
         let fraction = take('f', &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?;
-        (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(DateDigits {
+        (pairs >= 4 && (fraction == 0 || pairs == 10)).then_some(DateDigitLayout {
             year,
             pairs: pairs / 2,
             fraction,
         })
     })();
     match (picture, rest) {
-        (Some(picture), "") => Ok(FastValueReading::Digits(picture)),
+        (Some(picture), "") => Ok(FastValueConversion::Digits(picture)),
         _ => Err(format!(
             "`@{form}` is neither a unit (@s, @ms, @us, @ns) nor the digits of a time, as @YYYYMMDDhhmmssfff"
         )),
     }
 }
 
-impl DateDigits {
+impl DateDigitLayout {
     /// The time that these digits give, in nanoseconds since 1970.
     pub fn nanos(self, mut number: u64) -> Option<i64> {
         let mut take = |digits: u8| {
@@ -222,13 +222,13 @@ mod tests {
             ("YYYYMMDDhhmm", 201_904_040_860, None),
         ] {
             match reading(form) {
-                Ok(FastValueReading::Digits(picture)) => {
+                Ok(FastValueConversion::Digits(picture)) => {
                     assert_eq!(picture.nanos(number), nanos, "{form} {number}")
                 }
                 other => panic!("{form}: {other:?}"),
             }
         }
-        assert_eq!(reading("us"), Ok(FastValueReading::Count(1000)));
+        assert_eq!(reading("us"), Ok(FastValueConversion::Count(1000)));
         for wrong in ["", "m", "YYYY", "YYYYMM", "hhmmss", "YYYYMMDDmm", "YYYYMMDDhhfff", "YYYYMMDDhhmmssx"] {
             assert!(reading(wrong).is_err(), "{wrong}");
         }

@@ -20,12 +20,12 @@ pub(super) struct BatchField {
     ready: Box<Lanes>,
     exponents: Box<[i8; LANES]>,
     /// The function that stores the values of a whole batch, if one is shorter than preparing them first.
-    straight: StoreShortcut,
+    straight: BulkStoreMode,
 }
 
 /// A property of all numbers of a column in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StoreShortcut {
+enum BulkStoreMode {
     /// Nothing: their values have been made ready.
     No,
     /// They are prices.
@@ -62,7 +62,7 @@ impl BatchField {
             optional: optional(field),
             ready: Box::new([0; LANES]),
             exponents: Box::new([0; LANES]),
-            straight: StoreShortcut::No,
+            straight: BulkStoreMode::No,
         })
     }
 
@@ -158,19 +158,19 @@ impl BatchField {
         let all = |place: usize| columns.values(place)[..count].iter().fold(0, |all, n| all | *n as u64);
         self.straight = match &self.what {
             BatchFieldKind::Price { place, scale, .. } if all(*place) <= ((i64::MAX - 1) / scale) as u64 => {
-                StoreShortcut::Prices
+                BulkStoreMode::Prices
             }
             BatchFieldKind::Decimal { place, exponent: 0, .. } => match all(*place) {
-                n if n < SMALL.len() as u64 => StoreShortcut::Small,
+                n if n < SMALL.len() as u64 => BulkStoreMode::Small,
                 // A number that does not fit a narrow slot is stored with an exponent.
-                n if u32::try_from(n).is_ok() => StoreShortcut::Whole,
-                _ => StoreShortcut::No,
+                n if u32::try_from(n).is_ok() => BulkStoreMode::Whole,
+                _ => BulkStoreMode::No,
             },
-            _ => StoreShortcut::No,
+            _ => BulkStoreMode::No,
         };
         match &self.what {
             BatchFieldKind::Price { place, .. } | BatchFieldKind::Decimal { place, .. }
-                if self.straight != StoreShortcut::No =>
+                if self.straight != BulkStoreMode::No =>
             {
                 self.optional || columns.none(*place) == 0
             }
@@ -291,7 +291,7 @@ impl BatchField {
         let small = |n: &i64| SMALL[*n as usize % SMALL.len()];
         let whole = |n: &i64| canonical(*n as u32);
         match (&self.what, self.straight) {
-            (BatchFieldKind::Price { place, scale, at }, StoreShortcut::Prices) => {
+            (BatchFieldKind::Price { place, scale, at }, BulkStoreMode::Prices) => {
                 frames.each(columns.values(*place), |frame, n| {
                     put(frame, *at, n.wrapping_mul(*scale).to_le_bytes());
                 });
@@ -299,17 +299,17 @@ impl BatchField {
             }
             (
                 BatchFieldKind::Decimal { place, at, exp_at, narrow, .. },
-                StoreShortcut::Small | StoreShortcut::Whole,
+                BulkStoreMode::Small | BulkStoreMode::Whole,
             ) => {
                 let (at, exp_at) = (*at, *exp_at);
                 let values = columns.values(*place);
                 match (self.straight, narrow) {
-                    (StoreShortcut::Small, true) => frames.each(values, |frame, n| {
+                    (BulkStoreMode::Small, true) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         put(frame, at, u32::from(mantissa).to_le_bytes());
                         put(frame, exp_at, places.to_le_bytes());
                     }),
-                    (StoreShortcut::Small, false) => frames.each(values, |frame, n| {
+                    (BulkStoreMode::Small, false) => frames.each(values, |frame, n| {
                         let (mantissa, places) = small(n);
                         put(frame, at, u64::from(mantissa).to_le_bytes());
                         put(frame, exp_at, places.to_le_bytes());

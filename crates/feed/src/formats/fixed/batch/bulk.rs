@@ -5,7 +5,7 @@ use super::emit::NAMES_MAX;
 use super::extension_cache::ExtensionSpan;
 use super::frames::{BatchFrames, SpacedFrames, UniformFrames, put};
 use super::names::short_id;
-use super::program::{EventProgram, RecordTypeProgram, RecordVariant};
+use super::program::{EventProgram, RecordDisposition, RecordTypeProgram};
 use crate::block::{Block, PROGRESS_BYTES, SingleEventUnit};
 use unitape_codec::fixed::{LANES, Lanes, RecordBatch, StridedRecords};
 use unitape_model::schema::{RECV_NONE, SEQ_EXT, SEQ_NONE, at};
@@ -47,7 +47,7 @@ pub(super) fn emit_all(
         return false;
     }
     let RecordTypeProgram { columns, ts, sequence, variants, .. } = kind;
-    let Some(RecordVariant::Event(program)) = variants.first_mut() else { return false };
+    let Some(RecordDisposition::Event(program)) = variants.first_mut() else { return false };
     let sequences = match *sequence {
         None => &NO_SEQUENCES,
         Some(place) => {

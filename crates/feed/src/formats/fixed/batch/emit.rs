@@ -2,9 +2,9 @@
 
 use super::super::{FixedRecordView, FixedRecordsDecoder};
 use super::names::short_id;
-use super::program::{EventProgram, NO_VARIANT, RecordTypeProgram, RecordVariant};
-use super::{FixedBatchDecoder, RecordLane, SLOW};
-use crate::block::{Block, MessageSpan, UnitKind};
+use super::program::{EventProgram, NO_VARIANT, RecordDisposition, RecordTypeProgram};
+use super::{FixedBatchDecoder, LaneRecord, SLOW};
+use crate::block::{Block, BlockMessageKind, MessageSpan};
 use crate::formats::format::SourceContext;
 use crate::mapping::MappingPlan;
 use unitape_codec::fixed::{
@@ -40,8 +40,8 @@ impl RecordStartLists {
 
 /// Records of a batch, one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct LaneRun<'l> {
-    pub(super) lanes: &'l [RecordLane],
+pub(super) struct LaneSlice<'l> {
+    pub(super) lanes: &'l [LaneRecord],
     /// All records on the fast path are of one type, whose program has read them already.
     pub(super) is_read: bool,
 }
@@ -61,10 +61,10 @@ impl FixedRecordsDecoder {
         fast: &mut FixedBatchDecoder,
         block: &mut Block,
         bytes: &[u8],
-        run: LaneRun<'_>,
+        run: LaneSlice<'_>,
         context: BlockContext<'_>,
     ) -> usize {
-        let LaneRun { lanes, is_read } = run;
+        let LaneSlice { lanes, is_read } = run;
         let BlockContext { source: of, before } = context;
         let FixedBatchDecoder { kinds, lists, taken, .. } = fast;
         for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
@@ -103,7 +103,7 @@ impl FixedRecordsDecoder {
         program: &mut RecordTypeProgram,
         block: &mut Block,
         bytes: &[u8],
-        lane: RecordLane,
+        lane: LaneRecord,
         of: SourceContext<'_>,
     ) -> bool {
         let SourceContext { source, known } = of;
@@ -111,8 +111,8 @@ impl FixedRecordsDecoder {
         let variant = program.variant_of[index];
         let offset = block.base + u64::from(lane.start);
         match program.variants.get_mut(usize::from(variant)) {
-            Some(RecordVariant::Ignored) => block.end_ignored(),
-            Some(RecordVariant::Event(event)) => {
+            Some(RecordDisposition::Ignored) => block.end_ignored(),
+            Some(RecordDisposition::Event(event)) => {
                 let ts = program.columns.values(program.ts)[index];
                 let sequence = match program.sequence {
                     Some(place) if program.columns.none(place) >> index & 1 == 0 => {
@@ -139,7 +139,7 @@ impl FixedRecordsDecoder {
                     return false;
                 }
                 let span = MessageSpan { offset, length: lane.length as usize };
-                block.end_message(span, UnixNanos(ts), 1, UnitKind::Events, known);
+                block.end_message(span, UnixNanos(ts), 1, BlockMessageKind::Events, known);
             }
             None => return false,
         }
@@ -170,7 +170,7 @@ impl GeneralRecordReader<'_> {
     fn fields<'m>(
         &'m mut self,
         bytes: &'m [u8],
-        lane: RecordLane,
+        lane: LaneRecord,
     ) -> Option<(FixedRecordView<'m>, &'m MappingPlan)> {
         // Not the first record of a file: that one is never in a batch.
         let next = self.decoder.next(bytes, lane.start as usize, 1, true);
@@ -196,7 +196,7 @@ impl EventProgram {
         &mut self,
         block: &mut Block,
         bytes: &[u8],
-        lane: RecordLane,
+        lane: LaneRecord,
         head: FrameCommonValues,
         mut slow: GeneralRecordReader<'_>,
     ) -> bool {
@@ -284,7 +284,7 @@ impl RecordTypeProgram {
         let Self { columns, by_byte, variants, variant_of, .. } = self;
         if by_byte.is_none() {
             // All are of one variant.
-            if let Some(RecordVariant::Event(program)) = variants.first_mut() {
+            if let Some(RecordDisposition::Event(program)) = variants.first_mut() {
                 program.frames.clear();
                 good = program.puts.iter_mut().fold(good, |good, p| good & !p.prepare(columns, records));
             }
@@ -306,7 +306,7 @@ impl RecordTypeProgram {
             }
         }
         for (variant, are) in variants.iter_mut().zip(are) {
-            let RecordVariant::Event(program) = variant else { continue };
+            let RecordDisposition::Event(program) = variant else { continue };
             program.frames.clear();
             for put in &mut program.puts {
                 good &= !(put.prepare(columns, records) & are);
@@ -334,7 +334,7 @@ fn store(
     }
     for (program, starts) in kinds.iter_mut().zip(&lists.starts) {
         for variant in program.iter_mut().filter(|_| !starts.is_empty()).flat_map(|p| &mut p.variants) {
-            if let RecordVariant::Event(program) = variant {
+            if let RecordDisposition::Event(program) = variant {
                 for put in &program.puts {
                     let frames = program.frames.iter().map(|(lane, at)| (usize::from(*lane), *at as usize));
                     put.store(&mut block.arena, frames, ScatteredRecords { bytes, starts });

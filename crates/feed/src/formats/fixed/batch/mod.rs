@@ -23,10 +23,10 @@ mod program;
 use super::FixedRecordsDecoder;
 use crate::block::Block;
 use crate::formats::format::SourceContext;
-use emit::{BlockContext, LaneRun, RecordStartLists};
+use emit::{BlockContext, LaneSlice, RecordStartLists};
 pub(super) use program::RecordTypeProgram;
 use unitape_codec::fixed::{
-    FixedWidthLayout, LANES, RecordBatch, RecordBounds, RecordFramer, StridedRecords,
+    FixedWidthLayout, FramedRecord, LANES, RecordBatch, RecordFramer, StridedRecords,
 };
 use unitape_model::Dictionary;
 
@@ -37,7 +37,7 @@ pub(super) struct FixedBatchDecoder {
     kinds: Vec<Option<RecordTypeProgram>>,
     lists: RecordStartLists,
     frames: RecordFramer,
-    found: Box<[RecordBounds; LANES]>,
+    found: Box<[FramedRecord; LANES]>,
     looked_up: Box<bulk::BatchScratch>,
     /// Records decoded by it.
     taken: u64,
@@ -45,7 +45,7 @@ pub(super) struct FixedBatchDecoder {
 
 /// A record of a batch.
 #[derive(Clone, Copy, Debug, Default)]
-struct RecordLane {
+struct LaneRecord {
     start: u32,
     /// Bytes without the terminator.
     length: u32,
@@ -67,7 +67,7 @@ impl FixedBatchDecoder {
             lists: RecordStartLists::new(kinds.len()),
             kinds,
             frames: RecordFramer::new(layout),
-            found: Box::new([RecordBounds::default(); LANES]),
+            found: Box::new([FramedRecord::default(); LANES]),
             looked_up: Box::default(),
             taken: 0,
         })
@@ -96,7 +96,7 @@ impl FixedBatchDecoder {
         layout: &FixedWidthLayout,
         bytes: &[u8],
         at: usize,
-        lanes: &mut [RecordLane; LANES],
+        lanes: &mut [LaneRecord; LANES],
     ) -> usize {
         self.lists.clear();
         let found = &mut self.found;
@@ -107,7 +107,7 @@ impl FixedBatchDecoder {
             let fast = program.is_some_and(|p| next + p.reach <= bytes.len());
             let index = self.lists.add(if fast { Some(found.kind) } else { None }, next);
             let (start, length) = (next as u32, found.length);
-            *lane = RecordLane {
+            *lane = LaneRecord {
                 start,
                 length,
                 end: found.end,
@@ -124,16 +124,16 @@ impl FixedBatchDecoder {
         &mut self,
         rows: StridedRecords<'_>,
         at: usize,
-        first: RecordBounds,
-        lanes: &mut [RecordLane; LANES],
+        first: FramedRecord,
+        lanes: &mut [LaneRecord; LANES],
     ) -> usize {
         self.lists.clear();
-        let RecordBounds { length, kind, .. } = first;
+        let FramedRecord { length, kind, .. } = first;
         let stride = rows.stride() as u32;
         for (i, lane) in (0..rows.count() as u32).zip(&mut *lanes) {
             let start = at as u32 + i * stride;
             let index = self.lists.add(Some(kind), start as usize);
-            *lane = RecordLane { start, length, end: start + stride, kind, index };
+            *lane = LaneRecord { start, length, end: start + stride, kind, index };
         }
         rows.count()
     }
@@ -161,7 +161,7 @@ impl FixedRecordsDecoder {
         // Fix-ups of the general path come before those of the batch.
         block.settle_names(known);
         let context = BlockContext { source: SourceContext { source, known }, before };
-        let mut lanes = [RecordLane::default(); LANES];
+        let mut lanes = [LaneRecord::default(); LANES];
         loop {
             let (count, is_read) = match self.even(&mut fast, block, bytes, at, source) {
                 BatchOutcome::Done(end) => {
@@ -175,7 +175,7 @@ impl FixedRecordsDecoder {
             if count < 4 {
                 break;
             }
-            let run = LaneRun { lanes: &lanes[..count], is_read };
+            let run = LaneSlice { lanes: &lanes[..count], is_read };
             let done = self.batch(&mut fast, block, bytes, run, context);
             at = done;
             if done != run.lanes[count - 1].end as usize {
@@ -220,7 +220,7 @@ enum BatchOutcome<'b> {
     /// All of them are in the block, up to here.
     Done(usize),
     /// Their columns were read, and nothing else; what the first of them is.
-    Read(StridedRecords<'b>, RecordBounds),
+    Read(StridedRecords<'b>, FramedRecord),
     /// There are none.
     Nothing,
 }

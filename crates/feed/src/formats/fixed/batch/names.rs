@@ -2,7 +2,7 @@
 //! dictionary stay valid in its later states; provisional ids of a block are forgotten when the next block begins.
 
 use super::program::GeneralRecordView;
-use crate::block::{Block, BlockNames, IdFixup};
+use crate::block::{Block, BlockNameResolver, IdFixup};
 use crate::mapping::{FieldPlan, MappingPlan, ParsedMessage, UnmatchedPolicy};
 use unitape_codec::fixed::{ColumnLayout, LANES, RecordBatch, StridedRecords};
 use unitape_model::id::{PROVISIONAL, VENUE_PROVISIONAL};
@@ -141,7 +141,7 @@ impl NameColumn {
         plan: &MappingPlan,
         record: &[u8],
         fields: &GeneralRecordView<'_>,
-        names: &mut BlockNames<'_>,
+        names: &mut BlockNameResolver<'_>,
         frame: usize,
     ) -> Option<u32> {
         let key = self.key(record);

@@ -29,7 +29,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
     pub(super) sequence: Option<usize>,
     /// The column whose byte selects the variant, and the variant by byte.
     pub(super) by_byte: Option<(usize, Box<[u8; 256]>)>,
-    pub(super) variants: Vec<RecordVariant>,
+    pub(super) variants: Vec<RecordDisposition>,
     /// Variant by lane, [`NO_VARIANT`] for records of the general path; of the current batch.
     pub(super) variant_of: [u8; LANES],
     /// Lanes of the batch in hand that are good.
@@ -38,7 +38,7 @@ pub(in crate::formats::fixed) struct RecordTypeProgram {
 
 /// The outcome of a rule for a record.
 #[derive(Debug)]
-pub(super) enum RecordVariant {
+pub(super) enum RecordDisposition {
     /// Nothing.
     Ignored,
     /// An event.
@@ -128,12 +128,12 @@ impl RecordTypeProgram {
         let mut variants = Vec::new();
         for (rule, _) in rules {
             variants.push(match &rule.events[..] {
-                [] if rule.ignore => RecordVariant::Ignored,
+                [] if rule.ignore => RecordDisposition::Ignored,
                 [event] => {
                     let program = EventProgram::new(plan, event, kind, layout, index, &columns)?;
                     let names = program.names.iter().map(|n| n.reach());
                     reach = names.chain(program.kept.iter().map(|k| k.reach())).fold(reach, usize::max);
-                    RecordVariant::Event(Box::new(program))
+                    RecordDisposition::Event(Box::new(program))
                 }
                 _ => return None,
             });
@@ -147,7 +147,7 @@ impl RecordTypeProgram {
 
     pub(super) fn begin_block(&mut self, known: &Dictionary) {
         for variant in &mut self.variants {
-            if let RecordVariant::Event(program) = variant {
+            if let RecordDisposition::Event(program) = variant {
                 program.names.iter_mut().for_each(|name| name.begin_block(known));
             }
         }
