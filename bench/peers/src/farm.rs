@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::process::Command;
 use unitape_bench::record::{BenchRecord, RepeatTimes, cpu_ns};
-use unitape_ring::measure::{FarmLoad, measure};
+use unitape_ring::measure::{FarmBenchConfig, measure};
 
 const MESSAGE_BYTES: usize = 200;
 const PER_BLOCK: u64 = 64;
@@ -28,7 +28,7 @@ pub fn run(asked: &Asked) -> Result<Vec<BenchRecord>, String> {
     let blocks = messages / PER_BLOCK;
     let messages = blocks * PER_BLOCK;
     let arena = arena();
-    let load = FarmLoad::empty(WORKERS, messages);
+    let load = FarmBenchConfig::empty(WORKERS, messages);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(|e| e.to_string())?;
     let mut pipeline = asked.had("tbb", || {
         let mut command = Command::new(cpp("tbb", "tbb", "libtbb-dev")?);

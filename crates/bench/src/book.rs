@@ -12,7 +12,7 @@ use unitape_model::{
     flags, frames,
 };
 use unitape_sim::day::Scenario;
-use unitape_sim::{DropCopy, DropCopyNoise, Rng, SimConfig};
+use unitape_sim::{DropCopy, InjectedNoiseConfig, Rng, SimConfig};
 use unitape_tape::{Reader, StartPosition};
 
 /// Runs the cases.
@@ -96,7 +96,7 @@ fn flow(context: &BenchContext) -> Result<Vec<u8>, Error> {
         file
     } else {
         let file = place.path().join("flow.fix");
-        let mut copy = DropCopy::new(day(), DropCopyNoise::default())?.to_close();
+        let mut copy = DropCopy::new(day(), InjectedNoiseConfig::default())?.to_close();
         copy.write_fix(&mut std::io::BufWriter::new(fs::File::create(&file)?))?;
         file
     };

@@ -3,7 +3,7 @@
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, InstructionMarks, RepeatTimes, cpu_ns, mark};
-use unitape_ring::measure::{FarmLoad, measure};
+use unitape_ring::measure::{FarmBenchConfig, measure};
 
 /// Runs the cases.
 pub fn run(
@@ -16,8 +16,8 @@ pub fn run(
     let messages = context.pick(20_000, 20_000_000);
     for threads in [1, 2] {
         for per_block in [1, 64, 327] {
-            let load = FarmLoad::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
-            let load = FarmLoad { block_bytes: per_block * load.message_bytes, ..load };
+            let load = FarmBenchConfig::empty(threads, messages / if per_block == 1 { 10 } else { 1 });
+            let load = FarmBenchConfig { block_bytes: per_block * load.message_bytes, ..load };
             let from = mark();
             let (before, mut repeats) = (cpu_ns(), RepeatTimes::default());
             let runs = measure(&load, context.repeats(5))?;

@@ -6,8 +6,8 @@ use crate::record::{BenchRecord, HexSha256, RepeatTimes, rounded};
 use std::fs;
 use std::path::Path;
 use unitape_model::{
-    Decimal, EventBuilder, EventField, EventKind, EventSchema, EventValue, InstrumentId, NameKind,
-    NameResolver, NameTable, Price, UnixNanos, flags, frames,
+    Decimal, DefinitionTable, EventBuilder, EventField, EventKind, EventSchema, EventValue, InstrumentId,
+    NameKind, NameResolver, Price, UnixNanos, flags, frames,
 };
 use unitape_sim::Rng;
 use unitape_store::{ScanFilter, SealOptions, Store, seal};
@@ -167,7 +167,7 @@ fn add(hash: &mut HexSha256, ordinal: u64, frame: &[u8], instrument: &str, venue
 
 fn hash_of_tape(dir: &Path) -> Result<String, Error> {
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
-    let mut names = NameTable::default();
+    let mut names = DefinitionTable::default();
     let mut hash = HexSha256::default();
     while let Some(run) = reader.next_run(1 << 20)? {
         let mut ordinal = run.ordinal;

@@ -4,13 +4,13 @@ use crate::books::{BookChange, BookOptions, Books};
 use crate::error::Error;
 use crate::losses::SourceBookPolicy;
 use unitape_model::{
-    Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, NameTable, Position,
+    DefinitionTable, Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, Position,
 };
 
 /// [`Books`] that learn names from the definitions on the tape.
 pub struct TapeBooks {
     /// The names defined so far.
-    pub names: NameTable,
+    pub names: DefinitionTable,
     /// The books.
     pub books: Books,
     /// Venues among which the one of all venues was looked for.
@@ -37,11 +37,11 @@ pub const ALL_VENUES: &str = "NBBO";
 impl TapeBooks {
     /// No books, at the start of a tape.
     pub fn new(options: BookOptions) -> Self {
-        Self::with_names(options, NameTable::default())
+        Self::with_names(options, DefinitionTable::default())
     }
 
     /// No books, and names that are known already: those of a tape whose first segments are gone.
-    pub fn with_names(options: BookOptions, names: NameTable) -> Self {
+    pub fn with_names(options: BookOptions, names: DefinitionTable) -> Self {
         let mut this =
             Self { names, books: Books::new(options), venues: 0, unnamed: Vec::new(), known: [0; 2] };
         let sources: Vec<u32> = this.names.sources().map(|(id, _)| id).collect();
@@ -52,7 +52,7 @@ impl TapeBooks {
     /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
     ///
     /// # Errors
-    /// The error of [`NameTable::admit_frame`]: a foreign or damaged tape.
+    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(&mut self, position: Position, frame: &[u8]) -> Result<&[BookChange], Error> {
         let event = self.names.admit_frame(frame);

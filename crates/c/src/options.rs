@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::mem::{offset_of, size_of};
 use std::time::Duration;
 
-use unitape_tape::{Backing, RecorderPlace, SyncPolicy};
+use unitape_tape::{Backing, RecorderLocation, SyncPolicy};
 
 use crate::call::run;
 use crate::error::{Error, code};
@@ -120,8 +120,8 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Write
         other => return Err(Error::Argument(format!("a backing {other} is unknown"))),
     };
     options.recorder = match given.recorder {
-        RECORDER_THREAD => RecorderPlace::Thread,
-        RECORDER_EXTERNAL => RecorderPlace::External,
+        RECORDER_THREAD => RecorderLocation::Thread,
+        RECORDER_EXTERNAL => RecorderLocation::External,
         other => return Err(Error::Argument(format!("a recorder {other} is unknown"))),
     };
     if given.sync_bytes > 0 || given.sync_interval_ns > 0 {

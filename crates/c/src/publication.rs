@@ -20,13 +20,13 @@ use crate::text;
 /// A publication and what is open on it.
 #[derive(Debug)]
 pub struct OpenPublication {
-    open: OpenUnit,
+    open: PendingPublication,
     /// From a box of ours. Not a box, because what is open borrows from it while this value moves.
     publication: NonNull<Publication>,
 }
 
 #[derive(Debug)]
-enum OpenUnit {
+enum PendingPublication {
     Nothing,
     Draft(FrameDraft<'static>),
     Batch(MessageBatch<'static>),
@@ -43,7 +43,7 @@ const _: () = {
 impl OpenPublication {
     fn new(publication: Publication) -> Self {
         let publication = NonNull::from(Box::leak(Box::new(publication)));
-        Self { open: OpenUnit::Nothing, publication }
+        Self { open: PendingPublication::Nothing, publication }
     }
 
     /// The publication, when nothing is open on it.
@@ -52,15 +52,15 @@ impl OpenPublication {
         match self.open {
             // SAFETY: it is alive until this value is dropped, which drops what is open first; nothing else borrows
             // it, since nothing is open and every caller either keeps the borrow in `open` or lets it go.
-            OpenUnit::Nothing => Ok(unsafe { self.publication.as_mut() }),
-            OpenUnit::Draft(_) => Err(Error::Misuse("a claim is open: commit or abort it first")),
-            OpenUnit::Batch(_) => Err(Error::Misuse("a batch is open: commit or abort it first")),
+            PendingPublication::Nothing => Ok(unsafe { self.publication.as_mut() }),
+            PendingPublication::Draft(_) => Err(Error::Misuse("a claim is open: commit or abort it first")),
+            PendingPublication::Batch(_) => Err(Error::Misuse("a batch is open: commit or abort it first")),
         }
     }
 
     /// Gives up what is open, and the publication.
     fn into_inner(mut self) -> Publication {
-        self.open = OpenUnit::Nothing;
+        self.open = PendingPublication::Nothing;
         let publication = self.publication;
         std::mem::forget(self);
         // SAFETY: from a box (`new`), nothing borrows it, and `self` does not drop it any more.
@@ -70,7 +70,7 @@ impl OpenPublication {
 
 impl Drop for OpenPublication {
     fn drop(&mut self) {
-        self.open = OpenUnit::Nothing;
+        self.open = PendingPublication::Nothing;
         // SAFETY: from a box (`new`), nothing borrows it, and this is the last of it.
         drop(unsafe { Box::from_raw(self.publication.as_ptr()) });
     }
@@ -192,8 +192,8 @@ pub unsafe extern "C" fn unitape_publication_claim(
         unsafe {
             Handle::with(publication, |p| {
                 let place = text::require_place(bytes, "bytes")?;
-                p.open = OpenUnit::Draft(p.free()?.claim(topic, length)?);
-                let OpenUnit::Draft(draft) = &mut p.open else { unreachable!("set above") };
+                p.open = PendingPublication::Draft(p.free()?.claim(topic, length)?);
+                let PendingPublication::Draft(draft) = &mut p.open else { unreachable!("set above") };
                 text::put(place, draft.as_mut_ptr().cast());
                 Ok(code::OK)
             })
@@ -215,10 +215,12 @@ pub unsafe extern "C" fn unitape_publication_commit(
         // null or has room for its value.
         unsafe {
             Handle::with(publication, |p| {
-                let at: Position = match std::mem::replace(&mut p.open, OpenUnit::Nothing) {
-                    OpenUnit::Draft(draft) => draft.commit()?,
-                    OpenUnit::Batch(batch) => batch.commit()?,
-                    OpenUnit::Nothing => return Err(Error::Misuse("neither a claim nor a batch is open")),
+                let at: Position = match std::mem::replace(&mut p.open, PendingPublication::Nothing) {
+                    PendingPublication::Draft(draft) => draft.commit()?,
+                    PendingPublication::Batch(batch) => batch.commit()?,
+                    PendingPublication::Nothing => {
+                        return Err(Error::Misuse("neither a claim nor a batch is open"));
+                    }
                 };
                 text::put(position, at.0);
                 Ok(code::OK)
@@ -237,7 +239,7 @@ pub unsafe extern "C" fn unitape_publication_abort(publication: *mut Publication
         // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(publication, |p| {
-                p.open = OpenUnit::Nothing;
+                p.open = PendingPublication::Nothing;
                 Ok(code::OK)
             })
         }
@@ -254,7 +256,7 @@ pub unsafe extern "C" fn unitape_publication_batch(publication: *mut Publication
         // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
         unsafe {
             Handle::with(publication, |p| {
-                p.open = OpenUnit::Batch(p.free()?.batch());
+                p.open = PendingPublication::Batch(p.free()?.batch());
                 Ok(code::OK)
             })
         }
@@ -277,7 +279,7 @@ pub unsafe extern "C" fn unitape_publication_push(
         // `length` bytes.
         unsafe {
             Handle::with(publication, |p| {
-                let OpenUnit::Batch(batch) = &mut p.open else {
+                let PendingPublication::Batch(batch) = &mut p.open else {
                     return Err(Error::Misuse("no batch is open"));
                 };
                 batch.push(topic, text::bytes(bytes, length)?)?;

@@ -49,13 +49,13 @@ pub use formats::fast::rules::try_bytes as try_fast;
 pub use formats::format::Format;
 pub use mapping::Mapping;
 pub use pipeline::consolidate::{
-    BLOCK_BYTES, BLOCK_BYTES_MAX, ConsolidateOptions, RunOutcome, RunProgress, TurnTimes, consolidate,
+    BLOCK_BYTES, BLOCK_BYTES_MAX, ConsolidateOptions, RunOutcome, RunProgress, StageTimings, consolidate,
     feed_of_file, feed_of_option,
 };
 pub use pipeline::explain::explain;
-pub use pipeline::intake::MappingReload;
-pub use pipeline::job::FormatReload;
-pub use pipeline::lead::ClockLead;
+pub use pipeline::intake::FormatReloadQueue;
+pub use pipeline::job::VersionedFormat;
+pub use pipeline::lead::ClockLeadLimits;
 pub use pipeline::masters::MasterLoader;
 pub use pipeline::merge::{MergeOptions, MergeSegment, merge};
 pub use pipeline::run::{FeedInput, RunFeed, RunOptions, run};
@@ -65,10 +65,10 @@ pub use pipeline::source_decoder::SourceDecoder;
 pub use reference::InstrumentMaster;
 pub use sources::detect::detect;
 pub use sources::journal;
-pub use sources::link::{FeedLink, LinkState, MergeWait, RestartMode, RestartPolicy};
+pub use sources::link::{FeedLinkStatus, LinkState, MergeWait, RestartMode, RestartPolicy};
 pub use sources::receive::{OverflowPolicy, ReceiveSource, TcpFeed};
-pub use sources::source::{FileFeed, SourceRules};
-pub use sources::stats::{FeedFigures, FeedStats, RunStats};
+pub use sources::source::{ChangedSourcePolicy, FileFeed};
+pub use sources::stats::{FeedStats, FeedStatsSnapshot, RunStats};
 pub use unitape_ring::farm::FarmEnding;
 
 /// The account of these bytes as a whole source; panics if a frame is not whole. For fuzzing.

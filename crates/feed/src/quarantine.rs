@@ -11,7 +11,7 @@ mod spool;
 
 use raw_check::{RawFile, compare};
 
-pub use raw_check::{RawDamage, RawReport, check_raw, raw_damage};
+pub use raw_check::{RawLogDamage, RawLogReport, check_raw, raw_damage};
 pub use retry::{RetryReport, retry};
 pub use spool::RawSpool;
 
@@ -24,7 +24,7 @@ use std::fs::File;
 use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use unitape_model::{Event, EventField, EventKind, LostNames, Position, flags, frames};
+use unitape_model::{Event, EventField, EventKind, LostNameCounts, Position, flags, frames};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader};
 
 const RAW_LOG: &str = "quarantine.raw";
@@ -85,7 +85,7 @@ pub struct QuarantineListing {
     /// The reader, which knows what it passed over and could not check.
     pub reader: Reader,
     /// Names whose definitions are lost.
-    pub names: LostNames,
+    pub names: LostNameCounts,
     /// Whether bytes are compared with their hash before they are shown.
     verify: bool,
 }

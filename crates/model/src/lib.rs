@@ -7,7 +7,7 @@
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
-//!   name_table NameTable                          what ids on a tape mean, learned from its definitions
+//!   name_table DefinitionTable                          what ids on a tape mean, learned from its definitions
 //!   cause ErrorCause                            whose fault an error is
 //!   words                                         short texts in registers
 //! ```
@@ -57,7 +57,7 @@ pub use frame::{FrameHeader, LINE, Position, flags, frames};
 pub use id::{ChannelId, InlineId, InstrumentId, NameKind, ProductId, SequenceNumber};
 pub use kind::{EventField, EventKind};
 pub use message::TopicMessage;
-pub use name_table::{FrameFault, LostNames, NameTable, SourceDefinition};
+pub use name_table::{DefinitionTable, FrameFault, LostNameCounts, SourceDefinition};
 pub use num::{Amount, Decimal, NumberFault, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
 pub use schema::{EventFieldSpec, EventSchema, FieldLayout};

@@ -5,7 +5,7 @@
 //!                  └─ admit ─▶ learned     └─▶ learned             └─▶ known                     └─▶ "venue 2 is not defined"
 //! ```
 //!
-//! A reader of a tape gives each frame to [`NameTable::admit`], in the order of the tape. A definition that does not
+//! A reader of a tape gives each frame to [`DefinitionTable::admit`], in the order of the tape. A definition that does not
 //! follow those before it, and an id that no definition precedes, is damage: an event under another name is a false
 //! event.
 
@@ -74,7 +74,7 @@ pub struct SourceDefinition {
 /// The names and sources that a tape has defined so far.
 ///
 /// ```
-/// use unitape_model::{Event, EventBuilder, EventField, EventKind, NameTable, EventSchema, UnixNanos, Dictionary};
+/// use unitape_model::{Event, EventBuilder, EventField, EventKind, DefinitionTable, EventSchema, UnixNanos, Dictionary};
 ///
 /// let (mut arena, mut ids) = (Vec::new(), Dictionary::default());
 /// let mut e = EventBuilder::begin(&mut arena, EventKind::Trade, UnixNanos(1));
@@ -82,11 +82,11 @@ pub struct SourceDefinition {
 ///     e.set_text(EventSchema::for_kind(EventKind::Trade).find(field).unwrap(), text.as_bytes(), &mut ids).unwrap();
 /// }
 /// e.finish(0).unwrap();
-/// let refused = NameTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();
+/// let refused = DefinitionTable::default().admit(&Event::new(&arena).unwrap()).unwrap_err();
 /// assert_eq!(refused.to_string(), "instrument 1 is not defined");
 /// ```
 #[derive(Clone, Debug)]
-pub struct NameTable {
+pub struct DefinitionTable {
     names: Dictionary,
     /// The number of names in each dictionary, or fewer: for an id beyond it the reader looks into the dictionary.
     counts: [u32; NameKind::COUNT],
@@ -95,15 +95,15 @@ pub struct NameTable {
     recent: [u32; RECENT],
     lenient: bool,
     /// The table to ask for names whose definitions are lost.
-    log: Option<Box<NameTable>>,
+    log: Option<Box<DefinitionTable>>,
     /// Ids of dictionaries have gaps.
     gaps: bool,
-    lost: LostNames,
+    lost: LostNameCounts,
 }
 
 /// Definitions that a lenient table has missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LostNames {
+pub struct LostNameCounts {
     /// Names and sources that were missing on the tape and are in its log.
     pub from_log: u64,
     /// Uses of ids, and ids left out by definitions, that have no name anywhere.
@@ -113,7 +113,7 @@ pub struct LostNames {
 /// Sources that are found without a search.
 const RECENT: usize = 64;
 
-impl Default for NameTable {
+impl Default for DefinitionTable {
     fn default() -> Self {
         let (names, sources) = (Dictionary::default(), BTreeMap::new());
         Self {
@@ -124,12 +124,12 @@ impl Default for NameTable {
             lenient: false,
             log: None,
             gaps: false,
-            lost: LostNames::default(),
+            lost: LostNameCounts::default(),
         }
     }
 }
 
-impl NameTable {
+impl DefinitionTable {
     /// Admits ids without a definition, and counts them: for a reader that continues after damage.
     pub fn set_lenient(&mut self, lenient: bool) {
         self.lenient = lenient;
@@ -137,21 +137,21 @@ impl NameTable {
 
     /// Sets a table to ask for names whose definitions are lost: that of the log of definitions. An id has one name
     /// on all of a tape, so a name in the log is right wherever it is needed.
-    pub fn set_log(&mut self, log: NameTable) {
+    pub fn set_log(&mut self, log: DefinitionTable) {
         self.lenient = true;
         self.log = Some(Box::new(log));
     }
 
     /// The lost names.
-    pub fn lost_names(&self) -> LostNames {
+    pub fn lost_names(&self) -> LostNameCounts {
         self.lost
     }
 
-    /// Takes the next frame of the tape, as [`NameTable::admit`] does, and gives the event in it; none where it holds a
+    /// Takes the next frame of the tape, as [`DefinitionTable::admit`] does, and gives the event in it; none where it holds a
     /// user's message.
     ///
     /// # Errors
-    /// As [`NameTable::admit`], and a frame of no known kind.
+    /// As [`DefinitionTable::admit`], and a frame of no known kind.
     #[inline]
     pub fn admit_frame<'a>(&mut self, frame: &'a [u8]) -> Result<Option<Event<'a>>, FrameFault> {
         let Some(event) = Event::new(frame) else {
@@ -361,7 +361,7 @@ fn uint(event: &Event<'_>, field: EventField) -> Option<u64> {
 
 /// The places of a kind's ids.
 #[derive(Clone, Copy)]
-struct KindIdLayout {
+struct EventIdLayout {
     /// Ids of four bytes: which words of the fixed part, and whose.
     wide: [(u8, NameKind); WIDE_MAX],
     count: u8,
@@ -375,9 +375,9 @@ struct KindIdLayout {
 const WIDE_MAX: usize = 8;
 
 /// By the number of the kind.
-static IDS: [KindIdLayout; 64] = {
+static IDS: [EventIdLayout; 64] = {
     let none =
-        KindIdLayout { wide: [(0, NameKind::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
+        EventIdLayout { wide: [(0, NameKind::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
     let mut all = [none; 64];
     let mut s = 0;
     while s < SCHEMAS.len() {
@@ -445,14 +445,14 @@ mod tests {
         arena
     }
 
-    fn admit(table: &mut NameTable, frame: &[u8]) -> Result<(), String> {
+    fn admit(table: &mut DefinitionTable, frame: &[u8]) -> Result<(), String> {
         table.admit(&Event::new(frame).unwrap()).map_err(|e| e.to_string())
     }
 
     /// Each reader of a tape once had its own way: one printed ids, one refused, one passed over it.
     #[test]
     fn a_definition_follows_those_before_it_and_comes_before_its_use() {
-        let mut table = NameTable::default();
+        let mut table = DefinitionTable::default();
         let mut names = Dictionary::default();
         let order = order(&[("oid", "1"), ("venue", "XLON"), ("acct", "A")], &mut names);
         assert_eq!(admit(&mut table, &order), Err("venue 1 is not defined".to_owned()));
@@ -472,7 +472,7 @@ mod tests {
     /// After damage the names that are left are used, and none is confused with another.
     #[test]
     fn who_reads_on_counts_ids_without_a_name() {
-        let mut table = NameTable::default();
+        let mut table = DefinitionTable::default();
         table.set_lenient(true);
         admit(&mut table, &definition(NameKind::Venue, 1, "XLON")).unwrap();
         admit(&mut table, &definition(NameKind::Venue, 4, "CHIX")).unwrap();
@@ -481,7 +481,7 @@ mod tests {
             let order = order(&[("oid", "1"), ("venue", venue)], &mut names);
             admit(&mut table, &order).unwrap();
         }
-        assert_eq!(table.lost_names(), LostNames { from_log: 0, nameless: 2 + 3 });
+        assert_eq!(table.lost_names(), LostNameCounts { from_log: 0, nameless: 2 + 3 });
         let name = |id| table.name(NameKind::Venue, id);
         assert_eq!(
             [name(1), name(2), name(3), name(4), name(5)],
@@ -501,7 +501,7 @@ mod tests {
                 let mut e = EventBuilder::begin(&mut arena, schema.kind, UnixNanos(1));
                 e.set_text(spec, b"NAME", &mut names).unwrap();
                 e.finish(0).unwrap();
-                let refused = admit(&mut NameTable::default(), &arena);
+                let refused = admit(&mut DefinitionTable::default(), &arena);
                 assert_eq!(refused, Err(format!("{} 1 is not defined", dict.name())), "{:?}", schema.kind);
             }
         }

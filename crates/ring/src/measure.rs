@@ -20,7 +20,7 @@ use crate::{
 
 /// The load that runs through the farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FarmLoad {
+pub struct FarmBenchConfig {
     /// Workers, the caller's thread among them; at least 1.
     pub workers: usize,
     /// Messages in all.
@@ -35,7 +35,7 @@ pub struct FarmLoad {
     pub wait: WaitStrategy,
 }
 
-impl FarmLoad {
+impl FarmBenchConfig {
     /// No work at all: `messages` of 200 bytes in blocks of 64, as the peers are measured.
     pub const fn empty(workers: usize, messages: u64) -> Self {
         Self {
@@ -63,8 +63,8 @@ pub struct FarmMeasurement {
 /// Runs `load` `repeats` times after one run to warm up.
 ///
 /// ```
-/// use unitape_ring::measure::{FarmLoad, measure};
-/// let runs = measure(&FarmLoad::empty(2, 10_000), 3).unwrap();
+/// use unitape_ring::measure::{FarmBenchConfig, measure};
+/// let runs = measure(&FarmBenchConfig::empty(2, 10_000), 3).unwrap();
 /// assert_eq!(runs.len(), 3);
 /// assert_eq!(runs[0].stats.blocks, 157); // 156 blocks of 64 messages and one of 16
 /// ```
@@ -72,7 +72,10 @@ pub struct FarmMeasurement {
 /// # Errors
 /// When the load has no sense (no worker, messages shorter than their length), no thread can be started, or
 /// the self-check fails.
-pub fn measure(load: &FarmLoad, repeats: usize) -> Result<Vec<FarmMeasurement>, Error<MeasurementFault>> {
+pub fn measure(
+    load: &FarmBenchConfig,
+    repeats: usize,
+) -> Result<Vec<FarmMeasurement>, Error<MeasurementFault>> {
     let unsound = |error| Error::Stage { block: 0, stage: crate::FarmStage::Intake, error };
     if load.message_bytes < size_of::<u64>() {
         return Err(unsound(MeasurementFault("a message is shorter than its length field")));
@@ -87,7 +90,7 @@ pub fn measure(load: &FarmLoad, repeats: usize) -> Result<Vec<FarmMeasurement>, 
 #[error("{0}")]
 pub struct MeasurementFault(&'static str);
 
-fn once(load: &FarmLoad, per_block: u64) -> Result<FarmMeasurement, Error<MeasurementFault>> {
+fn once(load: &FarmBenchConfig, per_block: u64) -> Result<FarmMeasurement, Error<MeasurementFault>> {
     let farm = MeasuredFarm { per_block, message_bytes: load.message_bytes, rounds: load.work_rounds };
     let workers = (0..load.workers).map(|_| MeasuredWorker::new(&farm)).collect();
     let options = FarmOptions { wait: load.wait, ..Default::default() };
@@ -208,7 +211,8 @@ mod tests {
     #[test]
     fn every_message_is_counted_at_any_cut() {
         for (workers, messages, block_bytes) in [(1, 0, 1), (2, 1, 1), (2, 1_000, 200), (3, 1_001, 12_800)] {
-            let load = FarmLoad { block_bytes, work_rounds: 2, ..FarmLoad::empty(workers, messages) };
+            let load =
+                FarmBenchConfig { block_bytes, work_rounds: 2, ..FarmBenchConfig::empty(workers, messages) };
             let runs = measure(&load, 2).unwrap();
             let per_block = (block_bytes as u64 / 200).max(1);
             assert!(runs.iter().all(|r| r.stats.blocks == messages.div_ceil(per_block)), "{load:?}");
@@ -218,8 +222,8 @@ mod tests {
     /// Both come from a command line.
     #[test]
     fn a_load_without_sense_is_an_error() {
-        assert!(matches!(measure(&FarmLoad::empty(0, 10), 1), Err(Error::NoWorkers)));
-        let short = FarmLoad { message_bytes: 7, ..FarmLoad::empty(1, 10) };
+        assert!(matches!(measure(&FarmBenchConfig::empty(0, 10), 1), Err(Error::NoWorkers)));
+        let short = FarmBenchConfig { message_bytes: 7, ..FarmBenchConfig::empty(1, 10) };
         assert!(matches!(measure(&short, 1), Err(Error::Stage { .. })));
     }
 }

@@ -15,14 +15,14 @@ use crate::{
 pub struct Scheduler<F: Farm, const SOUND: bool = true> {
     intake: Turnstile<F::Intake, SOUND>,
     sequence: Turnstile<F::Sequencer, SOUND>,
-    halt: CachePadded<HaltBounds>,
+    halt: CachePadded<BlockHaltLimits>,
 }
 
 /// Block numbers from which on there is nothing to do, `u64::MAX` while there is none.
 ///
 /// Hints to end a wait, nothing is published through them (errors travel by joining the thread), so they
 /// are Relaxed and have no partner; who enters is decided by the turnstiles alone.
-struct HaltBounds {
+struct BlockHaltLimits {
     /// The lowest block that has failed: blocks above it give up wherever they wait.
     failed: AtomicU64,
     /// The block that found the input at its end: blocks above it are not claimed.
@@ -40,7 +40,7 @@ pub struct WorkerSlot<F: Farm> {
 }
 
 /// The parts of a lane that remain when its loop has ended.
-pub(crate) struct WorkerParts<F: Farm> {
+pub(crate) struct FinishedWorker<F: Farm> {
     pub(crate) worker: F::Worker,
     pub(crate) stats: FarmStats,
     /// Set in the one lane that met the end and drained the sequencer.
@@ -72,7 +72,7 @@ impl<F: Farm, const SOUND: bool> Scheduler<F, SOUND> {
                 parts: WorkerOutcome { stats: FarmStats::default(), ending: None, failure: None },
             })
             .collect();
-        let halt = HaltBounds { failed: AtomicU64::new(u64::MAX), end: AtomicU64::new(u64::MAX) };
+        let halt = BlockHaltLimits { failed: AtomicU64::new(u64::MAX), end: AtomicU64::new(u64::MAX) };
         let scheduler = Self {
             intake: Turnstile::new(intake),
             sequence: Turnstile::new(sequencer),
@@ -210,9 +210,9 @@ impl<F: Farm> WorkerSlot<F> {
         self.index.get()
     }
 
-    pub(crate) fn into_parts(self) -> WorkerParts<F> {
+    pub(crate) fn into_parts(self) -> FinishedWorker<F> {
         let WorkerOutcome { stats, ending, failure } = self.parts;
-        WorkerParts { worker: self.worker, stats, ending, failure }
+        FinishedWorker { worker: self.worker, stats, ending, failure }
     }
 }
 
@@ -225,7 +225,7 @@ enum WorkerAction {
     Nothing,
 }
 
-impl HaltBounds {
+impl BlockHaltLimits {
     fn fail(&self, index: u64) {
         self.failed.fetch_min(index, Ordering::Relaxed);
     }
@@ -248,7 +248,7 @@ impl HaltBounds {
 
 /// Fails the block under way when its stage panics; forgotten when the loop ends well.
 struct PanicGuard<'a> {
-    halt: &'a HaltBounds,
+    halt: &'a BlockHaltLimits,
     index: &'a Cell<u64>,
 }
 

@@ -62,7 +62,7 @@ impl Waiter {
     pub fn wait(&mut self) {
         let step = step(self.wait, self.round);
         self.round = self.round.saturating_add(1);
-        self.parks += u64::from(matches!(step, WaitStep::Park { .. }));
+        self.parks += u64::from(matches!(step, WaitAction::Park { .. }));
         take(step);
     }
 
@@ -86,7 +86,7 @@ impl Waiter {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WaitStep {
+enum WaitAction {
     Spin { hints: u32 },
     Yield,
     Park { ns: u64 },
@@ -94,40 +94,40 @@ enum WaitStep {
 
 /// The action of round number `round` of a wait.
 #[inline]
-fn step(wait: WaitStrategy, round: u32) -> WaitStep {
+fn step(wait: WaitStrategy, round: u32) -> WaitAction {
     let (spins, yields) = match wait {
-        WaitStrategy::Spin => return WaitStep::Spin { hints: 1 },
+        WaitStrategy::Spin => return WaitAction::Spin { hints: 1 },
         WaitStrategy::Balanced => (SPIN_ROUNDS, YIELD_ROUNDS),
         WaitStrategy::Park => (0, 2),
     };
     if round < spins {
         // Few hints between two looks: they are how late the answer is noticed.
-        WaitStep::Spin { hints: 1 << round.min(3) }
+        WaitAction::Spin { hints: 1 << round.min(3) }
     } else if round < spins + yields {
-        WaitStep::Yield
+        WaitAction::Yield
     } else {
         let doublings = (round - spins - yields).min(16);
-        WaitStep::Park { ns: (1_000_u64 << doublings).min(PARK_NS_MAX) }
+        WaitAction::Park { ns: (1_000_u64 << doublings).min(PARK_NS_MAX) }
     }
 }
 
 #[cfg(not(loom))]
 #[inline]
-fn take(step: WaitStep) {
+fn take(step: WaitAction) {
     match step {
-        WaitStep::Spin { hints } => {
+        WaitAction::Spin { hints } => {
             for _ in 0..hints {
                 std::hint::spin_loop();
             }
         }
-        WaitStep::Yield => std::thread::yield_now(),
-        WaitStep::Park { ns } => std::thread::sleep(std::time::Duration::from_nanos(ns)),
+        WaitAction::Yield => std::thread::yield_now(),
+        WaitAction::Park { ns } => std::thread::sleep(std::time::Duration::from_nanos(ns)),
     }
 }
 
 /// Loom has no time: every kind of waiting means "let another thread go first".
 #[cfg(loom)]
-fn take(_: WaitStep) {
+fn take(_: WaitAction) {
     loom::thread::yield_now();
 }
 
@@ -149,21 +149,21 @@ mod tests {
         for wait in [WaitStrategy::Spin, WaitStrategy::Balanced, WaitStrategy::Park] {
             for round in (0..200).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
                 match step(wait, round) {
-                    WaitStep::Spin { hints } => {
+                    WaitAction::Spin { hints } => {
                         assert!((1..=8).contains(&hints) && wait != WaitStrategy::Park)
                     }
-                    WaitStep::Yield => assert!(wait != WaitStrategy::Spin),
-                    WaitStep::Park { ns } => {
+                    WaitAction::Yield => assert!(wait != WaitStrategy::Spin),
+                    WaitAction::Park { ns } => {
                         assert!((1..=PARK_NS_MAX).contains(&ns) && wait != WaitStrategy::Spin)
                     }
                 }
             }
         }
-        assert_eq!(step(WaitStrategy::Spin, u32::MAX), WaitStep::Spin { hints: 1 });
+        assert_eq!(step(WaitStrategy::Spin, u32::MAX), WaitAction::Spin { hints: 1 });
         let first_park = SPIN_ROUNDS + YIELD_ROUNDS;
-        assert_eq!(step(WaitStrategy::Balanced, first_park - 1), WaitStep::Yield);
-        assert_eq!(step(WaitStrategy::Balanced, first_park), WaitStep::Park { ns: 1_000 });
-        assert_eq!(step(WaitStrategy::Balanced, u32::MAX), WaitStep::Park { ns: PARK_NS_MAX });
+        assert_eq!(step(WaitStrategy::Balanced, first_park - 1), WaitAction::Yield);
+        assert_eq!(step(WaitStrategy::Balanced, first_park), WaitAction::Park { ns: 1_000 });
+        assert_eq!(step(WaitStrategy::Balanced, u32::MAX), WaitAction::Park { ns: PARK_NS_MAX });
     }
 
     /// A waiter that is not reset would sleep at the first idle moment of a busy stream.

@@ -6,16 +6,16 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_model::{NameTable, Position};
+use unitape_model::{DefinitionTable, Position};
 use unitape_tape::{Error, Frame, LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// A reader of all of the tape in `dir`, and the names of what is gone before it.
 ///
 /// # Errors
 /// When the tape or its log of definitions cannot be read.
-pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, NameTable), Error> {
+pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, DefinitionTable), Error> {
     let reader = Reader::open_with(dir, StartPosition::Oldest, options)?;
-    let mut names = NameTable::default();
+    let mut names = DefinitionTable::default();
     if options.skip_damage {
         names.set_log(LostDefinitions::names(dir));
     }
@@ -26,7 +26,7 @@ pub fn open(dir: &Path, options: ReadOptions) -> Result<(Reader, NameTable), Err
 
 /// A step of a follower.
 #[derive(Debug)]
-pub enum FollowStep<'a> {
+pub enum FollowOutcome<'a> {
     /// The next frame.
     Frame {
         /// The number of events before it.
@@ -59,7 +59,7 @@ impl TapeFollower {
     ///
     /// # Errors
     /// As [`open`].
-    pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, NameTable), Error> {
+    pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open(dir, options)?;
         Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0 }, names))
     }
@@ -69,22 +69,22 @@ impl TapeFollower {
     /// # Errors
     /// When the tape is damaged or cannot be read.
     #[inline]
-    pub fn step(&mut self) -> Result<FollowStep<'_>, Error> {
+    pub fn step(&mut self) -> Result<FollowOutcome<'_>, Error> {
         match self.reader.next_counted() {
-            Ok(Some((ordinal, frame))) => Ok(FollowStep::Frame { ordinal, frame }),
-            Ok(None) => Ok(FollowStep::AtEnd),
+            Ok(Some((ordinal, frame))) => Ok(FollowOutcome::Frame { ordinal, frame }),
+            Ok(None) => Ok(FollowOutcome::AtEnd),
             Err(error) => rewound(error, &mut self.rewinds),
         }
     }
 
-    /// Waits at the end of the tape until there is more, for a fifth of a second at most: then [`FollowStep::AtEnd`], and the
+    /// Waits at the end of the tape until there is more, for a fifth of a second at most: then [`FollowOutcome::AtEnd`], and the
     /// caller looks again.
     ///
     /// # Errors
     /// As [`TapeFollower::step`].
-    pub fn wait(&mut self) -> Result<FollowStep<'static>, Error> {
+    pub fn wait(&mut self) -> Result<FollowOutcome<'static>, Error> {
         match self.reader.wait(LOOK) {
-            Ok(_) => Ok(FollowStep::AtEnd),
+            Ok(_) => Ok(FollowOutcome::AtEnd),
             Err(error) => rewound(error, &mut self.rewinds),
         }
     }
@@ -93,7 +93,7 @@ impl TapeFollower {
     ///
     /// # Errors
     /// As [`open`].
-    pub fn reopen(&mut self) -> Result<NameTable, Error> {
+    pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
         let (reader, names) = open(&self.dir, self.options)?;
         self.reader = reader;
         Ok(names)
@@ -119,10 +119,10 @@ impl TapeFollower {
 }
 
 #[cold]
-fn rewound(error: Error, rewinds: &mut u64) -> Result<FollowStep<'static>, Error> {
+fn rewound(error: Error, rewinds: &mut u64) -> Result<FollowOutcome<'static>, Error> {
     let Error::Rewound { from, to } = error else { return Err(error) };
     *rewinds += 1;
-    Ok(FollowStep::Rewound { from, to })
+    Ok(FollowOutcome::Rewound { from, to })
 }
 
 /// The time that a follower waits before the caller may look whether it is to stop.

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_feed::{
-    FileFeed, Format, InstrumentMaster, MasterLoader, SourceRules, feed_of_file, feed_of_option,
+    ChangedSourcePolicy, FileFeed, Format, InstrumentMaster, MasterLoader, feed_of_file, feed_of_option,
 };
 
 /// Inputs as they are named.
 #[derive(Clone, Copy, Debug)]
-pub struct NamedInputs<'a> {
+pub struct InputArguments<'a> {
     /// Feeds, each as `name=format:mapping:path`.
     pub feeds: &'a [String],
     /// Files that are recognised by their content; one that ends in `.toml` is a configuration.
@@ -23,7 +23,7 @@ pub struct NamedInputs<'a> {
     /// Whether an instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,
     /// The rules for changed sources; a configuration may say more for a feed.
-    pub rules: SourceRules,
+    pub rules: ChangedSourcePolicy,
 }
 
 /// Inputs that are ready to be read.
@@ -32,10 +32,10 @@ pub struct LoadedInputs {
     /// The feeds, each with the reference data.
     pub feeds: Vec<FileFeed>,
     /// The rules of a configuration for changed sources, by feed.
-    pub rules: BTreeMap<String, SourceRules>,
+    pub rules: BTreeMap<String, ChangedSourcePolicy>,
 }
 
-impl NamedInputs<'_> {
+impl InputArguments<'_> {
     /// Recognises files, and reads mappings and reference data. `note` is given what people should know of these.
     ///
     /// # Errors
@@ -106,9 +106,9 @@ struct ConfigFeed {
 }
 
 fn feeds(
-    named: &NamedInputs<'_>,
+    named: &InputArguments<'_>,
     loader: &mut MasterLoader,
-    rules: &mut BTreeMap<String, SourceRules>,
+    rules: &mut BTreeMap<String, ChangedSourcePolicy>,
 ) -> Result<Vec<FileFeed>, Error> {
     let mut feeds: Vec<FileFeed> = Vec::new();
     for option in named.feeds {
@@ -149,8 +149,8 @@ fn feeds(
 fn read_config(
     path: &Path,
     loader: &mut MasterLoader,
-    given: SourceRules,
-    rules: &mut BTreeMap<String, SourceRules>,
+    given: ChangedSourcePolicy,
+    rules: &mut BTreeMap<String, ChangedSourcePolicy>,
 ) -> Result<Vec<FileFeed>, Error> {
     let at = |e: unitape_feed::Error| Error::Configured { path: path.to_owned(), source: Box::new(e) };
     let text = read_text(path)?;
@@ -167,7 +167,10 @@ fn read_config(
     }
     let mut feed = |f: ConfigFeed| {
         let files = f.files.into_iter().map(|p| base.join(p)).collect();
-        let own = SourceRules { new_source: given.new_source || f.new_source, again: given.again || f.again };
+        let own = ChangedSourcePolicy {
+            new_source: given.new_source || f.new_source,
+            again: given.again || f.again,
+        };
         rules.insert(f.name.clone(), own);
         Ok(FileFeed { format: Format::from_names(&f.format, &f.mapping).map_err(at)?, name: f.name, files })
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use unitape_model::ErrorCause;
-use unitape_run::follow::{FollowStep, TapeFollower};
+use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_run::layered::FlagValue;
 use unitape_run::{Error, PreparedRun, RunControl, RunEvent, RunReport, address, config, run};
 use unitape_tape::ReadOptions;
@@ -47,7 +47,7 @@ fn a_run_reports_by_values() {
 
     let (mut follower, _) = TapeFollower::open(&dir.path().join("tape"), ReadOptions::default()).unwrap();
     let mut ordinals = Vec::new();
-    while let FollowStep::Frame { ordinal, frame } = follower.step().unwrap() {
+    while let FollowOutcome::Frame { ordinal, frame } = follower.step().unwrap() {
         if !frame.header.is_meta() {
             ordinals.push(ordinal + 1);
         }

@@ -12,13 +12,13 @@
 //! prices must notice by itself. Some banks quote the full amount (`full_amount`: to be dealt whole or not), some quotes
 //! are only indicative.
 //!
-//! [`QuotingBanks::live`] and [`QuotingBanks::best`] are the truth between two steps.
+//! [`FxQuoteGenerator::live`] and [`FxQuoteGenerator::best`] are the truth between two steps.
 //!
 //! ```
 //! use unitape_model::{InstrumentId, Side};
-//! use unitape_sim::{QuotingBanks, FxConfig};
+//! use unitape_sim::{FxQuoteGenerator, FxConfig};
 //!
-//! let mut banks = QuotingBanks::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
+//! let mut banks = FxQuoteGenerator::new(FxConfig { seed: 3, quotes: 1_000, ..FxConfig::default() })?;
 //! while banks.step().is_some() {}
 //! assert!(banks.best(InstrumentId(0), Side::Sell, 1_000_000, banks.now()).is_some());
 //! # Ok::<(), unitape_sim::Error>(())
@@ -95,7 +95,7 @@ pub struct FxQuote {
 
 /// A stream of quotes under way.
 #[derive(Debug)]
-pub struct QuotingBanks {
+pub struct FxQuoteGenerator {
     config: FxConfig,
     rng: Rng,
     names: Dictionary,
@@ -118,9 +118,9 @@ struct QuotingStyle {
     quiet_until: u64,
 }
 
-impl QuotingBanks {
+impl FxQuoteGenerator {
     /// Sets a stream up.
-    pub fn new(config: FxConfig) -> Result<QuotingBanks, Error> {
+    pub fn new(config: FxConfig) -> Result<FxQuoteGenerator, Error> {
         let within = |name, value: u64, least, most| {
             let ok = (least..=most).contains(&value);
             ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
@@ -145,7 +145,7 @@ impl QuotingBanks {
             quiet_until: 0,
         };
         let styles = (0..config.banks).map(style).collect();
-        Ok(QuotingBanks {
+        Ok(FxQuoteGenerator {
             rates: PAIRS[..config.pairs].iter().map(|pair| pair.1).collect(),
             live: vec![None; config.banks * config.pairs * TIERS.len() * 2],
             now: config.start_ns,
@@ -203,7 +203,7 @@ impl QuotingBanks {
         Some(quotes)
     }
 
-    /// As [`QuotingBanks::step`], and appends the frames of both sides to `out`; false when the stream is over.
+    /// As [`FxQuoteGenerator::step`], and appends the frames of both sides to `out`; false when the stream is over.
     pub fn step_frames(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(quotes) = self.step() else { return false };
         for quote in &quotes {
@@ -304,7 +304,7 @@ mod tests {
     /// A best price that counts a withdrawn, stale or indicative quote is a price that nobody deals at.
     #[test]
     fn best_is_what_the_quotes_say() {
-        let mut banks = QuotingBanks::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() })
+        let mut banks = FxQuoteGenerator::new(FxConfig { quotes: 6_000, seed: 5, ..FxConfig::default() })
             .expect("a good config");
         let mut latest: HashMap<(u32, InstrumentId, u8, Side), FxQuote> = HashMap::new();
         let (mut withdrawn, mut stale, mut indicative, mut ts) = (0, 0, 0, 0);
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn frames_say_what_the_quotes_say() {
         let mut banks =
-            QuotingBanks::new(FxConfig { quotes: 300, ..FxConfig::default() }).expect("a good config");
+            FxQuoteGenerator::new(FxConfig { quotes: 300, ..FxConfig::default() }).expect("a good config");
         while let Some(quotes) = banks.step() {
             for q in quotes {
                 let (mut out, mut scratch) = (Vec::new(), [0; 36]);

@@ -16,18 +16,18 @@
 //!
 //! [`Sim`] is a day of a market: venues, auctions, halts, payments, scenes of eight scenarios, in several formats;
 //! [`day`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
-//! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`QuotingBanks`] quote a
+//! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`FxQuoteGenerator`] quote a
 //! currency pair.
 //!
 //! # Example
 //!
 //! ```
 //! use unitape_sim::day::Scenario;
-//! use unitape_sim::{DropCopy, DropCopyNoise, SimConfig};
+//! use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
 //!
 //! let day = SimConfig { seed: 7, events: 5_000, instruments: 12, plant: [(Scenario::WashTrade, 4)].into(), ..SimConfig::default() };
 //! let mut fix = Vec::new();
-//! let truth = DropCopy::new(day, DropCopyNoise::default())?.write_fix(&mut fix)?;
+//! let truth = DropCopy::new(day, InjectedNoiseConfig::default())?.write_fix(&mut fix)?;
 //! assert!(fix.starts_with(b"8=FIX.4.4\x01"));
 //! assert_eq!(truth.planted.len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -48,7 +48,7 @@ mod rng;
 mod wire;
 
 pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, PlacementResult};
-pub use day::{DropCopy, DropCopyNoise, Sim, SimConfig, isin_check_digit};
+pub use day::{DropCopy, InjectedNoiseConfig, Sim, SimConfig, isin_check_digit};
 pub use error::Error;
-pub use fx::{FxConfig, FxQuote, QuotingBanks};
+pub use fx::{FxConfig, FxQuote, FxQuoteGenerator};
 pub use rng::Rng;

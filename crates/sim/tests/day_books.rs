@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use unitape_book::{Basis, Books, ListingId, naive};
 use unitape_model::{Event as Frame, Side, frames};
 use unitape_sim::BestLevel;
-use unitape_sim::day::{DayEventBody, MarketPhase, MarketSetup, OrderLedger, Sim, SimConfig};
+use unitape_sim::day::{DayEventBody, MarketPhase, OrderLedger, Sim, SimConfig, SimulatedMarket};
 
 /// The orders of a side in the order in which they would be filled: id, price in 1e-9, remaining quantity.
 type Line = Vec<(String, i64, i64)>;
@@ -88,7 +88,7 @@ fn compare(seed: u64, sum: &mut Compared) {
                 DayEventBody::Bbo { book, .. } | DayEventBody::Session { book, .. } => (book, false),
                 _ => continue,
             };
-            let (venue, instr) = (world.venue_of(book), MarketSetup::tape_id(world.instr_of(book)));
+            let (venue, instr) = (world.venue_of(book), SimulatedMarket::tape_id(world.instr_of(book)));
             let id = books.find(venue as u16 + 1, instr).expect("a listing of the day");
             touched.insert((book, id));
             let listing = books.listing(id);

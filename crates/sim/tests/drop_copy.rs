@@ -11,11 +11,11 @@ use common::{Message, all_good, clock_ns, split};
 use oracle::Event;
 use unitape_model::{InstrumentId, Side};
 use unitape_sim::day::{
-    DropCopy, DropCopyNoise, DropCopyTruth, Scenario, SimConfig, WashTradeLeg, WashTradePair,
+    DropCopy, DropCopyTruth, InjectedNoiseConfig, Scenario, SimConfig, WashTradeLeg, WashTradePair,
 };
 use unitape_sim::{Error, isin_check_digit};
 
-fn run_to_close(config: &SimConfig, noise: DropCopyNoise) -> (Vec<u8>, DropCopy) {
+fn run_to_close(config: &SimConfig, noise: InjectedNoiseConfig) -> (Vec<u8>, DropCopy) {
     let mut copy = DropCopy::new(config.clone(), noise).expect("a good config").to_close();
     let mut bytes = Vec::new();
     copy.write_fix(&mut bytes).expect("a vector takes all");
@@ -23,7 +23,7 @@ fn run_to_close(config: &SimConfig, noise: DropCopyNoise) -> (Vec<u8>, DropCopy)
 }
 
 fn run(config: &SimConfig) -> (Vec<u8>, DropCopyTruth) {
-    let (bytes, copy) = run_to_close(config, DropCopyNoise::default());
+    let (bytes, copy) = run_to_close(config, InjectedNoiseConfig::default());
     (bytes, copy.truth())
 }
 
@@ -51,7 +51,8 @@ fn seed_decides_the_bytes() {
 /// A step that stopped inside a message would tear it for a live reader.
 #[test]
 fn steps_are_whole_messages_and_the_same_bytes() {
-    let mut copy = DropCopy::new(config(5), DropCopyNoise::default()).expect("a good config").to_close();
+    let mut copy =
+        DropCopy::new(config(5), InjectedNoiseConfig::default()).expect("a good config").to_close();
     let (mut all, mut part) = (Vec::new(), Vec::new());
     loop {
         part.clear();
@@ -69,7 +70,7 @@ fn steps_are_whole_messages_and_the_same_bytes() {
 /// A number left out looks like a lost message to every session layer; a time that goes back breaks every window.
 #[test]
 fn sessions_count_and_time_does_not_go_back() {
-    let noise = DropCopyNoise { heartbeat_ns: 30_000_000_000, bad_per_million: 0 };
+    let noise = InjectedNoiseConfig { heartbeat_ns: 30_000_000_000, bad_per_million: 0 };
     let (bytes, copy) = run_to_close(&config(9), noise);
     let (messages, totals) = (all_good(&bytes), copy.truth().totals);
     let mut seqs: BTreeMap<&str, i64> = BTreeMap::new();
@@ -190,7 +191,7 @@ fn orders_and_matches_add_up() {
 fn best_is_what_the_reports_say() {
     type Key = (String, String);
     type Level = (i64, i64);
-    let (bytes, copy) = run_to_close(&config(33), DropCopyNoise::default());
+    let (bytes, copy) = run_to_close(&config(33), InjectedNoiseConfig::default());
     let mut books: HashMap<Key, HashMap<String, (String, i64, i64)>> = HashMap::new();
     let mut last: HashMap<Key, [Option<Level>; 2]> = HashMap::new();
     for m in all_good(&bytes) {
@@ -390,7 +391,7 @@ fn edges_are_those_of_the_text() {
 /// Damage that hurts a neighbour, or is not damage, would make the count of quarantined messages meaningless.
 #[test]
 fn damage_is_counted_and_hurts_nobody() {
-    let noise = DropCopyNoise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 };
+    let noise = InjectedNoiseConfig { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 };
     let (bytes, copy) = run_to_close(&config(55), noise);
     let truth = copy.truth();
     let bad = truth.totals.bad;
@@ -412,7 +413,8 @@ fn damage_is_counted_and_hurts_nobody() {
 /// A request that cannot be met must say so before hours of output, and never hang or panic.
 #[test]
 fn impossible_configs_are_refused() {
-    let refuse = |config: SimConfig| DropCopy::new(config, DropCopyNoise::default()).expect_err("refused");
+    let refuse =
+        |config: SimConfig| DropCopy::new(config, InjectedNoiseConfig::default()).expect_err("refused");
     let base = SimConfig::default;
     let range = |e: Error, what: &str| matches!(e, Error::OutOfRange { name, .. } if name == what);
     assert!(range(refuse(SimConfig { span_ns: 1, ..base() }), "span_ns"));
@@ -421,7 +423,7 @@ fn impossible_configs_are_refused() {
     assert!(range(refuse(SimConfig { market: 10, ..base() }), "market"));
     let plant = [(Scenario::WashTrade, 200_000)].into();
     assert!(matches!(refuse(SimConfig { plant, ..base() }), Error::NoRoom { .. }));
-    let noise = DropCopyNoise { bad_per_million: 1_000_001, ..DropCopyNoise::default() };
+    let noise = InjectedNoiseConfig { bad_per_million: 1_000_001, ..InjectedNoiseConfig::default() };
     assert!(range(DropCopy::new(base(), noise).expect_err("refused"), "bad_per_million"));
 }
 
@@ -440,7 +442,7 @@ impl io::Write for Full {
 /// A full disk must come back as the error it is.
 #[test]
 fn sink_errors_come_back() {
-    let mut copy = DropCopy::new(config(1), DropCopyNoise::default()).expect("a good config");
+    let mut copy = DropCopy::new(config(1), InjectedNoiseConfig::default()).expect("a good config");
     assert_eq!(copy.write_fix(&mut Full).err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
     let result = copy.sim().write_truth(&mut Full);
     assert_eq!(result.err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
@@ -449,7 +451,7 @@ fn sink_errors_come_back() {
 /// Truth that cannot be read by line is of no use to a test in another language.
 #[test]
 fn truth_is_json_lines() {
-    let (_, copy) = run_to_close(&config(2), DropCopyNoise::default());
+    let (_, copy) = run_to_close(&config(2), InjectedNoiseConfig::default());
     let mut text = Vec::new();
     copy.sim().write_truth(&mut text).expect("a vector takes all");
     let text = String::from_utf8(text).expect("UTF-8");

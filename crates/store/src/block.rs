@@ -7,7 +7,7 @@
 use unitape_model::frame::LINE;
 use unitape_model::{EventKind, FrameHeader, InstrumentId, Position, UnixNanos};
 
-use crate::cells::KindLayout;
+use crate::cells::EventKindLayout;
 use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
 
 /// Bytes of a block's header.
@@ -83,7 +83,7 @@ impl BlockHeader {
         put(64, &self.position_last.0.to_le_bytes());
         put(72, &self.raw_bytes.to_le_bytes());
         put(76, &self.number.to_le_bytes());
-        put(80, &(KindLayout::for_kind(self.kind).fixed as u16).to_le_bytes());
+        put(80, &(EventKindLayout::for_kind(self.kind).fixed as u16).to_le_bytes());
         put(88, &self.table_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..92]);
         out[92..].copy_from_slice(&crc.to_le_bytes());
@@ -104,7 +104,7 @@ impl BlockHeader {
         }
         let kind =
             EventKind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
-        let plan = KindLayout::for_kind(kind);
+        let plan = EventKindLayout::for_kind(kind);
         if usize::from(u16_at(80)) != plan.fixed {
             return Err("a block of frames of another length than its kind has");
         }
@@ -209,7 +209,7 @@ impl BlockEncoder {
         out: &mut Vec<u8>,
     ) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
-        let (n, plan) = (rows.len(), KindLayout::for_kind(kind));
+        let (n, plan) = (rows.len(), EventKindLayout::for_kind(kind));
         self.table.clear();
         self.body.clear();
         self.tails.clear();

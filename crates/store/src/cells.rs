@@ -41,7 +41,7 @@ impl FrameCell {
 
 /// The layout of a kind of event, as far as the store uses it.
 #[derive(Debug)]
-pub(crate) struct KindLayout {
+pub(crate) struct EventKindLayout {
     /// Bytes of the fixed part.
     pub fixed: usize,
     /// Its cells, in order.
@@ -58,12 +58,13 @@ pub(crate) struct KindLayout {
     pub instruments: Option<u16>,
 }
 
-impl KindLayout {
+impl EventKindLayout {
     /// The plan of `kind`.
     pub fn for_kind(kind: EventKind) -> &'static Self {
-        static PLANS: OnceLock<Vec<Option<KindLayout>>> = OnceLock::new();
-        let all = PLANS
-            .get_or_init(|| (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(KindLayout::make)).collect());
+        static PLANS: OnceLock<Vec<Option<EventKindLayout>>> = OnceLock::new();
+        let all = PLANS.get_or_init(|| {
+            (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(EventKindLayout::make)).collect()
+        });
         all[kind as usize].as_ref().expect("every kind has a plan")
     }
 
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn cells_tile_the_fixed_part() {
         for kind in EventKind::EVENTS.into_iter().chain(EventKind::META) {
-            let plan = KindLayout::for_kind(kind);
+            let plan = EventKindLayout::for_kind(kind);
             let mut end = at::TS_EVENT;
             for c in &plan.cells {
                 assert_eq!(usize::from(c.at), end, "{kind:?}");
@@ -273,21 +274,21 @@ mod tests {
     #[test]
     fn instruments_and_venues_are_known_where_they_are_fields() {
         assert!(
-            KindLayout::for_kind(EventKind::Bbo).has_instrument
-                && KindLayout::for_kind(EventKind::Index).has_instrument
+            EventKindLayout::for_kind(EventKind::Bbo).has_instrument
+                && EventKindLayout::for_kind(EventKind::Index).has_instrument
         );
         assert!(
-            KindLayout::for_kind(EventKind::Ref).has_venue
-                && KindLayout::for_kind(EventKind::Quote).has_venue
+            EventKindLayout::for_kind(EventKind::Ref).has_venue
+                && EventKindLayout::for_kind(EventKind::Quote).has_venue
         );
         assert!(
-            KindLayout::for_kind(EventKind::Bbo).has_venue
-                && !KindLayout::for_kind(EventKind::OrderRecv).has_venue
+            EventKindLayout::for_kind(EventKind::Bbo).has_venue
+                && !EventKindLayout::for_kind(EventKind::OrderRecv).has_venue
         );
         assert!(
-            !KindLayout::for_kind(EventKind::Payment).has_instrument
-                && KindLayout::for_kind(EventKind::News).instruments.is_some()
+            !EventKindLayout::for_kind(EventKind::Payment).has_instrument
+                && EventKindLayout::for_kind(EventKind::News).instruments.is_some()
         );
-        assert_eq!(KindLayout::for_kind(EventKind::Exec).ids.len(), 8);
+        assert_eq!(EventKindLayout::for_kind(EventKind::Exec).ids.len(), 8);
     }
 }

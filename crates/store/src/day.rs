@@ -49,20 +49,20 @@ impl fmt::Display for Day {
 /// Text that is not a day or a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a time: nanoseconds since 1970, 2024-03-11, or 2024-03-11T14:30:00.5 (UTC) are")]
-pub struct TimeTextFault;
+pub struct TimeParseError;
 
 impl FromStr for Day {
-    type Err = TimeTextFault;
+    type Err = TimeParseError;
 
-    fn from_str(text: &str) -> Result<Self, TimeTextFault> {
+    fn from_str(text: &str) -> Result<Self, TimeParseError> {
         let b = text.as_bytes();
         if b.len() != 10 || b[4] != b'-' || b[7] != b'-' {
-            return Err(TimeTextFault);
+            return Err(TimeParseError);
         }
         let (y, m, d) = (digits(&b[..4])?, digits(&b[5..7])?, digits(&b[8..])?);
         let day = Self(days(y, m, d) as i32);
         // A date that does not come back is none: 2023-02-29.
-        if day.to_string() == text && day.is_possible() { Ok(day) } else { Err(TimeTextFault) }
+        if day.to_string() == text && day.is_possible() { Ok(day) } else { Err(TimeParseError) }
     }
 }
 
@@ -70,13 +70,13 @@ impl FromStr for Day {
 ///
 /// # Errors
 /// Anything else, and times that 64 bits of nanoseconds do not reach.
-pub fn parse_time(text: &str) -> Result<UnixNanos, TimeTextFault> {
+pub fn parse_time(text: &str) -> Result<UnixNanos, TimeParseError> {
     let whole = text.strip_prefix('-').unwrap_or(text);
     if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map(UnixNanos).map_err(|_| TimeTextFault);
+        return text.parse().map(UnixNanos).map_err(|_| TimeParseError);
     }
     let (date, time) = text.split_once(['T', ' ']).map_or((text, None), |(d, t)| (d, Some(t)));
-    let start = i64::from(date.parse::<Day>()?.0).checked_mul(DAY_NS).ok_or(TimeTextFault)?;
+    let start = i64::from(date.parse::<Day>()?.0).checked_mul(DAY_NS).ok_or(TimeParseError)?;
     let Some(time) = time else { return Ok(UnixNanos(start)) };
     let time = time.strip_suffix('Z').unwrap_or(time);
     let (clock, fraction) = time.split_once('.').map_or((time, None), |(c, f)| (c, Some(f)));
@@ -84,23 +84,23 @@ pub fn parse_time(text: &str) -> Result<UnixNanos, TimeTextFault> {
     let (h, m, s) = match b.len() {
         5 if b[2] == b':' => (digits(&b[..2])?, digits(&b[3..])?, 0),
         8 if b[2] == b':' && b[5] == b':' => (digits(&b[..2])?, digits(&b[3..5])?, digits(&b[6..])?),
-        _ => return Err(TimeTextFault),
+        _ => return Err(TimeParseError),
     };
     if h > 23 || m > 59 || s > 59 || (fraction.is_some() && b.len() == 5) {
-        return Err(TimeTextFault);
+        return Err(TimeParseError);
     }
     let nanos = match fraction.map(str::as_bytes) {
         None => 0,
         Some(f) if (1..=9).contains(&f.len()) => digits(f)? * 10i64.pow(9 - f.len() as u32),
-        Some(_) => return Err(TimeTextFault),
+        Some(_) => return Err(TimeParseError),
     };
     let of_day = (h * 3600 + m * 60 + s) * 1_000_000_000 + nanos;
-    start.checked_add(of_day).map(UnixNanos).ok_or(TimeTextFault)
+    start.checked_add(of_day).map(UnixNanos).ok_or(TimeParseError)
 }
 
-fn digits(b: &[u8]) -> Result<i64, TimeTextFault> {
+fn digits(b: &[u8]) -> Result<i64, TimeParseError> {
     if b.is_empty() || !b.iter().all(u8::is_ascii_digit) {
-        return Err(TimeTextFault);
+        return Err(TimeParseError);
     }
     Ok(b.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
 }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(Day::from_time(UnixNanos(-1)).to_string(), "1969-12-31");
         assert_eq!(Day::from_time(UnixNanos(1_709_164_800_000_000_000)).to_string(), "2024-02-29");
         for bad in ["2023-02-29", "2023-13-01", "2023-00-10", "2023-1-1", "20230101", "2300-01-01", "", "x"] {
-            assert_eq!(bad.parse::<Day>(), Err(TimeTextFault), "{bad}");
+            assert_eq!(bad.parse::<Day>(), Err(TimeParseError), "{bad}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             "-",
             "noon",
         ] {
-            assert_eq!(parse_time(bad), Err(TimeTextFault), "{bad}");
+            assert_eq!(parse_time(bad), Err(TimeParseError), "{bad}");
         }
     }
 }

@@ -8,7 +8,7 @@ use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::bits::PAD;
 use crate::block::{BlockHeader, ENTRY, HEADER, special};
-use crate::cells::KindLayout;
+use crate::cells::EventKindLayout;
 use crate::column::{ColumnReader, VECTOR};
 
 /// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
@@ -134,7 +134,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        if wanted.venue.is_some() && !KindLayout::for_kind(head.kind).has_venue {
+        if wanted.venue.is_some() && !EventKindLayout::for_kind(head.kind).has_venue {
             return Ok(());
         }
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
@@ -160,7 +160,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let plan = KindLayout::for_kind(head.kind);
+        let plan = EventKindLayout::for_kind(head.kind);
         let (special, cells) = columns.split_at_mut(special::ALL.len() - 1);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
@@ -287,7 +287,7 @@ impl BlockDecoder {
     }
 
     /// The fixed part with what all rows have in common.
-    fn make_template(&mut self, plan: &KindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
+    fn make_template(&mut self, plan: &EventKindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
         self.template.clear();
         self.template.resize(plan.fixed, 0);
         FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
@@ -349,7 +349,7 @@ fn open<'a>(
     if bytes.len() < end + PAD {
         return Err(BlockFault { offset: 0, what: "a block that is cut short" });
     }
-    let plan = KindLayout::for_kind(head.kind);
+    let plan = EventKindLayout::for_kind(head.kind);
     let table_end = HEADER + usize::from(head.columns) * ENTRY;
     let table = bytes.get(HEADER..table_end.min(end)).unwrap_or(&[]);
     if crc32c::crc32c(table) != head.table_crc {
@@ -404,7 +404,7 @@ mod tests {
 
     /// The slow twin: one value after the other out of each column, by its definition.
     fn naive(bytes: &[u8], head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
-        let (mut columns, plan) = (Vec::new(), KindLayout::for_kind(head.kind));
+        let (mut columns, plan) = (Vec::new(), EventKindLayout::for_kind(head.kind));
         let tail = open(bytes, head, &mut Vec::new(), &mut columns).expect("a sound block");
         let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
         for mut c in columns {
@@ -443,7 +443,7 @@ mod tests {
             x ^= x << 17;
             x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
         };
-        let plan = KindLayout::for_kind(kind);
+        let plan = EventKindLayout::for_kind(kind);
         let mut frame: Vec<u8> = (0..plan.fixed).map(|_| random() as u8).collect();
         let (mut ordinal, mut position) = (random() % 1000, 64_000 + random() % 1000 * 64);
         for _ in 0..n {

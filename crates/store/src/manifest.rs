@@ -33,7 +33,7 @@ pub(crate) struct Manifest {
     /// Bytes of the dictionary that count.
     pub dictionary_bytes: u64,
     /// Tapes that were sealed, in the order of their first seal.
-    pub tapes: Vec<SealedTape>,
+    pub tapes: Vec<TapeSealProgress>,
     /// The parts that seals added, in their order.
     pub parts: Vec<SealedPart>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Manifest {
 /// How far a tape is sealed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SealedTape {
+pub(crate) struct TapeSealProgress {
     #[serde(with = "tape_text")]
     pub tape: TapeId,
     /// All events before this position are in the store.
@@ -158,7 +158,7 @@ impl Manifest {
     }
 
     /// The state of a tape.
-    pub fn tape(&self, tape: TapeId) -> Option<&SealedTape> {
+    pub fn tape(&self, tape: TapeId) -> Option<&TapeSealProgress> {
         self.tapes.iter().find(|t| t.tape == tape)
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         Manifest {
             generation: 2,
             dictionary_bytes: 77,
-            tapes: vec![SealedTape {
+            tapes: vec![TapeSealProgress {
                 tape: TapeId(0xabc),
                 sealed: Position(640),
                 days: [(Day(3), Position(900))].into(),

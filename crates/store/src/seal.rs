@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
 use unitape_model::{
-    Event, EventKind, FrameFault, LostNames, NameKind, NameTable, Position, TopicMessage, frames,
+    DefinitionTable, Event, EventKind, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
 };
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
 };
 
 use crate::block::RAW_MAX;
-use crate::cells::KindLayout;
+use crate::cells::EventKindLayout;
 use crate::column::ROWS_MAX;
 use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, IoContext, Result};
-use crate::manifest::{Manifest, SealedPart, SealedTape};
+use crate::manifest::{Manifest, SealedPart, TapeSealProgress};
 use crate::schema::TickSchema;
 use crate::stripe::{BufferKey, StripeWriter};
 
@@ -94,7 +94,7 @@ pub struct SealReport {
     /// Damaged parts that the seal passed over.
     pub damaged: DamagedParts,
     /// Names whose definitions are lost, where damage was passed over.
-    pub names: LostNames,
+    pub names: LostNameCounts,
     /// Files of the tape that are missing or short, although every sealed byte matches its checksum.
     pub unverified: UnverifiedBytes,
 }
@@ -180,7 +180,7 @@ struct SealEnd {
 fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd) {
     let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
         let (days, last_position, last_crc) = (BTreeMap::new(), Position(0), 0);
-        manifest.tapes.push(SealedTape { tape, sealed: Position(0), days, last_position, last_crc });
+        manifest.tapes.push(TapeSealProgress { tape, sealed: Position(0), days, last_position, last_crc });
         manifest.tapes.len() - 1
     });
     let state = &mut manifest.tapes[index];
@@ -208,7 +208,7 @@ struct TapeSealer<'a> {
     /// Nothing from here on is read.
     limit: Option<Position>,
     gap: Option<(Position, Position)>,
-    names: NameTable,
+    names: DefinitionTable,
     tokens: [Vec<u32>; NameKind::COUNT],
     source_tokens: Vec<u32>,
 }
@@ -217,7 +217,7 @@ impl<'a> TapeSealer<'a> {
     fn new(
         dir: &Path,
         standing: &TapeStatus,
-        state: Option<&SealedTape>,
+        state: Option<&TapeSealProgress>,
         options: &'a SealOptions<'a>,
     ) -> Result<Self> {
         let (tape, days) = (standing.id, state.map_or_else(BTreeMap::new, |s| s.days.clone()));
@@ -234,7 +234,7 @@ impl<'a> TapeSealer<'a> {
             check_last(&mut reader, state, options.skip_damage)?;
         }
         let table = || {
-            let mut names = NameTable::default();
+            let mut names = DefinitionTable::default();
             if options.skip_damage {
                 names.set_log(LostDefinitions::names(dir));
             }
@@ -320,7 +320,7 @@ impl<'a> TapeSealer<'a> {
                     scratch.clear();
                     scratch.extend_from_slice(frame);
                     scratch[..4].fill(0);
-                    let plan = KindLayout::for_kind(kind);
+                    let plan = EventKindLayout::for_kind(kind);
                     let change = |dict: NameKind, id: u32| -> std::result::Result<u32, IdRefusal> {
                         let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
                         if known != 0 {
@@ -424,7 +424,7 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
 }
 
 /// Whether the tape still reads as it did when it was sealed.
-fn check_last(reader: &mut Reader, state: &SealedTape, skip_damage: bool) -> Result<()> {
+fn check_last(reader: &mut Reader, state: &TapeSealProgress, skip_damage: bool) -> Result<()> {
     let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
     match reader.frame_at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use unitape_model::{FrameHeader, LINE, flags, frames};
-use unitape_tape::measure::NumberedFrames;
+use unitape_tape::measure::BenchFrameGenerator;
 use unitape_tape::{
-    Backing, Publication, Reader, RecorderPlace, RemovalOptions, RingOptions, RingTapeReader, RingTapeWriter,
-    StartPosition, Subscription, SyncPolicy, TapeId, Writer, WriterOptions, record, verify,
+    Backing, Publication, Reader, RecorderLocation, RemovalOptions, RingOptions, RingTapeReader,
+    RingTapeWriter, StartPosition, Subscription, SyncPolicy, TapeId, Writer, WriterOptions, record, verify,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -111,12 +111,12 @@ fn file() -> WriterOptions {
 /// Its recorder does nothing meanwhile: the case `record` counts that.
 fn hot(run: &Run) -> WriterOptions {
     let backing = Backing::Hot { dir: Some(run.dir.join("hot")), window_segments: 8 };
-    WriterOptions { backing, recorder: RecorderPlace::External, ..file() }
+    WriterOptions { backing, recorder: RecorderLocation::External, ..file() }
 }
 
 fn append(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     run.twice(|_| {
         for _ in 0..run.messages {
             writer.append(messages.next())?;
@@ -140,7 +140,7 @@ fn claim(run: &Run, options: WriterOptions) -> Result<()> {
 
 /// The messages of a claim.
 fn block() -> Vec<u8> {
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     (0..PER_CLAIM).flat_map(|_| messages.next().to_vec()).collect()
 }
 
@@ -154,7 +154,7 @@ fn cut(block: &[u8], limit: u64) -> (u64, u64) {
 /// A tape with the messages of one repeat, closed.
 fn closed(run: &Run) -> Result<PathBuf> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, file())?;
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     for _ in 0..run.messages {
         writer.append(messages.next())?;
     }
@@ -174,7 +174,7 @@ fn read_closed(run: &Run) -> Result<()> {
 fn drain(reader: &mut Reader) -> Result<u64> {
     let mut read = 0;
     while let Some(frame) = reader.next()? {
-        read += u64::from(NumberedFrames::number(frame.bytes) == read);
+        read += u64::from(BenchFrameGenerator::number(frame.bytes) == read);
     }
     Ok(read)
 }
@@ -189,7 +189,7 @@ fn read_runs(run: &Run) -> Result<()> {
         let (mut reader, mut read) = (Reader::open(&tape, StartPosition::Oldest)?, 0);
         while let Some(run) = reader.next_run(1 << 20)? {
             for (_, header, frame) in frames(run.bytes) {
-                read += u64::from(header.is_last() && NumberedFrames::number(frame) == read);
+                read += u64::from(header.is_last() && BenchFrameGenerator::number(frame) == read);
             }
         }
         expect(read, run.messages)
@@ -199,7 +199,7 @@ fn read_runs(run: &Run) -> Result<()> {
 /// The writer has written and is still there: the reader reads what is not sealed.
 fn read_live(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     for _ in 0..run.messages {
         writer.append(messages.next())?;
     }
@@ -214,7 +214,7 @@ fn read_live(run: &Run, options: WriterOptions) -> Result<()> {
 fn one_by_one(run: &Run, options: WriterOptions) -> Result<()> {
     let (mut writer, _) = Writer::open(&run.tape(), ID, options)?;
     let mut reader = Reader::open(&run.tape(), StartPosition::Oldest)?;
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     run.twice(|repeat| {
         for n in 0..run.messages {
             if reader.next()?.is_some() {
@@ -222,7 +222,7 @@ fn one_by_one(run: &Run, options: WriterOptions) -> Result<()> {
             }
             writer.append(messages.next())?;
             let frame = reader.next()?.ok_or("a message that was written is not there")?;
-            if NumberedFrames::number(frame.bytes) != repeat * run.messages + n {
+            if BenchFrameGenerator::number(frame.bytes) != repeat * run.messages + n {
                 return Err("another message".into());
             }
         }
@@ -265,12 +265,12 @@ fn ring(run: &Run) -> Result<()> {
     let path = run.dir.join("ring");
     let (mut writer, _) = RingTapeWriter::open(&path, ID, RingOptions::default())?;
     let mut reader = RingTapeReader::open(&path, StartPosition::Oldest)?;
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     run.twice(|_| {
         for _ in 0..run.messages {
             writer.append(messages.next())?;
             let frame = reader.next()?.ok_or("a message that was written is not there")?;
-            black_box(NumberedFrames::number(frame.bytes));
+            black_box(BenchFrameGenerator::number(frame.bytes));
         }
         Ok(())
     })
@@ -282,7 +282,7 @@ fn recorder(run: &Run) -> Result<()> {
     for repeat in ["first", "second"] {
         let place = Run { dir: run.dir.join(repeat), messages: run.messages };
         let (mut writer, _) = Writer::open(&place.tape(), ID, hot(&place))?;
-        let (mut unit, mut messages) = (vec![0; LINE], NumberedFrames::new(LINES));
+        let (mut unit, mut messages) = (vec![0; LINE], BenchFrameGenerator::new(LINES));
         for n in 0..run.messages {
             if n % 100 == 0 {
                 FrameHeader::new_unstamped(2, flags::META | flags::LAST, 1).write(&mut unit);

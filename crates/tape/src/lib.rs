@@ -68,7 +68,7 @@ pub use disk::{
 pub use error::{Error, Result};
 pub use gate::{Gate, GateDrops, GateHandle, GatePolicy, GateStatus};
 pub use read::{
-    DamagedPart, DamagedParts, Frame, FrameRun, LostDefinitions, ReadOptions, Reader, ReaderLag,
+    DamagedPart, DamagedParts, Frame, FrameSlice, LostDefinitions, ReadOptions, Reader, ReaderLag,
     RetentionLoss, RewindTotals, StartPosition, Subscription, UnverifiedBytes,
 };
 pub use record::{DurabilityHandle, SyncPolicy, durability_warning, record};
@@ -88,8 +88,8 @@ pub use verify::{
     verify, writer_pid,
 };
 pub use write::{
-    Backing, Claim, FrameDraft, HelperPlacement, HotLeftover, MessageBatch, Publication, RecorderPlace,
-    RecoveryReport, Writer, WriterOptions, adopt_hot, forget_hot, hot_leftovers,
+    Backing, Claim, FrameDraft, HelperThreadAffinity, MessageBatch, OrphanHotDirectory, Publication,
+    RecorderLocation, RecoveryReport, Writer, WriterOptions, adopt_hot, forget_hot, hot_leftovers,
 };
 
 /// The lock-free core, for the loom tests.

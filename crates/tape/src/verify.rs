@@ -21,7 +21,7 @@ use crate::read::damage::{DamagedParts, ReadOptions, UnverifiedBytes};
 use crate::read::reader::{Reader, StartPosition};
 use crate::repair::accepted_ranges;
 use crate::ring::RingTapeReader;
-use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredChecksumState};
 use crate::trust::unsynced_tail::first_lost;
 
 /// Facts about a tape, read from its frames.
@@ -267,7 +267,7 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         return Ok(report);
     };
     let size = live.meta.segment_bytes;
-    let mut logged = DefinitionLogCheck { next: None, known };
+    let mut logged = DefinitionLogVerifier { next: None, known };
     let at = Position(oldest * size);
     logged.skip_to(&mut log, at, &mut report);
     let mut walk = VerifyWalk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
@@ -297,9 +297,9 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             logged.compare(&mut log, position, frame, report);
         });
         let stored = match (closed, in_use) {
-            (true, _) => StoredSum::Covered,
-            (_, true) => StoredSum::Moving,
-            _ => StoredSum::AtLeastCovered,
+            (true, _) => StoredChecksumState::Covered,
+            (_, true) => StoredChecksumState::Moving,
+            _ => StoredChecksumState::AtLeastCovered,
         };
         walk.broken |= sums(&live, index, &mark, stored, &mut report);
     }
@@ -473,13 +473,13 @@ fn sums(
     live: &SegmentLocator,
     index: u64,
     durable: &DurableMark,
-    stored: StoredSum,
+    stored: StoredChecksumState,
     report: &mut VerifyReport,
 ) -> bool {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let base = Position(index * size);
     let mut covered = durable.position.0.saturating_sub(base.0).min(size);
-    if stored == StoredSum::Moving && durable.open_sum.is_none() {
+    if stored == StoredChecksumState::Moving && durable.open_sum.is_none() {
         covered -= covered % span;
     }
     let path = segment_path(&live.paths.segments(), index);
@@ -531,13 +531,13 @@ fn sums(
 }
 
 /// The dictionary log beside the walk over the tape.
-struct DefinitionLogCheck {
+struct DefinitionLogVerifier {
     next: Option<(Position, Vec<u8>)>,
     /// The log must have everything before this position.
     known: Position,
 }
 
-impl DefinitionLogCheck {
+impl DefinitionLogVerifier {
     fn read(&mut self, log: &mut Option<DefinitionReader>, report: &mut VerifyReport) {
         self.next = None;
         if let Some(open) = log {

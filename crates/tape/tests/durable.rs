@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{ID, append, directory, options};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, DurabilityHandle, Error, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy,
+    Backing, DurabilityHandle, Error, Reader, RecorderLocation, RemovalOptions, StartPosition, SyncPolicy,
     Writer, WriterOptions, info, record,
 };
 
@@ -96,7 +96,7 @@ fn what_cannot_become_durable_is_an_error() {
     let (dir, other) = (directory(), directory());
     let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
-        recorder: RecorderPlace::External,
+        recorder: RecorderLocation::External,
         recorder_wait: SHORT,
         ..options(SEGMENT_BYTES, None)
     };

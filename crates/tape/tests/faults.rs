@@ -19,7 +19,7 @@ use common::{Checker, ID, append, content, cut, directory, events, mix, options,
 use unitape_model::Position;
 use unitape_tape::faults::{InjectedFault, SystemCall, arm, calls, disarm, fired};
 use unitape_tape::{
-    Backing, DurabilityHandle, Error, HEADER_PAGE, Reader, RecorderPlace, RemovalOptions, RepairOptions,
+    Backing, DurabilityHandle, Error, HEADER_PAGE, Reader, RecorderLocation, RemovalOptions, RepairOptions,
     StartPosition, SyncPolicy, Writer, WriterOptions, record, repair, verify,
 };
 
@@ -57,7 +57,7 @@ fn options_of(kind: Kind, place: &Path) -> WriterOptions {
         *window_segments = 4;
     }
     if kind == Kind::Outside {
-        options.recorder = RecorderPlace::External;
+        options.recorder = RecorderLocation::External;
     }
     options
 }
@@ -491,7 +491,7 @@ fn a_piece_that_fails_on_its_way_is_written_again() {
         for nth in (1..40).step_by(3) {
             let (dir, place) = (directory(), other.path().join(format!("hot-{nth}")));
             let mut options = options(SEGMENT_BYTES, Some(&place));
-            options.recorder = RecorderPlace::External;
+            options.recorder = RecorderLocation::External;
             options.recorder_wait = LONG;
             let (mut writer, _) = Writer::open(dir.path(), ID, options).unwrap();
             append(&mut writer, 5, 0, frames);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Checker, ID, append, directory, options};
 use unitape_tape::{
-    Backing, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RecorderPlace, RingOptions,
+    Backing, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RecorderLocation, RingOptions,
     RingTapeWriter, StartPosition, Writer, WriterOptions, verify,
 };
 
@@ -119,7 +119,7 @@ fn reader_in_child(dir: &Path) {
     let hot = dir.join("hot");
     let tape = dir.join("tape");
     // A recorder of this process would have the segment as well.
-    let options = WriterOptions { recorder: RecorderPlace::External, ..options(SEGMENT, Some(&hot)) };
+    let options = WriterOptions { recorder: RecorderLocation::External, ..options(SEGMENT, Some(&hot)) };
     let (mut writer, _) = Writer::open(&tape, ID, options).unwrap();
     append(&mut writer, 5, 0, 10);
     let mut reader = Some(Reader::open(&tape, StartPosition::Oldest).unwrap());

@@ -14,8 +14,8 @@ use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, append, content, cut, events, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
 use unitape_tape::{
-    Backing, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions, record,
-    verify,
+    Backing, Reader, RecorderLocation, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions,
+    record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 32 << 10;
@@ -223,7 +223,7 @@ fn killed_recorders(segment_bytes: u64, burst: u64, part: u64) {
     let mut account = Account::begin(name, "hot", seed, rounds);
     let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 8 },
-        recorder: RecorderPlace::External,
+        recorder: RecorderLocation::External,
         recorder_wait: Duration::from_secs(60),
         ..options(segment_bytes, None)
     };

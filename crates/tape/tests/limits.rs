@@ -10,8 +10,8 @@ use std::time::Duration;
 use common::mount::{Mount, fill, mount};
 use common::{Checker, ID, append, content, directory, options, unit};
 use unitape_tape::{
-    Backing, DefinitionReader, Error, Reader, RecorderPlace, RemovalOptions, RetentionLimits, StartPosition,
-    SyncPolicy, Writer, WriterOptions, info, record, verify,
+    Backing, DefinitionReader, Error, Reader, RecorderLocation, RemovalOptions, RetentionLimits,
+    StartPosition, SyncPolicy, Writer, WriterOptions, info, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -19,7 +19,7 @@ const SEGMENT_BYTES: u64 = 16 << 10;
 fn external(place: &Path, window_segments: u32) -> WriterOptions {
     WriterOptions {
         backing: Backing::Hot { dir: Some(place.into()), window_segments },
-        recorder: RecorderPlace::External,
+        recorder: RecorderLocation::External,
         ..options(SEGMENT_BYTES, None)
     }
 }

@@ -12,7 +12,7 @@ use common::{directory, options};
 use lines::{Lines, ask, machine_restarts, other_boot, power_fails, rewound};
 use unitape_model::Position;
 use unitape_tape::{
-    Backing, Cursor, Error, Gate, GateHandle, GatePolicy, Publication, RecorderPlace, RemovalOptions,
+    Backing, Cursor, Error, Gate, GateHandle, GatePolicy, Publication, RecorderLocation, RemovalOptions,
     RetentionLimits, StartPosition, Subscription, WriterOptions, retain,
 };
 
@@ -245,7 +245,7 @@ fn a_recorder_of_an_old_writer_makes_nothing_durable() {
         dir.path(),
         WriterOptions {
             backing: Backing::Hot { dir: Some(dir.path().join("hot")), window_segments: 4 },
-            recorder: RecorderPlace::External,
+            recorder: RecorderLocation::External,
             ..options(SEGMENT, None)
         },
     )

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use common::process::Victim;
 use common::{Checker, ID, append, directory, options, unit};
 use unitape_tape::{
-    Backing, Error, Reader, RecorderPlace, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions,
-    record, verify,
+    Backing, Error, Reader, RecorderLocation, RemovalOptions, StartPosition, SyncPolicy, Writer,
+    WriterOptions, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -268,7 +268,7 @@ fn a_lock_that_a_killed_recorder_left_stops_nobody() {
     let (dir, other) = (directory(), directory());
     let options = WriterOptions {
         backing: Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 4 },
-        recorder: RecorderPlace::External,
+        recorder: RecorderLocation::External,
         recorder_wait: LONG,
         ..options(SEGMENT_BYTES, None)
     };

@@ -14,7 +14,7 @@ use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
 use unitape_tape::{
-    Backing, Error, RecorderPlace, RemovalOptions, SyncPolicy, Writer, WriterOptions, record, verify,
+    Backing, Error, RecorderLocation, RemovalOptions, SyncPolicy, Writer, WriterOptions, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -52,7 +52,7 @@ fn child() {
 fn tape_options(hot: Option<&Path>) -> WriterOptions {
     let mut options = options(SEGMENT_BYTES, hot);
     if hot.is_some() {
-        options.recorder = RecorderPlace::External;
+        options.recorder = RecorderLocation::External;
         options.recorder_wait = Duration::from_millis(1);
         options.backing = Backing::Hot { dir: hot.map(Into::into), window_segments: 4 };
     }

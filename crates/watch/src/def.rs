@@ -33,7 +33,7 @@ impl ConductClass {
 
 /// State that is kept for all scenarios when one that runs needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SharedStateNeed {
+pub enum SharedStateKind {
     /// The life of orders, and what cancels and executions inherit from them.
     Orders,
     /// Best bid and offer by venue and instrument, and reference data.
@@ -92,7 +92,7 @@ pub struct ScenarioDef {
     /// The events it looks at.
     pub inputs: &'static [EventKind],
     /// The shared state that it needs.
-    pub needs: &'static [SharedStateNeed],
+    pub needs: &'static [SharedStateKind],
     /// Names of the parts of an alert's key.
     pub key: &'static [&'static str],
     /// Its parameters.

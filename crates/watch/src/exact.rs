@@ -44,7 +44,7 @@ pub struct QuantitySum([u64; 5]);
 
 /// A [`QuantitySum`] times a factor or two: wide enough for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SumProduct([u64; 7]);
+pub(crate) struct QuantityProduct([u64; 7]);
 
 impl QuantitySum {
     /// Nothing.
@@ -88,11 +88,11 @@ impl QuantitySum {
 
     /// Times `factor`.
     #[inline]
-    pub(crate) fn times(&self, factor: u64) -> SumProduct {
+    pub(crate) fn times(&self, factor: u64) -> QuantityProduct {
         let mut product = [0; 7];
         product[..5].copy_from_slice(&self.0);
         scale(&mut product, factor);
-        SumProduct(product)
+        QuantityProduct(product)
     }
 }
 
@@ -110,7 +110,7 @@ impl PartialOrd for QuantitySum {
     }
 }
 
-impl SumProduct {
+impl QuantityProduct {
     /// Times another factor.
     #[cfg(any(test, feature = "naive"))]
     pub(crate) fn times(mut self, factor: u64) -> Self {
@@ -119,7 +119,7 @@ impl SumProduct {
     }
 }
 
-impl PartialOrd for SumProduct {
+impl PartialOrd for QuantityProduct {
     #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.0.iter().rev().cmp(other.0.iter().rev()))

@@ -6,9 +6,9 @@ use unitape_model::Position;
 
 /// The ordinal of an event, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeptSeq(u64);
+pub(crate) struct OptionalSequence(u64);
 
-impl KeptSeq {
+impl OptionalSequence {
     /// No ordinal; no tape has an event of this number.
     pub const NONE: Self = Self(u64::MAX);
 
@@ -25,9 +25,9 @@ impl KeptSeq {
 
 /// A position on the tape, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeptPosition(Position);
+pub(crate) struct OptionalPosition(Position);
 
-impl KeptPosition {
+impl OptionalPosition {
     /// The position of what is on no tape; no frame begins there.
     pub const NONE: Self = Self(Position(u64::MAX));
 
@@ -42,4 +42,4 @@ impl KeptPosition {
     }
 }
 
-const _: () = assert!(size_of::<KeptSeq>() == 8 && size_of::<KeptPosition>() == 8);
+const _: () = assert!(size_of::<OptionalSequence>() == 8 && size_of::<OptionalPosition>() == 8);

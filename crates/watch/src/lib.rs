@@ -56,7 +56,7 @@ mod watch;
 mod windows;
 
 pub use alert::Alert;
-pub use def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
+pub use def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 pub use error::Error;
 pub use exact::QuantitySum;
 pub use ids::IdKey;

@@ -6,7 +6,7 @@
 
 use crate::exact::QuantitySum;
 use crate::ids::IdKey;
-use crate::kept::{KeptPosition, KeptSeq};
+use crate::kept::{OptionalPosition, OptionalSequence};
 use crate::table::{BoundedTable, EntryRank};
 use unitape_model::records::OrderRecord;
 use unitape_model::schema::EXP_NONE;
@@ -23,9 +23,9 @@ pub struct OrderState {
     /// The event time of its entry.
     pub entry_ts: UnixNanos,
     /// Ordinal of its `order_new`, if there was one.
-    entry_seq: KeptSeq,
+    entry_seq: OptionalSequence,
     /// The position of its `order_new` on the tape, if it is on one.
-    entry_position: KeptPosition,
+    entry_position: OptionalPosition,
     /// The price it was entered with, or [`Price::NONE`].
     pub entry_px: Price,
     /// The price of now, or [`Price::NONE`].
@@ -61,7 +61,7 @@ impl OrderState {
     pub fn is_live(&self) -> bool {
         let left =
             || self.executed == QuantitySum::ZERO || self.executed < QuantitySum::from_decimal(self.qty);
-        self.entry_seq != KeptSeq::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
+        self.entry_seq != OptionalSequence::NONE && !self.cancelled && self.qty.mantissa() > 0 && left()
     }
 
     /// The total quantity of now.
@@ -136,7 +136,7 @@ impl OrderTable {
                 return None;
             }
             let state = OrderState {
-                entry_seq: KeptSeq::NONE,
+                entry_seq: OptionalSequence::NONE,
                 entry_px: Price::NONE,
                 entry_owner: 0,
                 ..entered(event, record, seq, position)
@@ -187,8 +187,8 @@ fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<P
     let px = Price(record.px.get());
     OrderState {
         entry_ts: UnixNanos(record.common.ts_event.get()),
-        entry_seq: KeptSeq::new(seq),
-        entry_position: KeptPosition::new(position),
+        entry_seq: OptionalSequence::new(seq),
+        entry_position: OptionalPosition::new(position),
         entry_px: px,
         px,
         qty: quantity(record).unwrap_or(NO_QUANTITY),

@@ -27,7 +27,7 @@ pub fn orders(events: usize, seed: u64) -> (Vec<u8>, Dictionary) {
             names.intern(dict, format!("{letter}{n:05}").as_bytes()).expect("a short name, and few");
         }
     }
-    let mut stream = SampleStream { random: seed, ..SampleStream::default() };
+    let mut stream = SampleEventGenerator { random: seed, ..SampleEventGenerator::default() };
     stream.references();
     while stream.count < events {
         stream.act();
@@ -50,7 +50,7 @@ struct SampleOrder {
 }
 
 #[derive(Default)]
-struct SampleStream {
+struct SampleEventGenerator {
     arena: Vec<u8>,
     count: usize,
     random: u64,
@@ -63,7 +63,7 @@ struct SampleStream {
 const START_NS: i64 = 1_710_167_400_000_000_000;
 const TICK: i64 = 10_000_000;
 
-impl SampleStream {
+impl SampleEventGenerator {
     fn references(&mut self) {
         // Only the busy instruments have reference data and a price from the start.
         for instr in (1..=200).map(InstrumentId) {

@@ -4,12 +4,12 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::ScenarioSelection;
 use crate::watch::Watch;
-use unitape_model::{FrameHeader, NameTable, Position};
+use unitape_model::{DefinitionTable, FrameHeader, Position};
 
 /// A [`Watch`] that learns names from the definitions on the tape.
 pub struct TapeWatch {
     /// The names defined so far.
-    pub names: NameTable,
+    pub names: DefinitionTable,
     /// The scenarios.
     pub watch: Watch,
 }
@@ -17,14 +17,14 @@ pub struct TapeWatch {
 impl TapeWatch {
     /// The scenarios of `selection`, at the start of a tape.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
-        Ok(Self { names: NameTable::default(), watch: Watch::new(selection)? })
+        Ok(Self { names: DefinitionTable::default(), watch: Watch::new(selection)? })
     }
 
     /// Takes the next frame of the tape, bookkeeping as well. `seq` is the ordinal of an event and of no
     /// matter otherwise.
     ///
     /// # Errors
-    /// The error of [`NameTable::admit_frame`]: a foreign or damaged tape.
+    /// The error of [`DefinitionTable::admit_frame`]: a foreign or damaged tape.
     #[inline]
     pub fn on_frame(
         &mut self,

@@ -1,10 +1,10 @@
 //! The engine: hands each event to the scenarios that look at its kind.
 
 use crate::alert::Alert;
-use crate::def::{ScenarioDef, SharedStateNeed};
+use crate::def::{ScenarioDef, SharedStateKind};
 use crate::error::Error;
 use crate::ids::IdKey;
-use crate::kept::KeptPosition;
+use crate::kept::OptionalPosition;
 use crate::market::MarketState;
 use crate::orders::{OrderTable, OrderUpdate};
 use crate::params::{ParamOverlay, ScenarioSelection};
@@ -38,8 +38,8 @@ impl ScenarioContext<'_> {
 
     /// The position as scenarios keep it.
     #[inline]
-    pub(crate) fn kept_position(&self) -> KeptPosition {
-        KeptPosition::new(self.position)
+    pub(crate) fn kept_position(&self) -> OptionalPosition {
+        OptionalPosition::new(self.position)
     }
 }
 
@@ -180,7 +180,7 @@ impl Watch {
                 wants[*kind as usize] |= 1 << i;
             }
         }
-        let (needs_orders, needs_market) = (needs(SharedStateNeed::Orders), needs(SharedStateNeed::Market));
+        let (needs_orders, needs_market) = (needs(SharedStateKind::Orders), needs(SharedStateKind::Market));
         Self {
             running,
             wants,

@@ -1,6 +1,6 @@
 //! Any bytes as what a kill left of a journal: it is mended or refused, and what is read of it has times that go up.
 
-use unitape_feed::journal::{StreamContinuity, LastFile, PacketJournal, StreamJournal, ReceiveTimes};
+use unitape_feed::journal::{StreamContinuity, LastFile, PacketJournal, StreamJournal, ReceiveTimeReader};
 use unitape_model::UnixNanos;
 
 pub fn run(bytes: &[u8]) {
@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8]) {
         journal.append(b"more", UnixNanos(7)).unwrap();
         journal.end().unwrap();
     }
-    if let Ok(mut read) = ReceiveTimes::open(&stream.join("00000001.raw"), 0) {
+    if let Ok(mut read) = ReceiveTimeReader::open(&stream.join("00000001.raw"), 0) {
         let mut of_block = Vec::new();
         if read.poll().is_ok() {
             read.set_block_times(u64::MAX, &mut of_block);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use unitape_bench_side::{Case, Link, MESSAGE_BYTES, Messages, Seen, Task, Words, expected_sum};
 use unitape_tape::{
-    Backing, Frame, HelperPlacement, Publication, StartPosition, Subscription, WriterOptions,
+    Backing, Frame, HelperThreadAffinity, Publication, StartPosition, Subscription, WriterOptions,
 };
 
 /// Runs one process of `subject`.
@@ -72,7 +72,7 @@ impl Tape {
         if task.first || task.case == Case::RoundTrip {
             let backing = Backing::Hot { dir: None, window_segments: 16 };
             // Without a core to spare, helpers wait until those who are measured are done; a burst fits into one segment.
-            let helpers = HelperPlacement { nice: Some(19), ..HelperPlacement::default() };
+            let helpers = HelperThreadAffinity { nice: Some(19), ..HelperThreadAffinity::default() };
             let options =
                 WriterOptions { backing, helpers, segment_bytes: 256 << 20, ..WriterOptions::default() };
             let publication = Publication::open(&tape.dir(task.first), options).map_err(|e| e.to_string())?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use unitape_ring::{WaitStrategy, Waiter};
-use unitape_tape::measure::{NumberedFrames, pin};
+use unitape_tape::measure::{BenchFrameGenerator, pin};
 use unitape_tape::{Reader, RemovalOptions, StartPosition, SyncPolicy};
 
 /// A second process; ends with us.
@@ -105,7 +105,7 @@ fn read(tape: &Path, readers: &str, count: &str) -> Result<(), Error> {
             // Not more than a little in one go, so that all of them stay at the writer's heels.
             for _ in 0..1024 {
                 let Some(frame) = reader.next()? else { break };
-                if NumberedFrames::number(frame.bytes) != *seen {
+                if BenchFrameGenerator::number(frame.bytes) != *seen {
                     return Err(Error::Failed(format!("a reader did not find message {seen}")));
                 }
                 *seen += 1;
@@ -223,7 +223,7 @@ fn report(mode: &str, tape: &Path) -> Result<(), Error> {
     let mut seen = 0;
     loop {
         match reader.next()? {
-            Some(frame) if NumberedFrames::number(frame.bytes) == seen => {
+            Some(frame) if BenchFrameGenerator::number(frame.bytes) == seen => {
                 seen += 1;
                 waiter.reset();
             }

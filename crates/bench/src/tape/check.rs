@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::record::HexSha256;
 use std::path::Path;
-use unitape_tape::measure::NumberedFrames;
+use unitape_tape::measure::BenchFrameGenerator;
 use unitape_tape::{Reader, StartPosition};
 
 /// Hashes of what should be on the tape and of what is, both without the header words.
@@ -18,12 +18,12 @@ pub struct TapeHashes {
 /// `count` messages of `lines` lines numbered from 0; with `tail`, whatever retention has left of their end.
 pub fn read_back(tape: &Path, lines: u16, count: u64, tail: bool) -> Result<TapeHashes, Error> {
     let mut reader = Reader::open(tape, StartPosition::Oldest)?;
-    let mut expected = NumberedFrames::new(lines).next().to_vec();
+    let mut expected = BenchFrameGenerator::new(lines).next().to_vec();
     let (mut input, mut output) = (HexSha256::default(), HexSha256::default());
     let (mut next, mut first) = (0, true);
     while let Some(frame) = reader.next()? {
         if first && tail {
-            next = NumberedFrames::number(frame.bytes);
+            next = BenchFrameGenerator::number(frame.bytes);
         }
         first = false;
         expected[8..16].copy_from_slice(&next.to_le_bytes());

@@ -9,7 +9,7 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, LatencyHistogram, cpu_ns, histogram, note};
 use std::time::Instant;
-use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
+use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Messages a second on the trading path.
@@ -102,7 +102,7 @@ fn happened(condition: &str, said: &str) -> Result<(), Error> {
 struct SingleCoreTrading {
     writer: Writer,
     reader: Reader,
-    messages: NumberedFrames,
+    messages: BenchFrameGenerator,
     seen: u64,
 }
 
@@ -111,7 +111,7 @@ impl SingleCoreTrading {
     fn open(tape: &std::path::Path, options: &WriterOptions, day: u64) -> Result<Self, Error> {
         let (writer, _) = Writer::open(tape, TapeId(1), options.clone())?;
         let reader = Reader::open(tape, StartPosition::Oldest)?;
-        let mut this = Self { writer, reader, messages: NumberedFrames::new(LINES), seen: 0 };
+        let mut this = Self { writer, reader, messages: BenchFrameGenerator::new(LINES), seen: 0 };
         for _ in 0..day {
             this.writer.append(this.messages.next())?;
             this.read()?;
@@ -123,7 +123,7 @@ impl SingleCoreTrading {
     fn read(&mut self) -> Result<(), Error> {
         loop {
             match self.reader.next()? {
-                Some(frame) if NumberedFrames::number(frame.bytes) == self.seen => break,
+                Some(frame) if BenchFrameGenerator::number(frame.bytes) == self.seen => break,
                 Some(_) => {
                     let what = format!("the trading reader did not find message {}", self.seen);
                     return Err(Error::Failed(what));

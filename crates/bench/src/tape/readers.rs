@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns};
 use std::path::Path;
 use std::time::Instant;
-use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
+use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
 use unitape_tape::{TapeId, Writer, WriterOptions};
 
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];
@@ -98,7 +98,7 @@ fn measure(
                     settle(&way.options);
                 }
                 pin(0);
-                let mut messages = NumberedFrames::new(LINES);
+                let mut messages = BenchFrameGenerator::new(LINES);
                 let (cpu, since) = (cpu_ns(), Instant::now());
                 for _ in 0..way.count {
                     writer.append(messages.next())?;

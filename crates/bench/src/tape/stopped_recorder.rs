@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use rustix::process::Signal;
 use std::time::Instant;
-use unitape_tape::measure::{NumberedFrames, payload_of, pin, settle};
-use unitape_tape::{HelperPlacement, RecorderPlace, TapeId, Writer, WriterOptions};
+use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
+use unitape_tape::{HelperThreadAffinity, RecorderLocation, TapeId, Writer, WriterOptions};
 
 /// Messages a second.
 const RATE: u64 = 1_000_000;
@@ -24,8 +24,8 @@ pub fn run(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Erro
     }
     let context = bench.context;
     let count = context.pick(40_000, 2 * RATE);
-    let mut options = WriterOptions { recorder: RecorderPlace::External, ..bench.options.clone() };
-    if options.helpers == HelperPlacement::default() && context.options.tune.pin && cores() > 1 {
+    let mut options = WriterOptions { recorder: RecorderLocation::External, ..bench.options.clone() };
+    if options.helpers == HelperThreadAffinity::default() && context.options.tune.pin && cores() > 1 {
         options.helpers.cpus = vec![1];
     }
     let (mut undisturbed, mut stopped) = (RepeatsByDistance::default(), RepeatsByDistance::default());
@@ -82,7 +82,7 @@ fn appends(
     count: u64,
     recorder: Option<&BenchProcess>,
 ) -> Result<(u64, crate::record::LatencyHistogram), Error> {
-    let mut messages = NumberedFrames::new(LINES);
+    let mut messages = BenchFrameGenerator::new(LINES);
     let mut times = histogram();
     let every = 1_000_000_000 / RATE;
     let (stop, go_on) = (count / PARTS, count - count / PARTS);

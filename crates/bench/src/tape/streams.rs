@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns, rounded};
 use std::time::Duration;
 use unitape_tape::measure::{StreamMeasurement, disk, one_way, payload_of, sustained};
-use unitape_tape::{Backing, HelperPlacement, RetentionLimits, SyncPolicy, WriterOptions};
+use unitape_tape::{Backing, HelperThreadAffinity, RetentionLimits, SyncPolicy, WriterOptions};
 
 /// The bytes at the tape's end that `sustained` keeps, so that the disk does not fill.
 const RETAIN_BYTES: u64 = 2 << 30;
@@ -34,7 +34,7 @@ fn burst(bench: &mut BackingBench<'_>, out: RecordSink<'_>) -> Result<(), Error>
     let options = WriterOptions { segment_bytes, prefault_bytes: segment_bytes, ..bench.options.clone() };
     let mut ways = vec![("helpers in turn with all", options.clone(), RepeatsByDistance::default())];
     if options.helpers.nice.is_none() {
-        let helpers = HelperPlacement { nice: Some(19), ..options.helpers.clone() };
+        let helpers = HelperThreadAffinity { nice: Some(19), ..options.helpers.clone() };
         ways.push((
             "helpers wait (nice 19)",
             WriterOptions { helpers, ..options },

@@ -1,7 +1,7 @@
 //! `--tune NAME=VALUE`: what of the tape's options a measurement changes, for the tables of the tuning guide.
 
 use crate::error::Error;
-use unitape_tape::{Backing, HelperPlacement, WriterOptions};
+use unitape_tape::{Backing, HelperThreadAffinity, WriterOptions};
 
 /// The requested settings.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct TapeTuning {
     segment_bytes: Option<u64>,
     window_segments: Option<u32>,
     prefault_bytes: Option<u64>,
-    helpers: HelperPlacement,
+    helpers: HelperThreadAffinity,
     /// Whether the two processes are pinned to cores.
     pub pin: bool,
 }
@@ -23,7 +23,7 @@ impl TapeTuning {
             segment_bytes: None,
             window_segments: None,
             prefault_bytes: None,
-            helpers: HelperPlacement::default(),
+            helpers: HelperThreadAffinity::default(),
             pin: true,
         };
         for word in words {

@@ -1,6 +1,6 @@
 //! Where events came from, by the id that they carry.
 
-use unitape_model::NameTable;
+use unitape_model::DefinitionTable;
 
 /// A source definition, as far as lines show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl SourceNameLookup for EmptySourceLookup {
     }
 }
 
-impl SourceNameLookup for NameTable {
+impl SourceNameLookup for DefinitionTable {
     fn source(&self, id: u32) -> Option<SourceLabel<'_>> {
-        NameTable::source(self, id).map(|s| SourceLabel { feed: &s.feed, file: &s.file, base: s.base })
+        DefinitionTable::source(self, id).map(|s| SourceLabel { feed: &s.feed, file: &s.file, base: s.base })
     }
 }

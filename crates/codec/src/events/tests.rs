@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
-    NameTable, Price, Refusal, UnixNanos, flags,
+    Amount, Decimal, DefinitionTable, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue,
+    InlineId, NameKind, Price, Refusal, UnixNanos, flags,
 };
 
 /// The raw values from which one field of an arbitrary event is made.
@@ -401,7 +401,7 @@ fn quarantine_names_its_source() {
     e.set(q.get(EventField::Reason).unwrap(), EventValue::Text("bad_checksum")).unwrap();
     e.finish(flags::LAST).unwrap();
 
-    let mut sources = NameTable::default();
+    let mut sources = DefinitionTable::default();
     let mut defined = Vec::new();
     let s = EventSchema::for_kind(EventKind::Source);
     let mut d = EventBuilder::begin(&mut defined, EventKind::Source, UnixNanos(0));

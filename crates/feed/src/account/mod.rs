@@ -13,14 +13,14 @@ use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_model::{Event, EventField, EventKind, EventValue, NameTable, Position, flags, frames};
+use unitape_model::{DefinitionTable, Event, EventField, EventKind, EventValue, Position, flags, frames};
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
 #[derive(Clone, Debug)]
 pub struct TapeAccount {
     /// All names and sources.
-    pub names: NameTable,
+    pub names: DefinitionTable,
     /// Sources in the order of their definitions; further stretches of 4 GiB are folded into their first.
     pub sources: Vec<SourceAccount>,
     /// Events by number of their kind.
@@ -203,7 +203,7 @@ impl AccountSummary {
 impl Default for TapeAccount {
     fn default() -> Self {
         Self {
-            names: NameTable::default(),
+            names: DefinitionTable::default(),
             sources: Vec::new(),
             by_kind: [0; 64],
             feeds: BTreeMap::new(),

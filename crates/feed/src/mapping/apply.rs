@@ -6,7 +6,7 @@
 use super::entries::next_entry;
 use super::explain::MappingExplainer;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
-use super::instruments::{LookupTarget, LookupTime, is_looked_up, set_looked_up, set_venue_and_time};
+use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up, set_venue_and_time};
 use super::plan::{
     BestPicks, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules, ValueSource,
 };
@@ -369,7 +369,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if let Some(sequence) = self.sequence {
             e.sequence(sequence);
         }
-        let time = LookupTime { by: &mut self.by, ts: self.ts };
+        let time = TimedLookup { by: &mut self.by, ts: self.ts };
         set_venue_and_time(self.plan, plan, view, time, scratch);
         for (i, op) in plan.ops.iter().enumerate() {
             if is_looked_up::<I>(op) {

@@ -203,21 +203,21 @@ pub struct KeptValue {
 #[derive(Debug)]
 pub struct MappingExplainer {
     mapping: Mapping,
-    rules: Vec<RuleLines>,
+    rules: Vec<RuleLineNumbers>,
     /// The explanations since the last call that took them.
     pub found: Vec<MessageExplanation>,
     scratch: Block,
 }
 
 #[derive(Debug, Default)]
-struct RuleLines {
+struct RuleLineNumbers {
     line: usize,
     when: BTreeMap<String, usize>,
-    events: Vec<EventLines>,
+    events: Vec<EventLineNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct EventLines {
+struct EventLineNumbers {
     line: usize,
     when: BTreeMap<String, usize>,
     fields: BTreeMap<String, usize>,
@@ -240,13 +240,13 @@ impl MappingExplainer {
                 let j = j.to_string();
                 let of =
                     |key: &str, name: &String| lines.line_of(&["rule", &i, "event", &j, key, name.as_str()]);
-                EventLines {
+                EventLineNumbers {
                     line: lines.line_of(&["rule", &i, "event", &j]),
                     when: event.when.keys().map(|p| (p.clone(), of("when", p))).collect(),
                     fields: event.fields.keys().map(|f| (f.clone(), of("fields", f))).collect(),
                 }
             });
-            RuleLines {
+            RuleLineNumbers {
                 line: lines.line_of(&["rule", &i]),
                 when: rule
                     .when

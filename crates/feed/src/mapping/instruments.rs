@@ -13,7 +13,7 @@ pub(super) fn is_looked_up<I: InstrumentLookup>(op: &FieldOp) -> bool {
 }
 
 /// An instrument lookup, and the event time for which it is to answer.
-pub(super) struct LookupTime<'l, I> {
+pub(super) struct TimedLookup<'l, I> {
     pub by: &'l mut I,
     pub ts: UnixNanos,
 }
@@ -30,13 +30,13 @@ pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
     plan: &MappingPlan,
     event: &EventPlan,
     view: &MappingInput<'_, M>,
-    time: LookupTime<'_, I>,
+    time: TimedLookup<'_, I>,
     scratch: &mut TextScratch,
 ) {
     if !I::BY_REFERENCE {
         return;
     }
-    let LookupTime { by, ts } = time;
+    let TimedLookup { by, ts } = time;
     let TextScratch { plain, whole } = scratch;
     let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let found = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));

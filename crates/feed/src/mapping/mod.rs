@@ -143,7 +143,7 @@ pub struct Mapping {
     pub layout_text: Option<(String, String)>,
     /// The table `[fast]` with all that it names.
     #[serde(skip)]
-    pub fast_table: Option<unitape_marketdata::engine::FastTable>,
+    pub fast_table: Option<unitape_marketdata::engine::FastMappingTable>,
     /// Name and text of each file of templates.
     #[serde(skip)]
     pub template_texts: Vec<(String, String)>,
@@ -377,7 +377,7 @@ impl Mapping {
         if let Some((text, _)) = &self.layout_text {
             hasher.update(text.as_bytes());
         }
-        let files = self.fast_table.iter().flat_map(unitape_marketdata::engine::FastTable::files);
+        let files = self.fast_table.iter().flat_map(unitape_marketdata::engine::FastMappingTable::files);
         files.for_each(|bytes| _ = hasher.update(bytes));
         for (_, text) in &self.template_texts {
             hasher.update(&(text.len() as u64).to_le_bytes());

@@ -5,14 +5,14 @@ use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
 use crate::formats::format::FormatId;
 use crate::formats::format::Statefulness;
-use crate::pipeline::feed_state::{FeedStart, FeedState, SourceState};
+use crate::pipeline::feed_state::{FeedResumeState, FeedState, SourceState};
 use crate::pipeline::intake::SourceSupply;
 use crate::pipeline::run::{FeedInput, RunFeed};
-use crate::pipeline::source_check::{self, FileLikeness, SourcePlan};
+use crate::pipeline::source_check::{self, FileComparison, SourcePlan};
 use crate::sources::content::{self, ContentHash};
 use crate::sources::folder::{self, KnownFile, KnownFolder, SourceFolder};
-use crate::sources::journal::{JournalStart, StreamContinuity, number_of_file};
-use crate::sources::known_content::KnownContent;
+use crate::sources::journal::{InitialJournalState, StreamContinuity, number_of_file};
+use crate::sources::known_content::ContentFingerprint;
 use crate::sources::open::FIRST;
 use crate::sources::source::FileGrowth;
 use crate::sources::source::{PendingSource, SourceFacts};
@@ -101,7 +101,7 @@ pub struct FolderPlan {
     /// Names that the tape knows and that are other files now.
     fresh: BTreeSet<String>,
     /// The contents that the tape has, so that none is read under another name.
-    contents: Vec<KnownContent>,
+    contents: Vec<ContentFingerprint>,
     /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
     /// number was read.
     over: BTreeSet<u32>,
@@ -115,14 +115,14 @@ struct JournalFolder<'j> {
     dir: &'j Path,
     continuity: StreamContinuity,
     /// The start of its receiver in this run, if it has one.
-    start: Option<&'j JournalStart>,
+    start: Option<&'j InitialJournalState>,
 }
 
 /// Compares a directory's files with what the tape knows of them.
 pub fn plan_folder(
     feed: &RunFeed,
     dir: &Path,
-    start: Option<&JournalStart>,
+    start: Option<&InitialJournalState>,
     account: &TapeAccount,
     threads: usize,
     notes: &mut Vec<String>,
@@ -171,17 +171,17 @@ pub fn plan_folder(
             continue;
         };
         let hash = match likeness? {
-            FileLikeness::Other(_) if feed.rules.new_source => {
+            FileComparison::Other(_) if feed.rules.new_source => {
                 plan.fresh.insert(file);
                 continue;
             }
-            FileLikeness::Other(what) => return Err(source_check::other_content(source, &what)),
-            FileLikeness::Same(_) if source.end => continue,
-            FileLikeness::Grown(hash) if source.end => {
+            FileComparison::Other(what) => return Err(source_check::other_content(source, &what)),
+            FileComparison::Same(_) if source.end => continue,
+            FileComparison::Grown(hash) if source.end => {
                 plan.growths[n].1 = Some(source.growth(&path, None)?);
                 hash
             }
-            FileLikeness::Same(hash) | FileLikeness::Grown(hash) => hash,
+            FileComparison::Same(hash) | FileComparison::Grown(hash) => hash,
         };
         let from = match &plan.growths[n].1 {
             _ if stream => 0,
@@ -358,7 +358,7 @@ pub fn feed_state(
 ) -> FeedState {
     let order = account.feeds.get(&feed.name).cloned().unwrap_or_default();
     let running_max = order.running_max.map_or(crate::block::NO_TS, UnixNanos);
-    FeedState::new(FeedStart {
+    FeedState::new(FeedResumeState {
         name: feed.name.clone(),
         grows,
         sources: states,

@@ -15,16 +15,16 @@ use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, FolderSettings, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
 use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceSupply};
-use crate::pipeline::job::{BlockJob, BlockKind, FormatReload};
-use crate::pipeline::lead::ClockLead;
-use crate::pipeline::open_sources::OpenSources;
+use crate::pipeline::job::{BlockJob, BlockKind, VersionedFormat};
+use crate::pipeline::lead::ClockLeadLimits;
+use crate::pipeline::open_sources::SourceNotesWriter;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::sequence::{
-    BlockSequencer, KindCounts, MergeTimer, PieceBuffer, RunCounters, SequencerStart, TapePlacement,
+    BlockSequencer, InitialSequencerState, KindCounts, MergeTimer, PieceBuffer, RunCounters, TapePlacement,
 };
 use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
-use crate::sources::source::SourceRules;
+use crate::sources::source::ChangedSourcePolicy;
 use crate::sources::source::{FileFeed, SourceFacts, is_stdin};
 use crate::sources::stats::RunStats;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,11 +53,11 @@ pub struct ConsolidateOptions<'a> {
     /// Progress so far, for progress bars.
     pub progress: Arc<RunProgress>,
     /// Rules for files that differ from the tape.
-    pub rules: SourceRules,
+    pub rules: ChangedSourcePolicy,
     /// Rules for files of feeds with these names.
-    pub feed_rules: BTreeMap<String, SourceRules>,
+    pub feed_rules: BTreeMap<String, ChangedSourcePolicy>,
     /// The bound on the lead of an event's time.
-    pub lead: ClockLead,
+    pub lead: ClockLeadLimits,
 }
 
 impl Default for ConsolidateOptions<'_> {
@@ -69,9 +69,9 @@ impl Default for ConsolidateOptions<'_> {
             tape: TapeOptions::default(),
             stop: None,
             progress: Arc::default(),
-            rules: SourceRules::default(),
+            rules: ChangedSourcePolicy::default(),
             feed_rules: BTreeMap::new(),
-            lead: ClockLead::default(),
+            lead: ClockLeadLimits::default(),
         }
     }
 }
@@ -103,7 +103,7 @@ pub struct RunOutcome {
     /// Messages that this run read (those that were on the tape already not counted).
     pub fresh_messages: u64,
     /// The times of its workers in their turns.
-    pub turns: TurnTimes,
+    pub turns: StageTimings,
     /// Whether somebody stopped the run.
     pub stopped: bool,
     /// Notes on the sources for people, a sentence each.
@@ -113,7 +113,7 @@ pub struct RunOutcome {
 /// Time that workers spent where one is at a time, all blocks together. In a run that waits for its sources the intake's
 /// is waiting for the most part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TurnTimes {
+pub struct StageTimings {
     /// Reading and cutting, in nanoseconds.
     pub intake_ns: u64,
     /// Ids, merge and places; and the copy where several feeds are merged.
@@ -140,7 +140,7 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
         let how = DecodeOptions { receive_times: true, ..DecodeOptions::default() };
         RunFeed { how, rules, ..RunFeed::new(f.name, f.format, FeedInput::Files(f.files)) }
     });
-    let setup = RunSetup {
+    let setup = PipelineConfig {
         feeds: feeds.collect(),
         workers: options.workers,
         block_bytes: options.block_bytes,
@@ -156,7 +156,7 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
 }
 
 /// The setup of the engine, the same for every caller.
-pub struct RunSetup<'a> {
+pub struct PipelineConfig<'a> {
     /// The feeds; ties in time go to the earlier one.
     pub feeds: Vec<RunFeed>,
     /// Worker threads.
@@ -174,7 +174,7 @@ pub struct RunSetup<'a> {
     /// The time that a merge waits for an idle feed.
     pub wait: Option<Duration>,
     /// The bound on the lead of an event's time.
-    pub lead: ClockLead,
+    pub lead: ClockLeadLimits,
     /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
 }
@@ -183,7 +183,7 @@ pub struct RunSetup<'a> {
 ///
 /// # Errors
 /// As [`consolidate`].
-pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
+pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error> {
     if setup.workers == 0 {
         return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
     }
@@ -220,7 +220,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     let mut account = TapeAccount::load(dir)?;
     let (open_sources, mut notes) = match setup.live {
         Some(_) => {
-            let (open, wrong) = OpenSources::load(dir, &id.to_string(), &mut account);
+            let (open, wrong) = SourceNotesWriter::load(dir, &id.to_string(), &mut account);
             (Some(open), Vec::from_iter(wrong))
         }
         None => (None, Vec::new()),
@@ -273,7 +273,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
             setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
         }
-        let sorted = FormatReload::new(feed.format.clone(), 0);
+        let sorted = VersionedFormat::new(feed.format.clone(), 0);
         intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
         let mut state = state;
         state.rotates = feed.rotates();
@@ -293,7 +293,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
     let placed = account.placed_max;
     let placed_max = UnixNanos(if by_receive_time { placed.1 } else { placed.0 });
     let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
-    let mut sequencer = BlockSequencer::new(SequencerStart {
+    let mut sequencer = BlockSequencer::new(InitialSequencerState {
         writer,
         raw,
         dictionary: names,
@@ -318,7 +318,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
                 spares: Vec::new(),
                 pieces: None,
                 by_kind: [0; 64],
-                turns: TurnTimes::default(),
+                turns: StageTimings::default(),
             })
         })
         .collect::<Result<Vec<_>, Error>>()?;
@@ -344,7 +344,7 @@ pub fn engine(dir: &Path, setup: RunSetup<'_>) -> Result<RunOutcome, Error> {
         // The units that the merge still held complete what was received.
         plan.copy_to_tape(&mut sequencer.by_kind)?;
     }
-    let mut turns = TurnTimes { farm_ns, ..TurnTimes::default() };
+    let mut turns = StageTimings { farm_ns, ..StageTimings::default() };
     for worker in &done.workers {
         turns.intake_ns += worker.turns.intake_ns;
         turns.sequence_ns += worker.turns.sequence_ns;
@@ -472,7 +472,7 @@ struct FeedWorker {
     pieces: Option<PieceBuffer>,
     /// Events that it has put on the tape.
     by_kind: KindCounts,
-    turns: TurnTimes,
+    turns: StageTimings,
 }
 
 impl Farm for FeedFarm {

@@ -8,13 +8,13 @@ use crate::block::{Block, BlockMessage, CarriedMessage, MessageTally};
 use crate::formats::decoder::FeedDecoder;
 use crate::formats::format::FormatId;
 use crate::pipeline::job::BlockJob;
-use crate::pipeline::lead::LeadBounds;
+use crate::pipeline::lead::ClockLeadContext;
 use crate::pipeline::sequence::LargeMessage;
 use crate::sources::content::ContentHash;
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::open::first_message_hash;
 use crate::sources::source::SourceFacts;
-use crate::sources::stats::DecodedThrough;
+use crate::sources::stats::DecodeProgress;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -245,7 +245,7 @@ impl TapeAccount {
 }
 
 /// A feed as it is when a run begins.
-pub struct FeedStart {
+pub struct FeedResumeState {
     pub name: String,
     /// More sources may come.
     pub grows: bool,
@@ -261,8 +261,9 @@ pub struct FeedStart {
 
 impl FeedState {
     /// A feed of which nothing has been read in this run.
-    pub fn new(start: FeedStart) -> Self {
-        let FeedStart { name, grows, sources, running_max, sessions, open_sources, outstanding } = start;
+    pub fn new(start: FeedResumeState) -> Self {
+        let FeedResumeState { name, grows, sources, running_max, sessions, open_sources, outstanding } =
+            start;
         let total = sources.iter().fold(MessageTally::default(), |sum, s| sum.plus(s.tally));
         Self {
             name,
@@ -296,12 +297,12 @@ impl FeedState {
     }
 
     /// The decoded part of its journal.
-    pub fn settled(&self) -> DecodedThrough {
+    pub fn settled(&self) -> DecodeProgress {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
         let number = file.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
         let between_messages = self.leftover.is_empty() && self.carried.is_none();
-        DecodedThrough {
+        DecodeProgress {
             number,
             through: if self.expected.is_some() { through } else { 0 },
             between_messages,
@@ -322,7 +323,7 @@ impl FeedState {
     /// latest time at hand of the other feeds.
     pub fn look_at_head(
         &mut self,
-        bounds: &LeadBounds,
+        bounds: &ClockLeadContext,
         others: impl FnOnce() -> UnixNanos,
     ) -> Option<UnixNanos> {
         let index = self.in_hand();

@@ -5,7 +5,7 @@
 //! stays in its files and journals, so memory is bounded however long a merge waits.
 
 use crate::error::Error;
-use crate::pipeline::job::{BlockJob, BlockKind, FormatReload};
+use crate::pipeline::job::{BlockJob, BlockKind, VersionedFormat};
 use crate::sources::folder::{FolderKind, NextFolderSource, SourceFolder};
 use crate::sources::head::SourceHead;
 use crate::sources::link::{FeedAvailability, LinkPart, RestartPolicy};
@@ -52,27 +52,27 @@ pub struct LiveRun {
     /// When the merge is to look again, on the intake's clock.
     pub due_ns: Arc<AtomicI64>,
     /// Mappings that were reloaded.
-    pub reload: Arc<MappingReload>,
+    pub reload: Arc<FormatReloadQueue>,
     /// The restart policy for a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
 }
 
 /// Formats that replace those in use, by feed.
 #[derive(Debug, Default)]
-pub struct MappingReload {
-    fresh: Mutex<Vec<(usize, Arc<FormatReload>)>>,
+pub struct FormatReloadQueue {
+    fresh: Mutex<Vec<(usize, Arc<VersionedFormat>)>>,
     some: AtomicBool,
 }
 
-impl MappingReload {
+impl FormatReloadQueue {
     /// From the next block on, the feed of this index is decoded so.
-    pub fn put(&self, feed: usize, sorted: FormatReload) {
+    pub fn put(&self, feed: usize, sorted: VersionedFormat) {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push((feed, Arc::new(sorted)));
         // Release: pairs with the Acquire in `take`.
         self.some.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<(usize, Arc<FormatReload>)> {
+    fn take(&self) -> Vec<(usize, Arc<VersionedFormat>)> {
         // Acquire: pairs with the Release in `batch_field`.
         if !self.some.load(Ordering::Acquire) {
             return Vec::new();
@@ -84,7 +84,7 @@ impl MappingReload {
 
 /// A feed as the intake has it.
 pub struct FeedIntake {
-    sorted: Arc<FormatReload>,
+    sorted: Arc<VersionedFormat>,
     supply: SourceSupply,
     open: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to recognise its format.
@@ -123,7 +123,7 @@ pub const BLOCKS_MAX: u64 = 64;
 impl FeedIntake {
     /// A feed with its sources; `every` is how often its directory is looked at.
     pub fn new(
-        sorted: FormatReload,
+        sorted: VersionedFormat,
         supply: SourceSupply,
         outstanding: Arc<AtomicU64>,
         every: Duration,

@@ -20,13 +20,13 @@ pub struct BlockJob {
     /// The source that begins with this block, when it was found while running.
     pub begins: Option<Box<SourceFacts>>,
     /// Format and mapping to decode it by.
-    pub sorted: Option<Arc<FormatReload>>,
+    pub sorted: Option<Arc<VersionedFormat>>,
 }
 
 impl BlockJob {
     /// Whether what it means is known only in its turn.
     pub fn is_stream(&self) -> bool {
-        let stream = |s: &Arc<FormatReload>| s.format.statefulness() == Statefulness::Stream;
+        let stream = |s: &Arc<VersionedFormat>| s.format.statefulness() == Statefulness::Stream;
         self.turn == BlockKind::Bytes && self.sorted.as_ref().is_some_and(stream)
     }
 }
@@ -47,7 +47,7 @@ pub enum BlockKind {
 
 /// A format with its mapping, and which one of those that a feed has had in this run.
 #[derive(Clone, Debug)]
-pub struct FormatReload {
+pub struct VersionedFormat {
     /// The format of the bytes.
     pub format: Format,
     /// The format as source definitions record it.
@@ -56,7 +56,7 @@ pub struct FormatReload {
     pub generation: u64,
 }
 
-impl FormatReload {
+impl VersionedFormat {
     /// A format as the first one of a run, or a later one.
     pub fn new(format: Format, generation: u64) -> Self {
         let sort = FormatId::from_format(&format);

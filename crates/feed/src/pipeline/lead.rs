@@ -12,20 +12,20 @@ use unitape_model::UnixNanos;
 
 /// The bound on the lead of an event's time; `None`: without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockLead {
+pub struct ClockLeadLimits {
     /// Before the time at which its message was received, where that is known and recorded.
     pub receipt: Option<Duration>,
     /// Before the latest time of all other feeds and of the tape, where it is not.
     pub feeds: Option<Duration>,
 }
 
-impl Default for ClockLead {
+impl Default for ClockLeadLimits {
     fn default() -> Self {
         Self { receipt: Some(Duration::from_secs(600)), feeds: Some(Duration::from_secs(366 * 86_400)) }
     }
 }
 
-impl ClockLead {
+impl ClockLeadLimits {
     /// Without bound.
     pub const UNBOUNDED: Self = Self { receipt: None, feeds: None };
 
@@ -74,9 +74,9 @@ impl SourceState {
 
 /// The sequencer's knowledge of time when it looks at a message.
 #[derive(Clone, Copy, Debug)]
-pub struct LeadBounds {
+pub struct ClockLeadContext {
     /// The bounds.
-    pub lead: ClockLead,
+    pub lead: ClockLeadLimits,
     /// The latest time that was placed and believed.
     pub placed_max: UnixNanos,
     /// The latest time that was placed and believed when the run began.
@@ -85,7 +85,7 @@ pub struct LeadBounds {
     pub merges: bool,
 }
 
-impl LeadBounds {
+impl ClockLeadContext {
     /// Up to this event time nothing of the block's messages can lead, but for those that the tape has.
     pub fn ceiling(&self, feed: &FeedState, block: &Block) -> UnixNanos {
         match block.received_min {
@@ -96,7 +96,7 @@ impl LeadBounds {
         }
     }
 
-    /// Whether [`LeadBounds::leads`] is to be asked of this message.
+    /// Whether [`ClockLeadContext::leads`] is to be asked of this message.
     #[inline]
     pub fn is_in_doubt(&self, unit: &BlockMessage, state: &SourceState, ceiling: UnixNanos) -> bool {
         unit.ts > ceiling

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::formats::format::Format;
 use crate::mapping::Mapping;
 use crate::pipeline::walk::walk;
-use crate::reference::{DayNumber, InstrumentMaster, NotationRow, NotationTable, VenueIndex, day_of_date};
+use crate::reference::{DayNumber, InstrumentMaster, SymbologyRow, SymbologyTable, VenueIndex, day_of_date};
 use crate::sources::hash;
 use crate::sources::source::is_stdin;
 use rustc_hash::FxHashMap;
@@ -182,13 +182,13 @@ impl MasterLoader {
         for stretch in notations.chunk_by(|a, b| a.name == b.name) {
             let start = rows.len();
             for &SymbolAlias { venue, from, to, instrument, .. } in stretch {
-                rows.push(NotationRow { venue, from, to, instrument });
+                rows.push(SymbologyRow { venue, from, to, instrument });
             }
             by_name.insert(stretch[0].name.as_bytes().into(), start..rows.len());
         }
         let venues = self.venues.names.into_iter().zip(1..);
         let venues = venues.map(|(name, venue)| (name.into_bytes().into(), venue)).collect();
-        let table = NotationTable { by_name, rows, venues, instruments: self.instruments.names };
+        let table = SymbologyTable { by_name, rows, venues, instruments: self.instruments.names };
         Ok(InstrumentMaster::new(table, self.identity))
     }
 

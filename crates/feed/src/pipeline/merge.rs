@@ -18,13 +18,13 @@ use crate::account::bookkeeping::define_frame;
 use crate::account::{TapeAccount, uint};
 use crate::block::NO_TS;
 use crate::error::Error;
-use crate::pipeline::consolidate::{RunOutcome, TurnTimes};
+use crate::pipeline::consolidate::{RunOutcome, StageTimings};
 use crate::pipeline::durability::FlushFailures;
-use crate::pipeline::lead::{ClockLead, known_time};
+use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::quarantine::{RawLog, raw_of_event};
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::stats::{FeedStats, RunStats};
-use placed_units::PlacedSegment;
+use placed_units::SegmentMergeProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_model::schema::{EventSchema, FieldLayout, at};
 use unitape_model::{
-    Dictionary, Event, EventField, EventKind, FrameHeader, NameKind, NameTable, Position, UnixNanos, flags,
-    frames,
+    DefinitionTable, Dictionary, Event, EventField, EventKind, FrameHeader, NameKind, Position, UnixNanos,
+    flags, frames,
 };
 use unitape_ring::farm::FarmEnding;
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions as TapeOptions};
@@ -64,7 +64,7 @@ pub struct MergeOptions {
     pub wait: Option<Duration>,
     /// The bound on an event's lead over the other segments if no receipt is recorded; an event that leads its
     /// receipt was flagged in its segment.
-    pub lead: ClockLead,
+    pub lead: ClockLeadLimits,
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
     /// Figures, for segments of these names; `placed_units` of them reports that a tape has more.
@@ -80,7 +80,7 @@ pub struct MergeOptions {
 pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     let id = crate::pipeline::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
     let (writer, _) = Writer::open(dir, id, options.tape)?;
-    let (account, mut known) = PlacedSegment::read(dir)?;
+    let (account, mut known) = SegmentMergeProgress::read(dir)?;
     let before = account.summary().messages;
     let segments = options.segments.into_iter().map(|s| {
         let known = known.remove(&s.name).unwrap_or_default();
@@ -97,7 +97,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     let mut segments: Vec<_> = segments.collect();
     let placed = account.placed_max;
     let mut placed_max = UnixNanos(if options.by_receive_time { placed.1 } else { placed.0 });
-    let lead = if options.by_receive_time { ClockLead::UNBOUNDED } else { options.lead };
+    let lead = if options.by_receive_time { ClockLeadLimits::UNBOUNDED } else { options.lead };
     let placed_before = placed_max;
     let began = Instant::now();
     loop {
@@ -198,7 +198,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
         fresh_messages,
         summary,
         ending: FarmEnding::EndOfInput,
-        turns: TurnTimes::default(),
+        turns: StageTimings::default(),
         stopped: false,
         notes: Vec::new(),
     })
@@ -222,10 +222,10 @@ enum NextMergeUnit {
 #[derive(Debug)]
 struct MergeInput {
     segment: MergeSegment,
-    known: PlacedSegment,
+    known: SegmentMergeProgress,
     reader: Option<Reader>,
     /// Its names and sources, by its own ids.
-    names: NameTable,
+    names: DefinitionTable,
     /// Ids on the tape, by dictionary and own id; 0 not yet looked for.
     ids: [Vec<u32>; NameKind::COUNT],
     sources: BTreeMap<u32, u32>,
@@ -262,9 +262,9 @@ impl Default for MergeInput {
         };
         Self {
             segment,
-            known: PlacedSegment::default(),
+            known: SegmentMergeProgress::default(),
             reader: None,
-            names: NameTable::default(),
+            names: DefinitionTable::default(),
             ids: Default::default(),
             sources: BTreeMap::new(),
             unit: Vec::new(),
@@ -341,7 +341,7 @@ impl MergeInput {
 
     /// Holds the unit in hand against the latest time of the other segments; gives the time by which it is merged where
     /// it leads by more than it may.
-    fn believe(&mut self, lead: &ClockLead, latest: UnixNanos) -> Option<UnixNanos> {
+    fn believe(&mut self, lead: &ClockLeadLimits, latest: UnixNanos) -> Option<UnixNanos> {
         let doubt = !self.ahead && !self.received && !self.only_meta;
         if doubt && known_time(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
             self.ahead = true;

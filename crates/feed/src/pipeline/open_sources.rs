@@ -48,7 +48,7 @@ struct SourceNote {
 
 /// The file of a tape that a run writes.
 #[derive(Debug)]
-pub struct OpenSources {
+pub struct SourceNotesWriter {
     path: PathBuf,
     tape: String,
     noted: BTreeMap<u32, SourceNote>,
@@ -58,7 +58,7 @@ pub struct OpenSources {
     written_ns: Option<i64>,
 }
 
-impl OpenSources {
+impl SourceNotesWriter {
     /// Loads the notes of an earlier run on the sources of the tape in `dir`; the account gets the parts beyond its
     /// marks. Also returns the error in the notes, if they cannot be used.
     pub fn load(dir: &Path, tape: &str, account: &mut TapeAccount) -> (Self, Option<String>) {
@@ -163,7 +163,7 @@ mod tests {
         let run = dir.path().join("run");
         std::fs::create_dir(&run).unwrap();
         std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
-        let (mut open, wrong) = OpenSources::load(dir.path(), "1", &mut TapeAccount::default());
+        let (mut open, wrong) = SourceNotesWriter::load(dir.path(), "1", &mut TapeAccount::default());
         assert!(wrong.is_some_and(|what| what.contains("checksum")));
         std::fs::remove_dir_all(&run).unwrap();
         assert!(open.write(&[], 0).is_err());

@@ -13,14 +13,14 @@ use crate::account::TapeAccount;
 use crate::error::Error;
 use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::{Format, Statefulness};
-use crate::pipeline::consolidate::{BLOCK_BYTES, RunOutcome, RunProgress, RunSetup, engine};
-use crate::pipeline::intake::{LiveRun, MappingReload};
-use crate::pipeline::lead::ClockLead;
+use crate::pipeline::consolidate::{BLOCK_BYTES, PipelineConfig, RunOutcome, RunProgress, engine};
+use crate::pipeline::intake::{FormatReloadQueue, LiveRun};
+use crate::pipeline::lead::ClockLeadLimits;
 use crate::sources::folder::FolderKind;
-use crate::sources::growth::GrowthWatch;
+use crate::sources::growth::DirectoryWatcher;
 use crate::sources::link::{MergeWait, RestartPolicy};
 use crate::sources::receive::{self, HaltSignal, ReceiveSource};
-use crate::sources::source::SourceRules;
+use crate::sources::source::ChangedSourcePolicy;
 use crate::sources::stats::RunStats;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
@@ -56,7 +56,7 @@ pub struct RunFeed {
     /// The options of decoding them, without the format.
     pub how: DecodeOptions,
     /// Rules for files that differ from the tape.
-    pub rules: SourceRules,
+    pub rules: ChangedSourcePolicy,
     /// The restart policy when it fails.
     pub restart: RestartPolicy,
     /// The time that the merge waits for it, if it differs from the run's.
@@ -78,7 +78,7 @@ pub struct RunOptions {
     /// depends on what the feeds brought and not on when.
     pub wait: Option<Duration>,
     /// The bound on the lead of an event's time.
-    pub lead: ClockLead,
+    pub lead: ClockLeadLimits,
     /// The interval between looks at directories.
     pub scan: Duration,
     /// The intake's longest sleep when nothing comes, and so the delay after which it sees that a file has grown.
@@ -96,7 +96,7 @@ pub struct RunOptions {
     /// Figures, for anyone to read meanwhile; made for these feeds.
     pub stats: Arc<RunStats>,
     /// Mappings that are reloaded.
-    pub reload: Arc<MappingReload>,
+    pub reload: Arc<FormatReloadQueue>,
 }
 
 impl RunFeed {
@@ -107,7 +107,7 @@ impl RunFeed {
             format,
             input,
             how: DecodeOptions::default(),
-            rules: SourceRules::default(),
+            rules: ChangedSourcePolicy::default(),
             restart: RestartPolicy::default(),
             wait: None,
         }
@@ -151,7 +151,7 @@ impl RunOptions {
             block_bytes: BLOCK_BYTES,
             tape: TapeOptions::default(),
             wait: None,
-            lead: ClockLead::default(),
+            lead: ClockLeadLimits::default(),
             scan: Duration::from_millis(100),
             idle: Duration::from_millis(1),
             spin: false,
@@ -254,7 +254,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         reload: options.reload,
         restarts: options.feeds.iter().map(|feed| feed.restart).collect(),
     };
-    let setup = RunSetup {
+    let setup = PipelineConfig {
         feeds: options.feeds,
         workers: options.workers,
         block_bytes: options.block_bytes,
@@ -286,7 +286,7 @@ fn watch_growth(options: &RunOptions, halt: &Arc<HaltSignal>) -> Result<Option<J
     if dirs.peek().is_none() {
         return Ok(None);
     }
-    let Some(watch) = GrowthWatch::new(dirs, options.stats.clone()) else { return Ok(None) };
+    let Some(watch) = DirectoryWatcher::new(dirs, options.stats.clone()) else { return Ok(None) };
     let (halt, idle) = (halt.clone(), options.idle);
     let thread = std::thread::Builder::new().name("growth".to_owned());
     let started = thread.spawn(move || watch.report(&halt, idle));

@@ -10,11 +10,11 @@
 
 use crate::account::{SourceAccount, TapeAccount};
 use crate::error::Error;
-use crate::pipeline::consolidate::RunSetup;
+use crate::pipeline::consolidate::PipelineConfig;
 use crate::pipeline::run::RunFeed;
 use crate::sources::content::{self, ContentHash};
 use crate::sources::hash;
-use crate::sources::known_content::{FeedFile, KnownContent, same_content};
+use crate::sources::known_content::{ContentFingerprint, FeedFile, same_content};
 use crate::sources::open::{FIRST, is_first_message};
 use crate::sources::source::{FileGrowth, SourceFacts};
 use std::fs::File;
@@ -34,7 +34,7 @@ pub enum SourcePlan {
 
 /// The likeness of a file to a source of its name.
 #[derive(Debug)]
-pub enum FileLikeness {
+pub enum FileComparison {
     /// It holds what the tape has. With the hash of what was read, where it was made on the way.
     Same(Option<ContentHash>),
     /// It holds that and more.
@@ -54,7 +54,7 @@ impl SourceAccount {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn compare(&self, path: &Path, threads: usize) -> Result<FileLikeness, Error> {
+    pub fn compare(&self, path: &Path, threads: usize) -> Result<FileComparison, Error> {
         let fail = |source| Error::Read { path: path.to_owned(), offset: 0, source };
         if let Some((bytes, hash)) = self.whole() {
             let file = File::open(path).map_err(fail)?;
@@ -63,8 +63,8 @@ impl SourceAccount {
                 return Ok(shorter(now, bytes));
             }
             return Ok(match hash::hash_prefix(&file, bytes, threads).map_err(fail)? == hash {
-                true if now == bytes => FileLikeness::Same(None),
-                true => FileLikeness::Grown(None),
+                true if now == bytes => FileComparison::Same(None),
+                true => FileComparison::Grown(None),
                 false => other(bytes),
             });
         }
@@ -76,7 +76,7 @@ impl SourceAccount {
             && let Some(first) = &self.hash
             && !is_first_message(path, first).map_err(fail)?
         {
-            return Ok(FileLikeness::Other(
+            return Ok(FileComparison::Other(
                 "it does not begin with the message that it began with".to_owned(),
             ));
         }
@@ -91,8 +91,8 @@ impl SourceAccount {
             _ if prefix.hash.bytes() < bytes => shorter(prefix.hash.bytes(), bytes),
             Some(hash) if *hash != prefix.hash.hex() => other(bytes),
             _ if length < least => shorter(length, least),
-            _ if prefix.more => FileLikeness::Grown(Some(prefix.hash)),
-            _ => FileLikeness::Same(Some(prefix.hash)),
+            _ if prefix.more => FileComparison::Grown(Some(prefix.hash)),
+            _ => FileComparison::Same(Some(prefix.hash)),
         })
     }
 
@@ -140,7 +140,7 @@ impl SourceAccount {
 pub fn compare_all(
     sources: &[(&SourceAccount, PathBuf)],
     threads: usize,
-) -> Vec<Option<Result<FileLikeness, Error>>> {
+) -> Vec<Option<Result<FileComparison, Error>>> {
     let one = |(source, path): &(&SourceAccount, PathBuf)| path.exists().then(|| source.compare(path, 1));
     let lane = |lane: usize| sources.iter().skip(lane).step_by(threads).map(one).collect::<Vec<_>>();
     let lanes = std::thread::scope(|scope| {
@@ -175,16 +175,16 @@ fn ends_whole(path: &Path, end: Option<u64>) -> Result<bool, Error> {
 /// `10=123` and the separator.
 const TRAILER_BYTES: usize = 7;
 
-fn shorter(now: u64, bytes: u64) -> FileLikeness {
-    FileLikeness::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
+fn shorter(now: u64, bytes: u64) -> FileComparison {
+    FileComparison::Other(format!("it has {now} bytes, but {bytes} were read of it before"))
 }
 
-fn other(bytes: u64) -> FileLikeness {
-    FileLikeness::Other(format!("its first {bytes} bytes are others than those that were read before"))
+fn other(bytes: u64) -> FileComparison {
+    FileComparison::Other(format!("its first {bytes} bytes are others than those that were read before"))
 }
 
 /// Files of the command that hold the same, by feed: the error of those that come second. Empty ones never do.
-pub fn find_same_content(setup: &RunSetup<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
+pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) -> Vec<Option<Error>> {
     let mut before: Vec<(&RunFeed, &SourceFacts)> = Vec::new();
     let mut errors = Vec::new();
     for (feed, facts) in setup.feeds.iter().zip(facts) {
@@ -237,17 +237,17 @@ pub fn plan_files(
             let s = &account.sources[*i];
             s.feed == feed.name && s.file == f.file && !used.contains(i)
         };
-        let mut known: Option<(usize, FileLikeness)> = None;
+        let mut known: Option<(usize, FileComparison)> = None;
         // The last one of this name first: it is what the file was when it was read last.
         for i in (0..account.sources.len()).rev().filter(named) {
             let s = &account.sources[i];
             let likeness = match s.whole() {
                 Some((size, hash)) if f.size == Some(size) && f.hash.as_deref() == Some(hash) => {
-                    FileLikeness::Same(None)
+                    FileComparison::Same(None)
                 }
                 _ => s.compare(path, threads)?,
             };
-            let is_other = matches!(likeness, FileLikeness::Other(_));
+            let is_other = matches!(likeness, FileComparison::Other(_));
             if known.is_none() || !is_other {
                 known = Some((i, likeness));
             }
@@ -261,16 +261,16 @@ pub fn plan_files(
                 let s = &account.sources[i];
                 let same_sort = (s.sort.format.as_str(), s.sort.mapping.clone()) == sort;
                 match likeness {
-                    FileLikeness::Other(_) if rules.new_source => SourcePlan::New,
-                    FileLikeness::Other(what) => return Err(other_content(s, &what)),
+                    FileComparison::Other(_) if rules.new_source => SourcePlan::New,
+                    FileComparison::Other(what) => return Err(other_content(s, &what)),
                     _ if !s.end && !same_sort => return Err(another_mapping(s, feed)),
-                    FileLikeness::Same(_) => {
+                    FileComparison::Same(_) => {
                         if !same_sort {
                             notes.push(read_otherwise(s, feed));
                         }
                         SourcePlan::Known(i)
                     }
-                    FileLikeness::Grown(_) => SourcePlan::Grown(i, s.growth(path, Some(f))?),
+                    FileComparison::Grown(_) => SourcePlan::Grown(i, s.growth(path, Some(f))?),
                 }
             }
         };
@@ -295,10 +295,10 @@ pub fn plan_files(
 }
 
 /// The known contents of all sources.
-pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
+pub fn contents(account: &TapeAccount) -> Vec<ContentFingerprint> {
     let content = |s: &SourceAccount| {
         let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
-        Some(KnownContent { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
+        Some(ContentFingerprint { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
     };
     account.sources.iter().filter_map(content).collect()
 }

@@ -25,7 +25,7 @@ const DAMAGE_MAX: usize = 1000;
 
 /// The result of a check of all bytes of the raw log.
 #[derive(Clone, Debug, Default)]
-pub struct RawReport {
+pub struct RawLogReport {
     /// Entries whose bytes match their hash.
     pub intact: u64,
     /// Entries whose bytes are there, and whose event has no hash.
@@ -33,14 +33,14 @@ pub struct RawReport {
     /// Entries whose bytes are not what they were, or are not there.
     pub damaged: u64,
     /// The first of these.
-    pub damage: Vec<RawDamage>,
+    pub damage: Vec<RawLogDamage>,
     /// The raw log.
     pub path: PathBuf,
 }
 
 /// An entry of the quarantine whose bytes are not what they were.
 #[derive(Clone, Debug)]
-pub struct RawDamage {
+pub struct RawLogDamage {
     /// Position of its event on the tape; none for events that retention has removed.
     pub position: Option<Position>,
     /// Start of its bytes in the raw log.
@@ -51,7 +51,7 @@ pub struct RawDamage {
     pub message: String,
 }
 
-impl RawReport {
+impl RawLogReport {
     /// Compares the entries with the raw log of the tape in `dir`.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl RawReport {
 
     /// The problems for people: a line for each of the first damaged entries, and one for the others.
     pub fn problems(&self) -> Vec<String> {
-        let line = |d: &RawDamage| {
+        let line = |d: &RawLogDamage| {
             format!(
                 "{} at offset {}: {} (event at position {})",
                 self.path.display(),
@@ -98,7 +98,7 @@ impl RawReport {
         if self.damage.len() < DAMAGE_MAX {
             let message = format!("{} at byte {}", entry.source, entry.offset);
             let (position, raw_at) = (Some(entry.position), entry.raw_at);
-            self.damage.push(RawDamage { position, raw_at, what, message });
+            self.damage.push(RawLogDamage { position, raw_at, what, message });
         }
     }
 }
@@ -107,17 +107,17 @@ impl RawReport {
 ///
 /// # Errors
 /// When the tape or the log cannot be read.
-pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> {
+pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawLogReport, Error> {
     if account.raw_bytes == 0 {
-        return Ok(RawReport::default());
+        return Ok(RawLogReport::default());
     }
-    let mut report = RawReport::compare_entries(dir, &list(dir)?)?;
+    let mut report = RawLogReport::compare_entries(dir, &list(dir)?)?;
     let length = RawFile::open(dir)?.length;
     // The missing bytes belong to events that retention has removed.
     if report.damaged == 0 && length < account.raw_bytes {
         report.damaged = 1;
         let what = format!("it has {length} bytes, but the tape refers to {}; it was cut", account.raw_bytes);
-        report.damage.push(RawDamage { position: None, raw_at: length, what, message: String::new() });
+        report.damage.push(RawLogDamage { position: None, raw_at: length, what, message: String::new() });
     }
     Ok(report)
 }
@@ -129,8 +129,8 @@ pub fn check_raw(dir: &Path, account: &TapeAccount) -> Result<RawReport, Error> 
 /// When the tape or the log cannot be read.
 pub fn raw_damage(dir: &Path) -> Result<Vec<ForeignDamage>, Error> {
     let entries = list_with(dir, ReadOptions { verify: true, skip_damage: true })?.entries;
-    let report = RawReport::compare_entries(dir, &entries)?;
-    let finding = |d: &RawDamage| ForeignDamage {
+    let report = RawLogReport::compare_entries(dir, &entries)?;
+    let finding = |d: &RawLogDamage| ForeignDamage {
         file: report.path.clone(),
         offset: d.raw_at,
         what: format!("{} (event at position {})", d.what, d.position.unwrap_or_default()),

@@ -35,16 +35,16 @@ pub type DayNumber = i32;
 /// Instruments by their notations; never changed once it is loaded.
 #[derive(Clone)]
 pub struct InstrumentMaster {
-    table: Arc<NotationTable>,
+    table: Arc<SymbologyTable>,
     identity: String,
     strict: bool,
 }
 
-pub(crate) struct NotationTable {
+pub(crate) struct SymbologyTable {
     /// The rows of each name. Its keys come from the master, so that messages cannot make it slow.
     pub by_name: FxHashMap<Box<[u8]>, Range<usize>>,
     /// By name, then by venue, then by day.
-    pub rows: Vec<NotationRow>,
+    pub rows: Vec<SymbologyRow>,
     /// Venues of which there are symbols.
     pub venues: FxHashMap<Box<[u8]>, VenueIndex>,
     /// Names on the tape, by number.
@@ -56,23 +56,23 @@ pub(crate) type VenueIndex = u32;
 
 /// A notation holds for days, both included.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NotationRow {
+pub(crate) struct SymbologyRow {
     pub venue: VenueIndex,
     pub from: DayNumber,
     pub to: DayNumber,
-    /// Its place in [`NotationTable::instruments`].
+    /// Its place in [`SymbologyTable::instruments`].
     pub instrument: InstrumentId,
 }
 
 impl InstrumentMaster {
     /// The lookup of a table; names that it does not have stay unchanged.
-    pub(crate) fn new(table: NotationTable, identity: String) -> Self {
+    pub(crate) fn new(table: SymbologyTable, identity: String) -> Self {
         Self { table: Arc::new(table), identity, strict: false }
     }
 
     /// The instrument that `name` means at a venue on a day: as its symbol there, else as ISIN, FIGI or the name itself.
     pub fn find(&self, venue: Option<&[u8]>, name: &[u8], day: DayNumber) -> Option<&str> {
-        let NotationTable { by_name, rows, venues, instruments } = &*self.table;
+        let SymbologyTable { by_name, rows, venues, instruments } = &*self.table;
         let rows = &rows[by_name.get(name)?.clone()];
         let venue = venue.and_then(|v| venues.get(v)).copied();
         let on = |venue| rows.iter().find(|r| r.venue == venue && (r.from..=r.to).contains(&day));

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::sources::journal::CLOSED;
-use crate::sources::known_content::{self, FeedFile, KnownContent};
+use crate::sources::known_content::{self, ContentFingerprint, FeedFile};
 use crate::sources::source::{PendingSource, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -32,7 +32,7 @@ pub struct SourceFolder {
     /// Sources that the tape knows and that have not ended.
     resume: VecDeque<PendingSource>,
     taken: BTreeSet<String>,
-    contents: Vec<KnownContent>,
+    contents: Vec<ContentFingerprint>,
     /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
     /// where that may be.
     begun: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
@@ -55,7 +55,7 @@ pub struct KnownFolder {
     /// Its sources, in the order of the tape.
     pub files: Vec<KnownFile>,
     /// The contents of all sources of the tape.
-    pub contents: Vec<KnownContent>,
+    pub contents: Vec<ContentFingerprint>,
     /// A file may be read although another source has the same content.
     pub again: bool,
 }

@@ -21,14 +21,14 @@ use std::time::Duration;
 
 /// Directories of feeds that are watched.
 #[derive(Debug)]
-pub struct GrowthWatch {
+pub struct DirectoryWatcher {
     kernel: OwnedFd,
     /// The feeds by number of their watch; two may have one directory.
     feeds: Vec<(i32, usize)>,
     stats: Arc<RunStats>,
 }
 
-impl GrowthWatch {
+impl DirectoryWatcher {
     /// Watches the directories of these feeds as far as the system lets it; `None` where it does not.
     pub fn new<'a>(dirs: impl Iterator<Item = (usize, &'a Path)>, stats: Arc<RunStats>) -> Option<Self> {
         let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The known content of a source, to find it under another name.
 #[derive(Clone, Debug)]
-pub struct KnownContent {
+pub struct ContentFingerprint {
     /// Name of its feed.
     pub feed: String,
     /// Name of its file.
@@ -22,7 +22,7 @@ pub struct KnownContent {
     pub first: Option<String>,
 }
 
-impl KnownContent {
+impl ContentFingerprint {
     /// Whether the file at `path` begins with all of it.
     ///
     /// # Errors

@@ -142,7 +142,7 @@ pub enum LinkPart {
 
 /// The link to a feed's source.
 #[derive(Debug, Default)]
-pub struct FeedLink {
+pub struct FeedLinkStatus {
     /// A [`LinkState`]: open, waiting or connected.
     state: AtomicU8,
     /// Bits of [`LinkPart`]: what has failed and is tried again.
@@ -163,7 +163,7 @@ struct LinkFailure {
     lasting: bool,
 }
 
-impl FeedLink {
+impl FeedLinkStatus {
     /// Its state, as statistics show it; `ended` says whether more comes.
     pub fn state(&self, ended: bool) -> LinkState {
         match self.state.load(Ordering::Relaxed) {
@@ -323,7 +323,7 @@ mod tests {
     /// A disk that fills up while a file cannot be read are two causes, and the first that goes does not end the other.
     #[test]
     fn two_parts_fail_and_continue_one_by_one() {
-        let link = FeedLink::default();
+        let link = FeedLinkStatus::default();
         link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
         link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
         link.note_failure(LinkPart::Reader, "files", ErrorCause::Outside);

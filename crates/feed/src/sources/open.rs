@@ -8,7 +8,7 @@ use crate::block::Block;
 use crate::error::Error;
 use crate::formats::format::Format;
 use crate::formats::stamp::NO_TIME;
-use crate::sources::journal::ReceiveTimes;
+use crate::sources::journal::ReceiveTimeReader;
 use crate::sources::source::{PendingSource, is_stdin};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub struct SourceReader {
     /// Bytes after the last cut.
     carry: Vec<u8>,
     packaging: SourcePackaging,
-    times: Option<ReceiveTimes>,
+    times: Option<ReceiveTimeReader>,
 }
 
 /// The packaging of messages in the bytes.
@@ -225,7 +225,7 @@ impl SourceReader {
             true if magic == ZST => ContentReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
             true => ContentReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
         };
-        let times = if journal { Some(ReceiveTimes::open(&path, from)?) } else { None };
+        let times = if journal { Some(ReceiveTimeReader::open(&path, from)?) } else { None };
         let mut this = Self::with(index, path, reader, limits, from);
         this.offset = start;
         if journal || (start > 0 && !capture) {

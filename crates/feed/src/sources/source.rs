@@ -56,7 +56,7 @@ impl SourceFacts {
 
 /// A feed's rules for files that differ from the tape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceRules {
+pub struct ChangedSourcePolicy {
     /// Other content under a name that the tape knows is another source of this name.
     pub new_source: bool,
     /// The content of another source is read again.

@@ -4,8 +4,8 @@
 
 use crate::block::MessageTally;
 use crate::block::numbers::FeedSessions;
-use crate::sources::journal::{JournalStart, LastFile};
-use crate::sources::link::{FeedLink, LinkState};
+use crate::sources::journal::{InitialJournalState, LastFile};
+use crate::sources::link::{FeedLinkStatus, LinkState};
 use serde::Serialize;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU64,
@@ -32,7 +32,7 @@ pub struct RunStats {
 
 /// The figures of a feed.
 #[derive(Debug, Default)]
-#[allow(missing_docs)] // as in [`FeedFigures`]
+#[allow(missing_docs)] // as in [`FeedStatsSnapshot`]
 pub struct FeedStats {
     pub name: String,
     pub messages: AtomicU64,
@@ -57,7 +57,7 @@ pub struct FeedStats {
     pub ts_max: AtomicI64,
     pub ended: AtomicBool,
     /// The link to its source.
-    pub link: FeedLink,
+    pub link: FeedLinkStatus,
     /// Senders that were refused because another one was connected.
     pub refused: AtomicU64,
     /// Attempts to connect that failed.
@@ -71,7 +71,7 @@ pub struct FeedStats {
     /// The last file of its journal that the tape knows, when the tape has been read.
     pub(crate) journal_read: OnceLock<LastFile>,
     /// The state of its journal when its receiver began.
-    pub(crate) journal_start: OnceLock<JournalStart>,
+    pub(crate) journal_start: OnceLock<InitialJournalState>,
     settled: AtomicU64,
     held_ns: AtomicU64,
     held_ns_max: AtomicU64,
@@ -84,7 +84,7 @@ pub struct FeedStats {
 
 /// The decoded part of a stream's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DecodedThrough {
+pub(crate) struct DecodeProgress {
     /// Number of the file.
     pub number: u64,
     /// Bytes of it.
@@ -95,7 +95,7 @@ pub(crate) struct DecodedThrough {
 
 /// The figures of a feed at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct FeedFigures {
+pub struct FeedStatsSnapshot {
     /// Name of the feed.
     pub feed: String,
     /// Messages in all, of the sources that are open or were read in this run.
@@ -185,9 +185,9 @@ impl RunStats {
 
 impl FeedStats {
     /// All of it at this moment.
-    pub fn figures(&self) -> FeedFigures {
+    pub fn figures(&self) -> FeedStatsSnapshot {
         let get = |n: &AtomicU64| n.load(Relaxed);
-        FeedFigures {
+        FeedStatsSnapshot {
             feed: self.name.clone(),
             messages: get(&self.messages),
             events: get(&self.events),
@@ -266,10 +266,10 @@ impl FeedStats {
     }
 
     /// The decoded part of a stream's journal.
-    pub(crate) fn settled(&self) -> DecodedThrough {
+    pub(crate) fn settled(&self) -> DecodeProgress {
         // Acquire: pairs with the Release in `settle`.
         let word = self.settled.load(Acquire);
-        DecodedThrough {
+        DecodeProgress {
             number: word >> 41,
             through: (word >> 1) & ((1 << 40) - 1),
             between_messages: word & 1 == 1,
@@ -277,7 +277,7 @@ impl FeedStats {
     }
 
     /// Says how far the journal of a stream has been decoded.
-    pub(crate) fn settle(&self, settled: DecodedThrough) {
+    pub(crate) fn settle(&self, settled: DecodeProgress) {
         let fits = settled.through < 1 << 40 && settled.number < 1 << 23;
         let word = settled.number << 41 | settled.through << 1 | u64::from(settled.between_messages);
         self.settled.store(if fits { word } else { 0 }, Release);

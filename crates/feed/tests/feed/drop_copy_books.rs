@@ -12,7 +12,7 @@ use unitape_book::{Basis, BookOptions, BookView, ListingId, QuoteFlags, TapeBook
 use unitape_feed::{ConsolidateOptions as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, Side};
 use unitape_sim::day::Scenario;
-use unitape_sim::{DropCopy, DropCopyNoise, SimConfig};
+use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
 use unitape_tape::{Reader, StartPosition};
 
 /// An order as the reports show it. They state the quantity left (151), which books have to compute for themselves.
@@ -94,7 +94,7 @@ fn seen(book: BookView<'_>) -> [Vec<Order>; 2] {
 
 fn tape_of(dir: &Path, config: SimConfig) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut copy = DropCopy::new(config, DropCopyNoise::default()).expect("a good config");
+    let mut copy = DropCopy::new(config, InjectedNoiseConfig::default()).expect("a good config");
     copy.write_fix(&mut bytes).expect("a vector takes all");
     let file = dir.join("flow.fix");
     std::fs::write(&file, &bytes).expect("a writable directory");

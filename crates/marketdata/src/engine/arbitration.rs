@@ -50,14 +50,14 @@ pub(super) struct PacketArrival {
 }
 
 impl PacketArrival {
-    fn numbered(&self) -> SentNumber {
-        SentNumber { sequence: self.sequence, sent: self.sent }
+    fn numbered(&self) -> SentSequence {
+        SentSequence { sequence: self.sequence, sent: self.sent }
     }
 }
 
 /// A packet's number, and when it was sent by its sender's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SentNumber {
+struct SentSequence {
     sequence: u64,
     sent: Option<i64>,
 }
@@ -103,7 +103,7 @@ pub(super) struct LineTracker {
     /// The numbering of the stream that it counts by; none while it never counted as a stream did.
     pub epoch: Option<u32>,
     /// A number that was set aside.
-    odd: Option<SentNumber>,
+    odd: Option<SentSequence>,
     /// Ranges that it has not brought though it went past them, the latest last.
     pub missing: Vec<(u64, u64)>,
     pub stats: LineStats,
@@ -359,7 +359,7 @@ impl ArbitratedStream {
         // A header that says so is believed; that of a line which has not begun again yet only says what is known.
         let flagged = a.reset && a.sequence <= line.last && (again || line.epoch != Some(self.epoch));
         let ahead = a.sequence > line.last && a.sequence - line.last > far;
-        let follows_odd = line.odd.is_some_and(|SentNumber { sequence: odd, sent }| {
+        let follows_odd = line.odd.is_some_and(|SentSequence { sequence: odd, sent }| {
             a.sequence > odd && a.sequence - odd <= far && (a.sent >= sent || sent.is_none())
         });
         // Between two numberings that follow each other, a line that is to restart has done so.
@@ -429,7 +429,7 @@ impl ArbitratedStream {
     fn offer_foreign(
         &mut self,
         a: PacketArrival,
-        first: SentNumber,
+        first: SentSequence,
         others_alive: bool,
         reached: LineProgress,
     ) -> ArrivalVerdict {
@@ -453,8 +453,8 @@ impl ArbitratedStream {
         ArrivalVerdict::Late
     }
 
-    fn restart(&mut self, a: PacketArrival, first: SentNumber, reached: LineProgress) -> ArrivalVerdict {
-        let SentNumber { sequence: first, sent } = first;
+    fn restart(&mut self, a: PacketArrival, first: SentSequence, reached: LineProgress) -> ArrivalVerdict {
+        let SentSequence { sequence: first, sent } = first;
         self.end_numbering(a.line, reached);
         self.lines[usize::from(a.line)].note_skipped(first + 1, a.sequence);
         self.since_sent = sent;

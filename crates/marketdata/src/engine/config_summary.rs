@@ -3,7 +3,7 @@
 use super::config::{NumberingScope, kind_word};
 use super::config_refusal::ConfigResult;
 use super::plan::HandlerConfig;
-use super::table::FastTable;
+use super::table::FastMappingTable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl ConfigSummary {
     ///
     /// # Errors
     /// An error in the table.
-    pub fn from_table(table: &FastTable) -> ConfigResult<Self> {
+    pub fn from_table(table: &FastMappingTable) -> ConfigResult<Self> {
         let whole = table.with_base();
         let mut holds = Self {
             venue: table.venue().to_owned(),

@@ -15,7 +15,7 @@ use super::message_fields::{
     EntryFields, MarketMessageFault, MessageFields, NO_NUMBER, NO_TIME, PacketMessages, as_option, definition,
 };
 use super::plan::{self, HandlerConfig};
-use super::products::{ProductRecovery, SequenceCheck, WaitingLevel};
+use super::products::{ProductRecoveryTable, SequenceOutcome, WaitingLevel};
 use std::sync::Arc;
 use unitape_model::{InstrumentId, ProductId, Side};
 
@@ -28,7 +28,7 @@ mod states;
 pub(super) struct MessageProcessor {
     pub config: Arc<HandlerConfig>,
     pub tables: ReferenceTables,
-    pub products: ProductRecovery,
+    pub products: ProductRecoveryTable,
     pub ids: LongIdTable,
     by_id: IdTable,
     instruments: IdTable,
@@ -41,7 +41,7 @@ impl MessageProcessor {
             config.channels.iter().map(|c| market_event::Channel { name: c.name.clone(), role: c.role });
         Self {
             tables: ReferenceTables { channels: channels.collect(), ..ReferenceTables::default() },
-            products: ProductRecovery::new(
+            products: ProductRecoveryTable::new(
                 config.recovery,
                 config.window,
                 config.pairs.clone(),
@@ -159,7 +159,7 @@ impl MessageProcessor {
             && around.incremental
         {
             let turn = self.products.check_sequence(product, sequence, around.of);
-            if turn != SequenceCheck::Next && !self.other_turn(product, sequence, turn, around, out) {
+            if turn != SequenceOutcome::Next && !self.other_turn(product, sequence, turn, around, out) {
                 return Ok(MessageOutcome::Duplicate);
             }
             self.products.note_stream(product, around.of);
@@ -180,20 +180,20 @@ impl MessageProcessor {
         &mut self,
         product: ProductId,
         sequence: u64,
-        mut turn: SequenceCheck,
+        mut turn: SequenceOutcome,
         around: &MessageContext<'_>,
         out: &mut impl MarketEventSink,
     ) -> bool {
-        if let SequenceCheck::Old | SequenceCheck::InSnapshot = turn {
+        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = turn {
             if !self.detect_restart(product, sequence, around, out) {
                 return false;
             }
             turn = self.products.check_sequence(product, sequence, around.of);
         }
         match turn {
-            SequenceCheck::Next | SequenceCheck::Old | SequenceCheck::InSnapshot => {}
-            SequenceCheck::Missing(missing) => self.gap(product, missing, around, out),
-            SequenceCheck::Begins => self.begins(product, around, out),
+            SequenceOutcome::Next | SequenceOutcome::Old | SequenceOutcome::InSnapshot => {}
+            SequenceOutcome::Missing(missing) => self.gap(product, missing, around, out),
+            SequenceOutcome::Begins => self.begins(product, around, out),
         }
         true
     }
@@ -448,14 +448,14 @@ impl MessageProcessor {
             return Err(bad);
         }
         let mut turn = self.products.beacon(product, message.last, around.of);
-        if let SequenceCheck::Old | SequenceCheck::InSnapshot = turn {
+        if let SequenceOutcome::Old | SequenceOutcome::InSnapshot = turn {
             if self.detect_restart(product, message.last.saturating_add(1), around, out) {
                 turn = self.products.beacon(product, message.last, around.of);
             } else if self.products.is_elsewhere(product, around.of.stream) {
                 return Ok(MessageOutcome::Used);
             }
         }
-        if let SequenceCheck::Missing(missing) = turn {
+        if let SequenceOutcome::Missing(missing) = turn {
             self.gap(product, missing, around, out);
         }
         self.products.note_stream(product, around.of);

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// The last packets of a pair's snapshots.
 #[derive(Debug, Default)]
-pub(super) struct EarlySnapshots {
+pub(super) struct EarlySnapshotBuffer {
     /// A ring: packets are whole in it.
     bytes: Vec<u8>,
     /// The place for the next one.
@@ -36,7 +36,7 @@ pub(super) struct EarlyPacket {
 /// Packets that are kept, at most.
 const PACKETS_MAX: usize = 1 << 16;
 
-impl EarlySnapshots {
+impl EarlySnapshotBuffer {
     /// Keeps a packet in place of the oldest ones.
     pub fn keep(&mut self, of: &PacketContext, restarts: u64, payload: &[u8], bounds: &RecoverySettings) {
         let (room, length) = (bounds.early_bytes, payload.len());

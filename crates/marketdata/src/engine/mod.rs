@@ -66,7 +66,7 @@ pub use market_event::{
     TradingState, UpdateAction,
 };
 pub use packets::Engine;
-pub use plan::{HandlerConfig, OwnSettings};
+pub use plan::{HandlerConfig, OverrideSummary};
 pub use shipped_mappings::ShippedFastMapping;
 pub use stats::{ChannelStats, EngineStats, ProductCounters};
-pub use table::FastTable;
+pub use table::FastMappingTable;

@@ -4,14 +4,14 @@ use super::arbitration::{ArbitratedStream, ArrivalVerdict, HeldPacket, PacketArr
 use super::config::DictionaryResetMode;
 use super::context::{PacketContext, SequenceRange, StreamId};
 use super::core::MessageProcessor;
-use super::early_snapshots::EarlySnapshots;
+use super::early_snapshots::EarlySnapshotBuffer;
 use super::framing::{PacketBody, PacketDecoder, PacketFault};
 use super::market_event::{
     ChannelRole, MarketEvent, MarketEventSink, MessageOutcome, Packet, ReferenceTables, RefusedInput,
 };
 use super::packet_header::PacketHeader;
 use super::plan::HandlerConfig;
-use super::pulse::{LinePulse, PulseChange};
+use super::pulse::{LineLiveness, LivenessChange};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use unitape_model::{ChannelId, InstrumentId, UnixNanos};
@@ -28,9 +28,9 @@ pub struct Engine {
     /// Streams of all channels.
     pub(super) streams: Vec<SenderStream>,
     /// By channel: which of its lines are heard.
-    pub(super) pulses: Vec<LinePulse>,
+    pub(super) pulses: Vec<LineLiveness>,
     /// By pair: snapshots that no gap needed when they came.
-    pub(super) early: Vec<EarlySnapshots>,
+    pub(super) early: Vec<EarlySnapshotBuffer>,
     /// Nothing more will come.
     pub(super) is_over: bool,
     /// By channel: the streams of the last packets, by partition.
@@ -75,10 +75,10 @@ impl Engine {
         let has = |channel: usize, line: u8| {
             config.addresses.iter().any(|(_, c, l)| c.index() == channel && *l == line)
         };
-        let pulse = |n: usize| LinePulse::new(&config.window, [has(n, 0), has(n, 1)]);
+        let pulse = |n: usize| LineLiveness::new(&config.window, [has(n, 0), has(n, 1)]);
         Self {
             pulses: (0..config.channels.len()).map(pulse).collect(),
-            early: config.pairs.iter().map(|_| EarlySnapshots::default()).collect(),
+            early: config.pairs.iter().map(|_| EarlySnapshotBuffer::default()).collect(),
             is_over: false,
             core: MessageProcessor::new(config.clone()),
             packets: PacketDecoder::new(config.clone()),
@@ -101,7 +101,7 @@ impl Engine {
 
     /// Parts that tests look at.
     #[cfg(test)]
-    pub(super) fn parts(&self) -> (&ReferenceTables, &super::products::ProductRecovery) {
+    pub(super) fn parts(&self) -> (&ReferenceTables, &super::products::ProductRecoveryTable) {
         (&self.core.tables, &self.core.products)
     }
 
@@ -244,11 +244,11 @@ impl Engine {
     fn line_changes(
         &mut self,
         of: &PacketContext,
-        change: PulseChange,
+        change: LivenessChange,
         length: usize,
         out: &mut impl MarketEventSink,
     ) {
-        let PulseChange { line, down, since } = change;
+        let LivenessChange { line, down, since } = change;
         let since = UnixNanos(since);
         let step =
             if down { MarketEvent::LineDown { line, since } } else { MarketEvent::LineUp { line, since } };

@@ -43,7 +43,7 @@ pub struct HandlerConfig {
 
 /// The settings in a table's own file.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnSettings {
+pub struct OverrideSummary {
     /// The number of its messages.
     pub messages: usize,
     /// Its framing.
@@ -90,7 +90,7 @@ impl HandlerConfig {
     /// The error and its place.
     pub fn new(
         text: &ChannelsConfig,
-        own: OwnSettings,
+        own: OverrideSummary,
         files: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Self, ConfigRefusal> {
         let framing_text = text.framing.clone().unwrap_or_default();

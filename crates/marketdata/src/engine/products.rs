@@ -128,7 +128,7 @@ pub(super) struct WaitingLevel {
 
 /// The verdict on a message's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SequenceCheck {
+pub(super) enum SequenceOutcome {
     /// It is the next, or has no number.
     Next,
     /// These are missing before it.
@@ -137,13 +137,13 @@ pub(super) enum SequenceCheck {
     Begins,
     /// It was here already.
     Old,
-    /// A snapshot that was sent before it has its number already: see [`ProductRecovery::has_restarted`].
+    /// A snapshot that was sent before it has its number already: see [`ProductRecoveryTable::has_restarted`].
     InSnapshot,
 }
 
 /// All products.
 #[derive(Clone, Debug)]
-pub(super) struct ProductRecovery {
+pub(super) struct ProductRecoveryTable {
     bounds: RecoverySettings,
     /// Products or instruments wait for their definition.
     depth_source: DepthSource,
@@ -179,7 +179,7 @@ impl TrackedProduct {
     }
 }
 
-impl ProductRecovery {
+impl ProductRecoveryTable {
     pub fn new(
         bounds: RecoverySettings,
         window: ArbitrationWindow,
@@ -294,19 +294,24 @@ impl ProductRecovery {
         product: ProductId,
         sequence: u64,
         from: &PacketContext,
-    ) -> SequenceCheck {
+    ) -> SequenceOutcome {
         let of = &mut self.list[product.index()];
         match of.next {
             Some(next) if next == sequence && sequence > of.snapshot_last => {
                 of.next = Some(sequence.wrapping_add(1));
-                SequenceCheck::Next
+                SequenceOutcome::Next
             }
             _ => self.check_unexpected(product, sequence, from),
         }
     }
 
     #[cold]
-    fn check_unexpected(&mut self, product: ProductId, sequence: u64, from: &PacketContext) -> SequenceCheck {
+    fn check_unexpected(
+        &mut self,
+        product: ProductId,
+        sequence: u64,
+        from: &PacketContext,
+    ) -> SequenceOutcome {
         let in_snapshot = self.is_in_earlier_snapshot(product, sequence, from);
         let of = &mut self.list[product.index()];
         match of.next {
@@ -314,29 +319,29 @@ impl ProductRecovery {
                 of.next = Some(sequence.wrapping_add(1));
                 if self.bounds.first == Some(sequence) && of.deep {
                     self.begin(product);
-                    return SequenceCheck::Begins;
+                    return SequenceOutcome::Begins;
                 }
                 self.require_snapshot_from(product, sequence.saturating_sub(1));
-                SequenceCheck::Next
+                SequenceOutcome::Next
             }
             Some(next) if sequence < next => {
                 self.counters.old += 1;
-                SequenceCheck::Old
+                SequenceOutcome::Old
             }
-            Some(_) if in_snapshot => SequenceCheck::InSnapshot,
+            Some(_) if in_snapshot => SequenceOutcome::InSnapshot,
             Some(next) => {
                 of.next = Some(sequence.wrapping_add(1));
                 if sequence == next {
-                    SequenceCheck::Next
+                    SequenceOutcome::Next
                 } else {
-                    SequenceCheck::Missing(SequenceRange { first: next, last: sequence - 1 })
+                    SequenceOutcome::Missing(SequenceRange { first: next, last: sequence - 1 })
                 }
             }
         }
     }
 
     /// A beacon says that this was the last message.
-    pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceCheck {
+    pub fn beacon(&mut self, product: ProductId, last: u64, from: &PacketContext) -> SequenceOutcome {
         // The message after it was not sent yet.
         let in_snapshot = self.is_in_earlier_snapshot(product, last.saturating_add(1), from);
         let of = &mut self.list[product.index()];
@@ -347,15 +352,15 @@ impl ProductRecovery {
                     of.next = Some(last.wrapping_add(1));
                     self.require_snapshot_from(product, last);
                 }
-                SequenceCheck::Next
+                SequenceOutcome::Next
             }
-            Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceCheck::InSnapshot,
+            Some(next) if in_snapshot && last.saturating_add(1) >= next => SequenceOutcome::InSnapshot,
             Some(next) if last >= next => {
                 of.next = Some(last.wrapping_add(1));
-                SequenceCheck::Missing(SequenceRange { first: next, last })
+                SequenceOutcome::Missing(SequenceRange { first: next, last })
             }
-            Some(next) if last.wrapping_add(1) < next => SequenceCheck::Old,
-            Some(_) => SequenceCheck::Next,
+            Some(next) if last.wrapping_add(1) < next => SequenceOutcome::Old,
+            Some(_) => SequenceOutcome::Next,
         }
     }
 

@@ -6,7 +6,7 @@ use super::config::ArbitrationWindow;
 
 /// The two lines of a channel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LinePulse {
+pub(super) struct LineLiveness {
     silent_ns: i64,
     /// The lines of the channel.
     has: [bool; 2],
@@ -19,7 +19,7 @@ pub(super) struct LinePulse {
 
 /// A line is down, or back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PulseChange {
+pub(super) struct LivenessChange {
     pub line: u8,
     pub down: bool,
     /// When it was last heard before that; where it never was, when the other line was first.
@@ -29,7 +29,7 @@ pub(super) struct PulseChange {
 const HEARD: i64 = i64::MIN;
 const DOWN: i64 = i64::MAX;
 
-impl LinePulse {
+impl LineLiveness {
     /// The pulse of a channel that has these lines.
     pub fn new(window: &ArbitrationWindow, has: [bool; 2]) -> Self {
         let down_at = has.map(|has| if has { HEARD } else { DOWN });
@@ -38,15 +38,15 @@ impl LinePulse {
 
     /// A packet has come on this line.
     #[inline(always)]
-    pub fn note_packet(&mut self, line: u8, now: i64) -> Option<PulseChange> {
+    pub fn note_packet(&mut self, line: u8, now: i64) -> Option<LivenessChange> {
         let was = std::mem::replace(&mut self.down_at[usize::from(line & 1)], HEARD);
         let since = std::mem::replace(&mut self.heard[usize::from(line & 1)], now);
-        (was == DOWN).then_some(PulseChange { line, down: false, since })
+        (was == DOWN).then_some(LivenessChange { line, down: false, since })
     }
 
     /// It was the first copy: from the first of these on the other line is waited for.
     #[inline(always)]
-    pub fn note_first_copy(&mut self, line: u8, now: i64) -> Option<PulseChange> {
+    pub fn note_first_copy(&mut self, line: u8, now: i64) -> Option<LivenessChange> {
         let other = usize::from(1 - (line & 1));
         let down_at = match self.down_at[other] {
             HEARD => now.saturating_add(self.silent_ns),
@@ -68,12 +68,12 @@ impl LinePulse {
 
     /// Nothing comes on this line.
     #[cold]
-    pub fn mark_down(&mut self, line: u8) -> PulseChange {
+    pub fn mark_down(&mut self, line: u8) -> LivenessChange {
         let at = usize::from(line & 1);
         let down_at = std::mem::replace(&mut self.down_at[at], DOWN);
         if self.heard[at] == i64::MIN && down_at != HEARD {
             self.heard[at] = down_at.saturating_sub(self.silent_ns);
         }
-        PulseChange { line, down: true, since: self.heard[at] }
+        LivenessChange { line, down: true, since: self.heard[at] }
     }
 }

@@ -3,7 +3,7 @@
 use super::config::ChannelsConfig;
 use super::config_refusal::{ConfigResult, refuse};
 use super::file::MappingFile;
-use super::plan::{HandlerConfig, OwnSettings};
+use super::plan::{HandlerConfig, OverrideSummary};
 use super::shipped_mappings::ShippedFastMapping;
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use unitape_base::{toml, whole_file};
 
 /// A table `[fast]` with all that it names: the mapping that it is like, and templates.
 #[derive(Clone, Debug)]
-pub struct FastTable {
+pub struct FastMappingTable {
     /// As it appears in its file.
     text: ChannelsConfig,
     like: Option<&'static ShippedFastMapping>,
@@ -21,7 +21,7 @@ pub struct FastTable {
     templates: BTreeMap<String, Vec<u8>>,
 }
 
-impl FastTable {
+impl FastMappingTable {
     /// Reads what a table names; templates are beside its file.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl FastTable {
     /// # Errors
     /// An error in the table or in the templates.
     pub fn config(&self) -> ConfigResult<HandlerConfig> {
-        let own = OwnSettings { messages: self.text.message.len(), framing: self.text.framing.is_some() };
+        let own = OverrideSummary { messages: self.text.message.len(), framing: self.text.framing.is_some() };
         HandlerConfig::new(&self.with_base(), own, &self.templates)
     }
 
@@ -77,7 +77,7 @@ impl FastTable {
     /// Whether it can be used, or be the base of others.
     ///
     /// # Errors
-    /// As [`FastTable::config`].
+    /// As [`FastMappingTable::config`].
     pub fn check(&self) -> ConfigResult<()> {
         match self.is_base() {
             true => HandlerConfig::check(&self.text),
@@ -111,7 +111,7 @@ impl HandlerConfig {
         let text = toml::text_of(path)
             .map_err(|e| Error::Mapping { origin: origin.clone(), what: e.to_string() })?;
         let file = MappingFile::parse(&text, &origin)?;
-        let made = FastTable::read(file.fast, path).and_then(|table| table.config());
+        let made = FastMappingTable::read(file.fast, path).and_then(|table| table.config());
         made.map(Arc::new).map_err(|wrong| Error::Mapping {
             origin: toml::origin(&origin, &text, &wrong.from_top()),
             what: wrong.what,

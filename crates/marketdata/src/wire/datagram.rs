@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use unitape_model::UnixNanos;
 
 /// Room for what one system call receives, used again for the next; see [`UdpSockets`](super::sockets::UdpSockets).
-pub struct DatagramBatch(system::SystemBatch);
+pub struct DatagramBatch(system::RecvmmsgBatch);
 
 impl DatagramBatch {
     /// Datagrams of one call, at most.
@@ -14,7 +14,7 @@ impl DatagramBatch {
     /// Makes room.
     #[must_use]
     pub fn new() -> Self {
-        Self(system::SystemBatch::new())
+        Self(system::RecvmmsgBatch::new())
     }
 
     /// Receives the datagrams that have arrived, up to a batch. Returns how many.
@@ -112,7 +112,7 @@ mod system {
     }
 
     /// Room for the datagrams of one call, used again for the next.
-    pub struct SystemBatch {
+    pub struct RecvmmsgBatch {
         rooms: Vec<u8>,
         names: Vec<libc::sockaddr_storage>,
         said: Vec<[u64; SAID]>,
@@ -120,7 +120,7 @@ mod system {
         heads: Vec<libc::mmsghdr>,
     }
 
-    impl SystemBatch {
+    impl RecvmmsgBatch {
         pub fn new() -> Self {
             // SAFETY: all of these are plain C structures, for which all zeros is a value.
             let (name, part, head) = unsafe { (zeroed(), zeroed(), zeroed()) };
@@ -217,7 +217,7 @@ mod system {
     }
 
     // SAFETY: the pointers in `parts` and `heads` are set again before each call and point into the same `Batch`.
-    unsafe impl Send for SystemBatch {}
+    unsafe impl Send for RecvmmsgBatch {}
 }
 
 /// The portable twin: one datagram a call, our own clock, no counter of drops.
@@ -242,7 +242,7 @@ mod system {
         got: Option<(SocketAddr, usize)>,
     }
 
-    impl SystemBatch {
+    impl RecvmmsgBatch {
         pub fn new() -> Self {
             Self { room: vec![0; 1 << 16], got: None }
         }

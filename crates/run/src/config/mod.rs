@@ -14,11 +14,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use unitape_feed::{ClockLead, MergeWait, RestartMode, RestartPolicy, TcpFeed};
 use unitape_feed::{
-    DatagramFilter, DecodeOptions, FeedInput, Format, InstrumentMaster, MasterLoader, ReceiveSource, RunFeed,
-    SourceRules,
+    ChangedSourcePolicy, DatagramFilter, DecodeOptions, FeedInput, Format, InstrumentMaster, MasterLoader,
+    ReceiveSource, RunFeed,
 };
+use unitape_feed::{ClockLeadLimits, MergeWait, RestartMode, RestartPolicy, TcpFeed};
 use unitape_marketdata::wire::NetworkInterface;
 
 /// The configuration of a run.
@@ -147,7 +147,7 @@ pub struct RunSettings {
     pub lag_bytes: u64,
     /// `together`: all feeds in this process, straight onto the tape. `apart`: each feed is a process with a tape of its own,
     /// in the tape's directory with `.segments` after it, and a merge puts these tapes onto one.
-    pub segments: SegmentMode,
+    pub segments: FeedProcessMode,
     /// An instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,
 }
@@ -155,7 +155,7 @@ pub struct RunSettings {
 /// The assignment of feeds to processes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum SegmentMode {
+pub enum FeedProcessMode {
     /// One process.
     #[default]
     Together,
@@ -271,8 +271,8 @@ impl Default for RunSettings {
             workers: 0,
             merge: MergeTime::Event,
             wait: WaitLimit(Some(Duration::from_millis(250))),
-            clock_lead: WaitLimit(ClockLead::default().receipt),
-            clock_lead_feeds: WaitLimit(ClockLead::default().feeds),
+            clock_lead: WaitLimit(ClockLeadLimits::default().receipt),
+            clock_lead_feeds: WaitLimit(ClockLeadLimits::default().feeds),
             scan: ms(100),
             idle: ms(1),
             spin: false,
@@ -280,7 +280,7 @@ impl Default for RunSettings {
             journal: None,
             journal_file_bytes: 1 << 30,
             lag_bytes: 64 << 20,
-            segments: SegmentMode::Together,
+            segments: FeedProcessMode::Together,
             reference_strict: false,
         }
     }
@@ -377,8 +377,8 @@ impl RunConfig {
     }
 
     /// The bound on the lead of an event's time.
-    pub fn lead(&self) -> ClockLead {
-        ClockLead { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
+    pub fn lead(&self) -> ClockLeadLimits {
+        ClockLeadLimits { receipt: self.run.clock_lead.0, feeds: self.run.clock_lead_feeds.0 }
     }
 
     /// The directory of the journals.
@@ -477,7 +477,7 @@ impl RunConfig {
                     receive_times: f.receive_times,
                     by_receive_time: self.run.merge == MergeTime::Receive,
                 },
-                rules: SourceRules { new_source: f.new_source, again: f.again },
+                rules: ChangedSourcePolicy { new_source: f.new_source, again: f.again },
                 restart: f.restart_policy(),
                 wait: f.merge_wait(),
             })

@@ -12,7 +12,7 @@ use unitape_marketdata::wire::UdpEndpoint;
 
 /// The destinations of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "UdpTargetsText", into = "UdpTargetsText")]
+#[serde(try_from = "UdpTargetsConfig", into = "UdpTargetsConfig")]
 pub enum UdpTargets {
     /// To these groups or local addresses.
     To(Vec<SocketAddr>),
@@ -23,28 +23,28 @@ pub enum UdpTargets {
 /// The setting as it is written.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected an address with its port, a list of them, or \"channels\"")]
-enum UdpTargetsText {
+enum UdpTargetsConfig {
     One(String),
     Many(Vec<String>),
 }
 
-impl TryFrom<UdpTargetsText> for UdpTargets {
+impl TryFrom<UdpTargetsConfig> for UdpTargets {
     type Error = String;
 
-    fn try_from(text: UdpTargetsText) -> Result<Self, String> {
+    fn try_from(text: UdpTargetsConfig) -> Result<Self, String> {
         let address = |text: &String| {
             let wrong = |_| format!("`{text}` is no address with its port, as 239.1.1.1:5000");
             text.parse::<SocketAddr>().map_err(wrong)
         };
         let all = match &text {
-            UdpTargetsText::One(word) if word == CHANNELS => return Ok(UdpTargets::Channels),
-            UdpTargetsText::One(one) if one.parse::<SocketAddr>().is_err() => {
+            UdpTargetsConfig::One(word) if word == CHANNELS => return Ok(UdpTargets::Channels),
+            UdpTargetsConfig::One(one) if one.parse::<SocketAddr>().is_err() => {
                 return Err(format!(
                     "`{one}` is neither an address with its port, as 239.1.1.1:5000, nor {CHANNELS}"
                 ));
             }
-            UdpTargetsText::One(one) => vec![address(one)?],
-            UdpTargetsText::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
+            UdpTargetsConfig::One(one) => vec![address(one)?],
+            UdpTargetsConfig::Many(many) => many.iter().map(address).collect::<Result<_, _>>()?,
         };
         match all.iter().enumerate().find(|(i, to)| all[..*i].contains(to)) {
             _ if all.is_empty() => Err("no address".to_owned()),
@@ -54,12 +54,12 @@ impl TryFrom<UdpTargetsText> for UdpTargets {
     }
 }
 
-impl From<UdpTargets> for UdpTargetsText {
-    fn from(udp: UdpTargets) -> UdpTargetsText {
+impl From<UdpTargets> for UdpTargetsConfig {
+    fn from(udp: UdpTargets) -> UdpTargetsConfig {
         match udp {
-            UdpTargets::Channels => UdpTargetsText::One(CHANNELS.to_owned()),
-            UdpTargets::To(all) if all.len() == 1 => UdpTargetsText::One(all[0].to_string()),
-            UdpTargets::To(all) => UdpTargetsText::Many(all.iter().map(SocketAddr::to_string).collect()),
+            UdpTargets::Channels => UdpTargetsConfig::One(CHANNELS.to_owned()),
+            UdpTargets::To(all) if all.len() == 1 => UdpTargetsConfig::One(all[0].to_string()),
+            UdpTargets::To(all) => UdpTargetsConfig::Many(all.iter().map(SocketAddr::to_string).collect()),
         }
     }
 }

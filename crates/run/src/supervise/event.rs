@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use unitape_feed::FeedFigures;
+use unitape_feed::FeedStatsSnapshot;
 use unitape_tape::HotNotice;
 
 /// A report of a run, when it happens.
@@ -44,7 +44,7 @@ pub enum RunEvent<'a> {
         tape: &'a Path,
     },
     /// The figures of a feed at this moment.
-    Figures(&'a FeedFigures),
+    Figures(&'a FeedStatsSnapshot),
     /// The tape has more. Only who asked for [changes](RunControl::changes) is given this.
     TapeGrew,
     /// A mapping was reloaded.

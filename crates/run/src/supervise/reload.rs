@@ -5,23 +5,23 @@ use crate::config::RunConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Format, FormatReload, InstrumentMaster, MappingReload};
+use unitape_feed::{Format, FormatReloadQueue, InstrumentMaster, VersionedFormat};
 
 /// Watches the mapping files of a run.
-pub struct MappingWatch<'a> {
+pub struct MappingWatcher<'a> {
     /// It names the mappings.
     pub config: &'a RunConfig,
     /// The reference data that the run began with; they stay.
     pub reference: Option<&'a Arc<InstrumentMaster>>,
     /// The place for formats that replace those in use.
-    pub fresh: &'a MappingReload,
+    pub fresh: &'a FormatReloadQueue,
     /// Raised by a caller that wants all mappings reloaded.
     pub asked: &'a AtomicBool,
     /// The receiver of the events.
     pub events: EventSink<'a>,
 }
 
-impl MappingWatch<'_> {
+impl MappingWatcher<'_> {
     /// Watches until `over`. A mapping that cannot be used is reported, and the one in use stays.
     pub fn watch_until(&self, over: &AtomicBool) {
         let Self { config, reference, fresh, asked: raised, events } = *self;
@@ -58,7 +58,7 @@ impl MappingWatch<'_> {
                         if listens(i, &format) != began[i] {
                             events(RunEvent::AddressesChanged { feed: &feed.name });
                         }
-                        fresh.put(i, FormatReload::new(format, generations[i]));
+                        fresh.put(i, VersionedFormat::new(format, generations[i]));
                     }
                     Err(error) => events(RunEvent::MappingRefused { feed: &feed.name, error: &error }),
                 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::sync::atomic::Ordering;
-use unitape_feed::{FeedFigures, RunOutcome, RunStats};
+use unitape_feed::{FeedStatsSnapshot, RunOutcome, RunStats};
 use unitape_model::ErrorCause;
 
 /// The result of a run, with the feeds that failed.
@@ -11,7 +11,7 @@ pub struct RunReport {
     /// The account of the tape.
     pub outcome: RunOutcome,
     /// The figures of each feed at the end, in order.
-    pub figures: Vec<FeedFigures>,
+    pub figures: Vec<FeedStatsSnapshot>,
     /// Feeds that ended before their end or have failed.
     pub failed: Vec<FailedFeed>,
     /// The duration of the run.

@@ -12,7 +12,7 @@
 
 use super::event::{EventSink, RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
-use super::watch::{RunWatch, report_source_notes};
+use super::watch::{RunStatsReporter, report_source_notes};
 use crate::Error;
 use crate::config::{MergeTime, RunConfig};
 use serde::Deserialize;
@@ -86,7 +86,7 @@ pub fn run_apart(
     };
     let started = Instant::now();
     let over = AtomicBool::new(false);
-    let watch = RunWatch::new(&stats, tape, config.run.stats.0, control.events);
+    let watch = RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events);
     let supervisor = SegmentSupervisor {
         commands,
         segments: &segments,
@@ -287,12 +287,12 @@ impl SegmentSupervisor<'_> {
 
 /// The feed's fields in the report of a segment's process; other fields concern its own tape.
 #[derive(Deserialize)]
-struct SegmentLine {
-    stats: SegmentFigures,
+struct SegmentStatusLine {
+    stats: SegmentFeedStats,
 }
 
 #[derive(Deserialize)]
-struct SegmentFigures {
+struct SegmentFeedStats {
     state: LinkState,
     failures: u64,
     complete: bool,
@@ -319,7 +319,7 @@ fn listen_to(lines: impl BufRead, all: &RunStats, feed: usize) {
             continue;
         }
         // Its account, at its end, has no figures.
-        let Ok(SegmentLine { stats: f }) = serde_json::from_str(&line) else { continue };
+        let Ok(SegmentStatusLine { stats: f }) = serde_json::from_str(&line) else { continue };
         stats.link.mirror(f.state, f.error.as_deref(), f.failures);
         if f.complete {
             stats.link.complete();

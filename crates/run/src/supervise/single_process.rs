@@ -2,7 +2,7 @@
 
 use super::event::{RunControl, report_hot_notice};
 use super::report::RunReport;
-use super::watch::{RunWatch, report_source_notes};
+use super::watch::{RunStatsReporter, report_source_notes};
 use super::{reload, segment_processes};
 use crate::Error;
 use crate::config::RunConfig;
@@ -65,10 +65,11 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     report_hot_notice(tape, control.events);
     let started = Instant::now();
     let over = AtomicBool::new(false);
-    let watch = RunWatch::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
+    let watch =
+        RunStatsReporter::new(&stats, tape, config.run.stats.0, control.events).with_changes(control.changes);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| watch.report_until(&over));
-        let mappings = reload::MappingWatch {
+        let mappings = reload::MappingWatcher {
             config: &config,
             reference: reference.as_ref(),
             fresh: &fresh,

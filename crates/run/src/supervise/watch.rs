@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use unitape_feed::{FeedStats, LinkState, RunStats};
 
 /// Reports the figures from time to time.
-pub struct RunWatch<'a> {
+pub struct RunStatsReporter<'a> {
     stats: &'a RunStats,
     tape: &'a Path,
     every: Duration,
@@ -16,7 +16,7 @@ pub struct RunWatch<'a> {
     events: EventSink<'a>,
 }
 
-impl<'a> RunWatch<'a> {
+impl<'a> RunStatsReporter<'a> {
     /// A watch that reports `stats` at this interval, never if it is zero. It reports at once any failure to keep
     /// `tape`.
     pub fn new(stats: &'a RunStats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {

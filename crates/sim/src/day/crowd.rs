@@ -12,7 +12,7 @@ const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
 /// The makers of the background, and the prices.
 #[derive(Debug)]
-pub(crate) struct BackgroundCrowd {
+pub(crate) struct BackgroundTraders {
     members: u32,
     depth: usize,
     /// Price in ticks that the orders of an instrument gather around.
@@ -33,10 +33,10 @@ struct AlgoParentOrder {
     orders: u32,
 }
 
-impl BackgroundCrowd {
-    pub fn new(x: &SimulatedVenues, config: &SimConfig) -> BackgroundCrowd {
+impl BackgroundTraders {
+    pub fn new(x: &SimulatedVenues, config: &SimConfig) -> BackgroundTraders {
         let members = x.world.crowd;
-        BackgroundCrowd {
+        BackgroundTraders {
             members,
             depth: config.depth,
             fair: x.world.instruments.iter().map(|i| i.reference).collect(),
@@ -323,7 +323,7 @@ mod tests {
     fn bursts_end_and_gaps_have_their_mean() {
         let config = SimConfig::default();
         let sim = super::super::Sim::new(config.clone()).expect("a good config");
-        let (mut crowd, mut rng) = (BackgroundCrowd::new(&sim.x, &config), Rng::new(9));
+        let (mut crowd, mut rng) = (BackgroundTraders::new(&sim.x, &config), Rng::new(9));
         let gaps: Vec<u64> = (0..400_000).map(|_| crowd.gap_ns(1_000_000, &mut rng)).collect();
         let mean = gaps.iter().sum::<u64>() / gaps.len() as u64;
         assert!((850_000..1_200_000).contains(&mean), "{mean}");

@@ -1,6 +1,6 @@
 //! The events of a simulated day, as plain values: no text, nothing to free, so that a stream of them costs nothing.
 //!
-//! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::MarketSetup`] explains. The number
+//! Prices are in ticks of their instrument, quantities whole; names are numbers that [`super::SimulatedMarket`] explains. The number
 //! of an instrument is its index there.
 //! Seconds forms (tape frames, lines, FIX, …) are made from these by the writers beside.
 

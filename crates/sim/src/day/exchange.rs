@@ -16,7 +16,7 @@ use super::auction::clearing;
 use super::config::SimConfig;
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
 use super::truth::{OrderEnding, OrderLife};
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle};
 
 /// Numbers of orders, and of matches, that a market has: their text has ten digits, and there are ten markets.
@@ -78,7 +78,7 @@ pub(crate) struct VenueBook {
 /// All venues.
 #[derive(Debug)]
 pub(crate) struct SimulatedVenues {
-    pub world: MarketSetup,
+    pub world: SimulatedMarket,
     /// Time of what happens now, nanoseconds since the epoch.
     pub now: u64,
     /// Ordinal of the last event.
@@ -103,7 +103,7 @@ pub(crate) struct SimulatedVenues {
 }
 
 impl SimulatedVenues {
-    pub fn new(world: MarketSetup, config: &SimConfig) -> SimulatedVenues {
+    pub fn new(world: SimulatedMarket, config: &SimConfig) -> SimulatedVenues {
         let desk = || VenueBook {
             book: MatchingBook::default(),
             phase: MarketPhase::Pre,

@@ -68,7 +68,7 @@ use unitape_model::{InstrumentId, Side};
 
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, OrderKind, OrderTicket, TimeInForce};
 use super::names;
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::wire::FixMessageWriter;
 
 /// Writes the events of one day, from its first.
@@ -97,7 +97,7 @@ struct ClientOrderIds {
 
 impl FixDayWriter {
     /// A writer for a day with this world.
-    pub fn new(world: &MarketSetup) -> FixDayWriter {
+    pub fn new(world: &SimulatedMarket) -> FixDayWriter {
         let listing = |book: u32| {
             let listed = world.listed(book);
             format!(
@@ -130,12 +130,12 @@ impl FixDayWriter {
     }
 
     /// A writer with requests, each before its report: see [`FixDayWriter::request`].
-    pub(super) fn with_requests(world: &MarketSetup) -> FixDayWriter {
+    pub(super) fn with_requests(world: &SimulatedMarket) -> FixDayWriter {
         FixDayWriter { requests: Some(ClientOrderIds::default()), ..FixDayWriter::new(world) }
     }
 
     /// Appends the message of an event; false for an event that has none.
-    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
+    pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
             DayEventBody::Ref { instr } => self.definition(world, event, instr),
             DayEventBody::Session { book, phase, px } => {
@@ -212,13 +212,13 @@ impl FixDayWriter {
         true
     }
 
-    fn begin(&mut self, world: &MarketSetup, kind: u8, event: &DayEvent, book: u32) {
+    fn begin(&mut self, world: &SimulatedMarket, kind: u8, event: &DayEvent, book: u32) {
         self.wire.begin(world.venue_of(book), kind, event.ts);
         self.wire.raw(&self.listings[book as usize]);
     }
 
     /// Reference data come from the first venue, without its name: they are the same on all.
-    fn definition(&mut self, world: &MarketSetup, event: &DayEvent, instr: InstrumentId) {
+    fn definition(&mut self, world: &SimulatedMarket, event: &DayEvent, instr: InstrumentId) {
         let listed = &world.instruments[instr.index()];
         let wire = &mut self.wire;
         wire.begin(0, b'd', event.ts);
@@ -240,7 +240,7 @@ impl FixDayWriter {
 
     fn report(
         &mut self,
-        world: &MarketSetup,
+        world: &SimulatedMarket,
         event: &DayEvent,
         t: &OrderTicket,
         kind: u8,
@@ -296,7 +296,7 @@ impl FixDayWriter {
     }
 
     /// Writes the terms of an order, except its side and quantity.
-    fn terms(&mut self, world: &MarketSetup, t: &OrderTicket) {
+    fn terms(&mut self, world: &SimulatedMarket, t: &OrderTicket) {
         let listed = world.listed(t.book);
         self.wire.char(b"40=", order_type(t.kind));
         if let Some(px) = t.px {
@@ -313,7 +313,7 @@ impl FixDayWriter {
     /// Appends the request that led to the event, which is about an order: `D`, `G` or `F`.
     pub(super) fn request(
         &mut self,
-        world: &MarketSetup,
+        world: &SimulatedMarket,
         kind: u8,
         ts: u64,
         t: &OrderTicket,
@@ -359,7 +359,7 @@ impl FixDayWriter {
         }
     }
 
-    fn px(&mut self, world: &MarketSetup, tag: &[u8], book: u32, px: i64) {
+    fn px(&mut self, world: &SimulatedMarket, tag: &[u8], book: u32, px: i64) {
         let listed = world.listed(book);
         self.wire.decimal(tag, units(listed.nano(px), listed.decimals), listed.decimals);
     }

@@ -20,7 +20,7 @@
 
 use super::event::{DayEvent, DayEventBody, OrderTicket};
 use super::names;
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::book::BestLevel;
 use crate::wire::{civil, put_digits};
 
@@ -40,7 +40,7 @@ pub struct FixedDayWriter {
 
 impl FixedDayWriter {
     /// A writer for a day with this world that begins at `start_ns`, nanoseconds since the epoch.
-    pub fn new(world: &MarketSetup, start_ns: u64) -> FixedDayWriter {
+    pub fn new(world: &SimulatedMarket, start_ns: u64) -> FixedDayWriter {
         let book = |book: u32| {
             let mut room = [b' '; 16];
             fill(&mut room, &[(4, world.venue_name(book)), (12, world.isin(book))]);
@@ -72,7 +72,7 @@ impl FixedDayWriter {
     }
 
     /// Appends the record of an event, after the header if it is the first; false for an event that has none.
-    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
+    pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         match event.what {
             DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),
             DayEventBody::Amend(ref t) => self.order(b'A', world, event, t, out),
@@ -146,7 +146,14 @@ impl FixedDayWriter {
         out.push(b'\n');
     }
 
-    fn order(&mut self, sort: u8, world: &MarketSetup, event: &DayEvent, t: &OrderTicket, out: &mut Vec<u8>) {
+    fn order(
+        &mut self,
+        sort: u8,
+        world: &SimulatedMarket,
+        event: &DayEvent,
+        t: &OrderTicket,
+        out: &mut Vec<u8>,
+    ) {
         self.begin(sort, ORDER, event, t.book, out);
         self.identity(t, out);
         // A cancel says whose order it was, not its terms; an order that a price elected does not wait for one.
@@ -212,7 +219,7 @@ const OTHER: usize = 4;
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
-fn price(world: &MarketSetup, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
+fn price(world: &SimulatedMarket, book: u32, ticks: Option<i64>, out: &mut Vec<u8>) {
     nano(ticks.map(|ticks| world.listed(book).nano(ticks)), out);
 }
 

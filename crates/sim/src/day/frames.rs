@@ -11,13 +11,13 @@ use zerocopy::IntoBytes;
 
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, OrderKind, OrderTicket};
 use super::names;
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::book::BestLevel;
 
-/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`MarketSetup::names`]; the ordinal is
+/// Appends the frame of an event to `out`, unstamped. Names are by the ids of [`SimulatedMarket::names`]; the ordinal is
 /// in place of the feed's own sequence. `last` marks the last event of a step.
 #[inline]
-pub fn write_frame(world: &MarketSetup, event: &DayEvent, last: bool, out: &mut Vec<u8>) {
+pub fn write_frame(world: &SimulatedMarket, event: &DayEvent, last: bool, out: &mut Vec<u8>) {
     let bits = if last { flags::LAST } else { 0 };
     if event.seq >= u64::from(SEQ_EXT) {
         return slow(world, event, bits, out);
@@ -70,7 +70,7 @@ pub fn write_frame(world: &MarketSetup, event: &DayEvent, last: bool, out: &mut 
 }
 
 /// Appends an event as a line of JSON. `scratch` is kept between calls so that nothing is allocated.
-pub fn write_line(world: &MarketSetup, event: &DayEvent, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+pub fn write_line(world: &SimulatedMarket, event: &DayEvent, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     scratch.clear();
     write_frame(world, event, true, scratch);
     let frame = Frame::new(scratch).expect("a frame of ours");
@@ -80,7 +80,7 @@ pub fn write_line(world: &MarketSetup, event: &DayEvent, scratch: &mut Vec<u8>, 
 
 fn order(
     kind: EventKind,
-    world: &MarketSetup,
+    world: &SimulatedMarket,
     event: &DayEvent,
     t: &OrderTicket,
     bits: u8,
@@ -103,7 +103,13 @@ fn order(
 
 /// An order record with its identities, all else none.
 #[inline]
-fn record(kind: EventKind, world: &MarketSetup, event: &DayEvent, t: &OrderTicket, bits: u8) -> OrderRecord {
+fn record(
+    kind: EventKind,
+    world: &SimulatedMarket,
+    event: &DayEvent,
+    t: &OrderTicket,
+    bits: u8,
+) -> OrderRecord {
     let mut common = common(kind, 2, event, bits);
     place(&mut common, world, t.book);
     let member = &world.members[t.member as usize];
@@ -143,8 +149,8 @@ fn common(kind: EventKind, lines: u16, event: &DayEvent, bits: u8) -> CommonReco
 }
 
 #[inline]
-fn place(common: &mut CommonRecord, world: &MarketSetup, book: u32) {
-    common.instrument = MarketSetup::tape_id(world.instr_of(book)).0.into();
+fn place(common: &mut CommonRecord, world: &SimulatedMarket, book: u32) {
+    common.instrument = SimulatedMarket::tape_id(world.instr_of(book)).0.into();
     common.venue = (world.venue_of(book) as u16 + 1).into();
 }
 
@@ -183,7 +189,7 @@ fn padded<const N: usize>(word: &str) -> [u8; N] {
 
 /// Any event, field by field through the schema: the rare kinds, and what does not fit the narrow places.
 #[cold]
-fn slow(world: &MarketSetup, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
+fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
     let mut e = FrameFieldSetter::begin(event, out);
     match event.what {
         DayEventBody::Ref { instr } => {
@@ -269,7 +275,7 @@ fn slow(world: &MarketSetup, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
                 EventField::Instrs,
                 EventValue::Syms(
                     unitape_model::NameKind::Instrument,
-                    &MarketSetup::tape_id(instr).0.to_le_bytes(),
+                    &SimulatedMarket::tape_id(instr).0.to_le_bytes(),
                 ),
             );
             let symbol = &world.instruments[instr.index()].symbol;
@@ -315,7 +321,7 @@ impl<'a> FrameFieldSetter<'a> {
     }
 
     fn instrument(&mut self, instr: InstrumentId) {
-        self.sym(EventField::Instr, MarketSetup::tape_id(instr).0);
+        self.sym(EventField::Instr, SimulatedMarket::tape_id(instr).0);
     }
 
     fn price(&mut self, field: EventField, nano: i64) {
@@ -334,13 +340,13 @@ impl<'a> FrameFieldSetter<'a> {
         self.set(field, EventValue::Id(InlineId::Text(text)));
     }
 
-    fn place(&mut self, world: &MarketSetup, book: u32) {
+    fn place(&mut self, world: &SimulatedMarket, book: u32) {
         self.sym(EventField::Venue, world.venue_of(book) as u32 + 1);
         self.instrument(world.instr_of(book));
     }
 
     /// Whatever the kind has of a member's identities.
-    fn member(&mut self, world: &MarketSetup, member: u32) {
+    fn member(&mut self, world: &SimulatedMarket, member: u32) {
         let m = &world.members[member as usize];
         let ids = [
             (EventField::Trader, member + 1),
@@ -356,7 +362,7 @@ impl<'a> FrameFieldSetter<'a> {
         }
     }
 
-    fn terms(&mut self, world: &MarketSetup, t: &OrderTicket) {
+    fn terms(&mut self, world: &SimulatedMarket, t: &OrderTicket) {
         self.id(EventField::Oid, &names::oid_bytes(t.oid));
         self.place(world, t.book);
         self.text(EventField::Side, t.side.letter());
@@ -365,7 +371,7 @@ impl<'a> FrameFieldSetter<'a> {
     }
 
     /// Writes the fields of a resting order that an execution lacks.
-    fn resting(&mut self, world: &MarketSetup, t: &OrderTicket) {
+    fn resting(&mut self, world: &SimulatedMarket, t: &OrderTicket) {
         self.text(EventField::Tif, t.tif.word());
         self.text(EventField::Type, t.kind.word());
         if t.parent != 0 {

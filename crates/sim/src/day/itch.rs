@@ -12,7 +12,7 @@
 //! act for themselves sign their orders (`F`). References count from 1.
 
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderTicket};
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
@@ -113,7 +113,7 @@ impl ItchDayWriter {
     }
 
     /// Appends the messages that follow from an event; what may still be matched is held.
-    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) {
+    pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) {
         self.now = event.ts;
         self.begin(ItchFileStage::Directory, out);
         if let DayEventBody::Ref { instr } = event.what {
@@ -185,7 +185,7 @@ impl ItchDayWriter {
 
     /// Writes the held order: nothing more follows from it. After a step of the simulator the messages then show the
     /// orders in its books.
-    pub fn flush(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
+    pub fn flush(&mut self, world: &SimulatedMarket, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
         let HeldOrder { terms, left, done, before, ts } = held;
         let shown = !terms.kind.is_waiting_stop() && terms.tif == super::TimeInForce::Day;
@@ -239,7 +239,7 @@ impl ItchDayWriter {
     }
 
     /// Ends the day.
-    pub fn end(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
+    pub fn end(&mut self, world: &SimulatedMarket, out: &mut Vec<u8>) {
         self.begin(ItchFileStage::Day, out);
         self.flush(world, out);
         for event in [b"M", b"E", b"C"] {
@@ -250,7 +250,7 @@ impl ItchDayWriter {
     /// One side of a match.
     fn exec(
         &mut self,
-        world: &MarketSetup,
+        world: &SimulatedMarket,
         order: &OrderTicket,
         execution: ItchExecution,
         out: &mut Vec<u8>,
@@ -291,7 +291,7 @@ impl ItchDayWriter {
     }
 
     /// Cancels the held order: it never was in the book, or is no longer.
-    fn give_up(&mut self, world: &MarketSetup, out: &mut Vec<u8>) {
+    fn give_up(&mut self, world: &SimulatedMarket, out: &mut Vec<u8>) {
         let Some(held) = self.held.take() else { return };
         self.orders.remove(&held.terms.oid);
         if let Some(old) = held.before {
@@ -311,7 +311,7 @@ impl ItchDayWriter {
         }
     }
 
-    fn directory(&self, world: &MarketSetup, instr: InstrumentId, out: &mut Vec<u8>) {
+    fn directory(&self, world: &SimulatedMarket, instr: InstrumentId, out: &mut Vec<u8>) {
         let text = ItchSampleValue::Text;
         let values = [
             text(world.instruments[instr.index()].symbol.as_bytes()),
@@ -338,7 +338,7 @@ impl ItchDayWriter {
 
     fn put(
         &self,
-        world: &MarketSetup,
+        world: &SimulatedMarket,
         letter: u8,
         book: u32,
         values: &[ItchSampleValue<'_>],
@@ -384,7 +384,7 @@ fn number(qty: i64) -> ItchSampleValue<'static> {
 }
 
 /// Ticks as a price of four places.
-fn price(world: &MarketSetup, book: u32, ticks: i64) -> ItchSampleValue<'static> {
+fn price(world: &SimulatedMarket, book: u32, ticks: i64) -> ItchSampleValue<'static> {
     let nano = world.listed(book).nano(ticks);
     assert_eq!(nano % 100_000, 0, "a tick has more than four places");
     number(nano / 100_000)

@@ -83,7 +83,7 @@ mod world;
 pub use auction::clearing;
 pub use config::SimConfig;
 pub use drop_copy::{
-    DamageCounts, DropCopy, DropCopyNoise, DropCopyTotals, DropCopyTruth, LastBbo, WashTradeLeg,
+    DamageCounts, DropCopy, DropCopyTotals, DropCopyTruth, InjectedNoiseConfig, LastBbo, WashTradeLeg,
     WashTradePair,
 };
 pub use event::{
@@ -97,7 +97,7 @@ pub use ledger::{OrderLedger, RestingOrder};
 pub use scenes::Scenario;
 pub use swift::SwiftDayWriter;
 pub use truth::{AlertLabel, AlertLabelKey, DayTotals, NearMiss, OrderEnding, OrderLife};
-pub use world::{ListedInstrument, MarketMember, MarketSetup, isin_check_digit};
+pub use world::{ListedInstrument, MarketMember, SimulatedMarket, isin_check_digit};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -108,9 +108,9 @@ use crate::book::{BestLevel, MatchingBook};
 use crate::error::Error;
 use crate::rng::Rng;
 use config::DayTimes;
-use crowd::BackgroundCrowd;
+use crowd::BackgroundTraders;
 use exchange::SimulatedVenues;
-use payment_flow::PaymentFlow;
+use payment_flow::PaymentGenerator;
 use plan::{DayPlan, PlannedHalt, PlannedScene};
 use rate_limit::MessageRateLimiter;
 use scenes::SceneContext;
@@ -123,12 +123,12 @@ pub struct Sim {
     times: DayTimes,
     rng: Rng,
     x: SimulatedVenues,
-    crowd: BackgroundCrowd,
+    crowd: BackgroundTraders,
     governor: MessageRateLimiter,
     labels: LabelSet,
     scenes: Vec<PlannedScene>,
     halts: Vec<PlannedHalt>,
-    payments: PaymentFlow,
+    payments: PaymentGenerator,
     at_close: Vec<(u32, scenes::PendingLabel)>,
     cues: BinaryHeap<Reverse<(u64, u64, ScheduledAction)>>,
     cues_made: u64,
@@ -166,13 +166,13 @@ impl Sim {
         config.check()?;
         let times = config.times();
         let mut rng = Rng::new(config.seed);
-        let mut world = MarketSetup::new(&config, &mut rng);
+        let mut world = SimulatedMarket::new(&config, &mut rng);
         let plan = DayPlan::lay_out(&config, &mut world, &mut rng)?;
-        let payments = PaymentFlow::new(&config, &plan.structuring, &mut world, &mut rng);
+        let payments = PaymentGenerator::new(&config, &plan.structuring, &mut world, &mut rng);
         let x = SimulatedVenues::new(world, &config);
         let mut sim = Sim {
             governor: MessageRateLimiter::new(x.world.members.len()),
-            crowd: BackgroundCrowd::new(&x, &config),
+            crowd: BackgroundTraders::new(&x, &config),
             labels: LabelSet::default(),
             scenes: plan.scenes,
             halts: plan.halts,
@@ -239,7 +239,7 @@ impl Sim {
     }
 
     /// The members, venues and instruments of the day.
-    pub fn world(&self) -> &MarketSetup {
+    pub fn world(&self) -> &SimulatedMarket {
         &self.x.world
     }
 

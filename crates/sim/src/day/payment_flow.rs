@@ -5,7 +5,7 @@ use super::event::{DayEventBody, Payment};
 use super::exchange::SimulatedVenues;
 use super::scenes::StructuringScene;
 use super::truth::{AlertLabel, LabelSet, NearMiss};
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::rng::Rng;
 
 /// Just under the reporting threshold, in hundredths: where three payments of an account in a currency would be structuring.
@@ -14,7 +14,7 @@ const CURRENCIES: [&str; 4] = ["USD", "EUR", "GBP", "CHF"];
 
 /// Payments of the day.
 #[derive(Debug)]
-pub(crate) struct PaymentFlow {
+pub(crate) struct PaymentGenerator {
     pub structuring: Vec<StructuringScene>,
     /// Accounts of the background; those of the scenes come after.
     accounts: u32,
@@ -23,20 +23,25 @@ pub(crate) struct PaymentFlow {
     number: u64,
 }
 
-impl PaymentFlow {
+impl PaymentGenerator {
     pub fn new(
         config: &SimConfig,
         scenes: &[(u32, bool, usize)],
-        world: &mut MarketSetup,
+        world: &mut SimulatedMarket,
         rng: &mut Rng,
-    ) -> PaymentFlow {
+    ) -> PaymentGenerator {
         let accounts = (config.payments / 8).clamp(20, 100_000);
         world.add_pay_accounts(accounts + scenes.len() as u32);
         let scene = |(at, &(number, miss, n)): (usize, &(u32, bool, usize))| {
             StructuringScene::new(number, miss, n, accounts + at as u32, rng)
         };
         let structuring = scenes.iter().enumerate().map(scene).collect();
-        PaymentFlow { structuring, accounts, in_band: vec![Default::default(); accounts as usize], number: 0 }
+        PaymentGenerator {
+            structuring,
+            accounts,
+            in_band: vec![Default::default(); accounts as usize],
+            number: 0,
+        }
     }
 
     /// Somebody pays somebody: mostly small sums, some large ones, some between banks.

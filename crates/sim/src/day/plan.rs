@@ -2,7 +2,7 @@
 
 use super::config::{DayTimes, S, SimConfig};
 use super::scenes::{self, Scenario, Scene, ScenePlacement};
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::error::Error;
 use crate::rng::Rng;
 use unitape_model::InstrumentId;
@@ -35,10 +35,10 @@ pub(crate) struct DayPlan {
 }
 
 impl DayPlan {
-    pub fn lay_out(config: &SimConfig, world: &mut MarketSetup, rng: &mut Rng) -> Result<DayPlan, Error> {
+    pub fn lay_out(config: &SimConfig, world: &mut SimulatedMarket, rng: &mut Rng) -> Result<DayPlan, Error> {
         let times = config.times();
         let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
-        let mut calendar = InstrumentCalendar::new(world.instruments.len(), times);
+        let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
         let mut number = 0;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
             let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
@@ -81,14 +81,14 @@ impl DayPlan {
 }
 
 /// When each instrument is taken.
-struct InstrumentCalendar {
+struct InstrumentReservations {
     taken: Vec<Vec<(u64, u64)>>,
     times: DayTimes,
 }
 
-impl InstrumentCalendar {
-    fn new(instruments: usize, times: DayTimes) -> InstrumentCalendar {
-        InstrumentCalendar { taken: vec![Vec::new(); instruments], times }
+impl InstrumentReservations {
+    fn new(instruments: usize, times: DayTimes) -> InstrumentReservations {
+        InstrumentReservations { taken: vec![Vec::new(); instruments], times }
     }
 
     /// An instrument that is free for this long somewhere in the day, and from when.

@@ -22,7 +22,7 @@ use std::io::Write as _;
 
 use super::event::{DayEvent, DayEventBody, Payment};
 use super::names;
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::wire::civil;
 
 /// Writes the payments of one day.
@@ -33,7 +33,7 @@ pub struct SwiftDayWriter {
 
 impl SwiftDayWriter {
     /// Appends the message of an event; false for one that is no payment.
-    pub fn write(&mut self, world: &MarketSetup, event: &DayEvent, out: &mut Vec<u8>) -> bool {
+    pub fn write(&mut self, world: &SimulatedMarket, event: &DayEvent, out: &mut Vec<u8>) -> bool {
         let DayEventBody::Payment(p) = event.what else { return false };
         if self.messages > 0 {
             out.push(b'$');
@@ -58,7 +58,7 @@ impl SwiftDayWriter {
     }
 }
 
-fn body(world: &MarketSetup, p: &Payment, date: &str, out: &mut Vec<u8>) {
+fn body(world: &SimulatedMarket, p: &Payment, date: &str, out: &mut Vec<u8>) {
     let reference = names::payment_text(p.number);
     let money = format!("{date}{}{},{:02}", p.ccy, p.cents / 100, p.cents % 100);
     let (from, to) = (world.pay_account(p.debtor), world.pay_account(p.creditor));

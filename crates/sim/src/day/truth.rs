@@ -179,7 +179,7 @@ pub(crate) fn write_jsonl(
     positions.sort_unstable();
     for ((owner, instr), (net, volume)) in positions {
         #[derive(serde::Serialize)]
-        struct PositionLine<'a> {
+        struct PositionTruthLine<'a> {
             owner: &'a str,
             instr: &'a str,
             qty: i64,
@@ -187,11 +187,11 @@ pub(crate) fn write_jsonl(
         }
         let owner = x.world.names().name(unitape_model::NameKind::Owner, owner + 1).unwrap_or_default();
         let instr = &x.world.instruments[instr.index()].isin;
-        line(out, "position", &PositionLine { owner, instr, qty: net, volume })?;
+        line(out, "position", &PositionTruthLine { owner, instr, qty: net, volume })?;
     }
     for (n, desk) in x.desks.iter().enumerate() {
         #[derive(serde::Serialize)]
-        struct BookLine<'a> {
+        struct BookTruthLine<'a> {
             venue: &'a str,
             instr: &'a str,
             bids: Vec<TruthLevel>,
@@ -214,7 +214,7 @@ pub(crate) fn write_jsonl(
         if !(bids.is_empty() && asks.is_empty()) {
             let book = n as u32;
             let (venue, instr) = (x.world.venue_name(book), x.world.isin(book));
-            line(out, "book", &BookLine { venue, instr, bids, asks })?;
+            line(out, "book", &BookTruthLine { venue, instr, bids, asks })?;
         }
     }
     Ok(())

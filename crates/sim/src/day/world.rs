@@ -56,12 +56,12 @@ pub struct MarketMember {
 
 /// All of them.
 #[derive(Debug)]
-pub struct MarketSetup {
+pub struct SimulatedMarket {
     /// Venues by MIC.
     pub venues: Vec<&'static str>,
     /// Instruments; book number `b` is instrument `b % instruments` on venue `b / instruments`.
     pub instruments: Vec<ListedInstrument>,
-    /// Members; the first [`MarketSetup::crowd`] of them make the background, the others act in scenes.
+    /// Members; the first [`SimulatedMarket::crowd`] of them make the background, the others act in scenes.
     pub members: Vec<MarketMember>,
     /// The number of members that make the background.
     pub crowd: u32,
@@ -80,12 +80,12 @@ pub struct MarketSetup {
 pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
 const FIRMS: u32 = 24;
 
-impl MarketSetup {
-    pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> MarketSetup {
+impl SimulatedMarket {
+    pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> SimulatedMarket {
         let SimConfig { venues, instruments, market, .. } = *config;
         let crowd = config.background_traders();
         let first = market as usize * INSTRUMENTS_MAX as usize;
-        let mut world = MarketSetup {
+        let mut world = SimulatedMarket {
             venues: MICS[..venues].to_vec(),
             instruments: (0..instruments).map(|n| listed(first + n, n * 2 < instruments, rng)).collect(),
             members: Vec::new(),
@@ -202,7 +202,7 @@ impl MarketSetup {
         InstrumentId(book % self.instruments.len() as u32)
     }
 
-    /// An instrument as frames name it: by the id that it has in [`MarketSetup::names`].
+    /// An instrument as frames name it: by the id that it has in [`SimulatedMarket::names`].
     #[inline]
     pub fn tape_id(instr: InstrumentId) -> InstrumentId {
         InstrumentId(instr.0 + 1)
@@ -360,9 +360,9 @@ fn iban(number: u32) -> String {
 mod tests {
     use super::*;
 
-    fn world(venues: usize, instruments: usize, crowd: u32) -> MarketSetup {
+    fn world(venues: usize, instruments: usize, crowd: u32) -> SimulatedMarket {
         let config = SimConfig { venues, instruments, traders: Some(crowd), ..SimConfig::default() };
-        MarketSetup::new(&config, &mut Rng::new(4))
+        SimulatedMarket::new(&config, &mut Rng::new(4))
     }
 
     /// A consumer that checks ISINs would refuse every message of an instrument with a wrong digit.
@@ -382,7 +382,7 @@ mod tests {
         let names = |market| {
             let config =
                 SimConfig { market, instruments: 20_000, traders: Some(4_000), ..SimConfig::default() };
-            let mut world = MarketSetup::new(&config, &mut Rng::new(4));
+            let mut world = SimulatedMarket::new(&config, &mut Rng::new(4));
             world.cast(true);
             world.add_pay_accounts(3);
             let dicts =

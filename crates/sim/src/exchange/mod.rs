@@ -49,7 +49,7 @@ pub use book::{ExchangeLevel, MdUpdateAction, PublishedTrade, PublishedUpdate};
 pub use check::{ExactLevel, ReceivedBook};
 pub use faults::{FaultCounts, FaultRates};
 pub use flow::Exchange;
-pub use truth::{BookHistory, BookMoment, HALTED, ProductProgress, TRADED};
+pub use truth::{BookHistory, HALTED, ProductProgress, PublishedBookSnapshot, TRADED};
 pub use world::{ExchangeInstrument, ExchangeProduct, InstrumentKind, ListedProducts};
 
 use std::net::{Ipv4Addr, SocketAddrV4};

@@ -3,7 +3,7 @@
 
 use super::book::{ExchangeLevel, MdUpdateAction, PublishedTrade, PublishedUpdate};
 use super::reference::ReferencePublisher;
-use super::truth::BookMoment;
+use super::truth::PublishedBookSnapshot;
 use super::world::{ExchangeInstrument, ExchangeProduct};
 use super::{Error, ExchangeChannel};
 use std::sync::Arc;
@@ -460,7 +460,7 @@ pub(super) struct SnapshotMessage<'a> {
     /// The last message of the incremental channel that the snapshot contains.
     pub last_seq: u32,
     /// None: nothing has happened in the book.
-    pub moment: Option<&'a BookMoment>,
+    pub moment: Option<&'a PublishedBookSnapshot>,
     pub is_open: bool,
     /// The book has changed since its last snapshot.
     pub is_fresh: bool,

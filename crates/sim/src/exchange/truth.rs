@@ -16,7 +16,7 @@ pub struct ProductProgress {
 
 /// The published state of an instrument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BookMoment {
+pub struct PublishedBookSnapshot {
     /// Since this message.
     pub at: ProductProgress,
     /// Best first.
@@ -38,7 +38,7 @@ pub const HALTED: u32 = 2;
 #[derive(Debug, Clone)]
 pub struct BookHistory {
     /// By instrument.
-    moments: Vec<VecDeque<BookMoment>>,
+    moments: Vec<VecDeque<PublishedBookSnapshot>>,
     /// By product.
     at: Vec<ProductProgress>,
     moments_max: usize,
@@ -64,14 +64,18 @@ impl BookHistory {
 
     /// An instrument as it was when its product was at `at`; none where it was not there yet, or that is forgotten.
     #[must_use]
-    pub fn moment(&self, instrument: usize, at: ProductProgress) -> Option<&BookMoment> {
+    pub fn moment(&self, instrument: usize, at: ProductProgress) -> Option<&PublishedBookSnapshot> {
         let moments = self.moments.get(instrument)?;
         let behind = moments.partition_point(|moment| moment.at <= at);
         behind.checked_sub(1).map(|index| &moments[index])
     }
 
     /// An instrument as it was at `at` and as it was since, until the next restart.
-    pub fn moments_since(&self, instrument: usize, at: ProductProgress) -> impl Iterator<Item = &BookMoment> {
+    pub fn moments_since(
+        &self,
+        instrument: usize,
+        at: ProductProgress,
+    ) -> impl Iterator<Item = &PublishedBookSnapshot> {
         let moments = self.moments.get(instrument);
         let from = moments.map_or(0, |m| m.partition_point(|moment| moment.at <= at).saturating_sub(1));
         let behind = moments.into_iter().flat_map(move |m| m.range(from..));
@@ -80,7 +84,7 @@ impl BookHistory {
 
     /// The current state of an instrument.
     #[must_use]
-    pub fn current_moment(&self, instrument: usize) -> Option<&BookMoment> {
+    pub fn current_moment(&self, instrument: usize) -> Option<&PublishedBookSnapshot> {
         self.moments.get(instrument)?.back()
     }
 
@@ -130,6 +134,6 @@ impl BookHistory {
             moments.pop_front();
             self.forgotten += 1;
         }
-        moments.push_back(BookMoment { at, bids, offers, status, trade });
+        moments.push_back(PublishedBookSnapshot { at, bids, offers, status, trade });
     }
 }

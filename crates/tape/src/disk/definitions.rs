@@ -149,7 +149,7 @@ impl DefinitionLog {
         paths: &TapePaths,
         meta: &TapeManifest,
         from: Position,
-        bounds: LogRecoveryBounds,
+        bounds: LogRecoveryLimits,
     ) -> Result<Self> {
         let path = paths.definitions();
         if bounds.durable_bytes > HEAD as u64 && !path.exists() {
@@ -275,7 +275,7 @@ impl DefinitionLog {
 
 /// The part of the log that is certain, and the end of the tape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogRecoveryBounds {
+pub(crate) struct LogRecoveryLimits {
     /// Bytes of it that are durable.
     pub durable_bytes: u64,
     /// End of the tape.

@@ -27,7 +27,7 @@ use crate::error::{Error, FileContext, Result};
 
 /// The hot directory that a tape names, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HotLink {
+pub(crate) enum HotDirectoryLookup {
     /// The tape names none.
     None,
     /// The one it names is not there, or nothing is in it yet.
@@ -170,12 +170,12 @@ pub(crate) fn open_no_follow(path: &Path) -> std::io::Result<File> {
 /// # Errors
 /// A hot directory of its own that others may write to ([`Error::UnsafeHot`]), a name that is damaged where no mark is,
 /// or the system's refusal.
-pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotLink> {
+pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotDirectoryLookup> {
     let first = named_directory(paths);
     let mark = mark_bytes(paths)?;
     let hot = match (first, &mark) {
         (Ok(Some(hot)), _) => hot,
-        (Ok(None), None) => return Ok(HotLink::None),
+        (Ok(None), None) => return Ok(HotDirectoryLookup::None),
         // The writer makes the name before the mark, so a name that came meanwhile is there now.
         (Ok(None), Some(mark)) => match named_directory(paths)? {
             Some(hot) => hot,
@@ -208,7 +208,7 @@ pub(crate) fn find(paths: &TapePaths, tape: TapeId) -> Result<HotLink> {
     } else {
         HotNotice::Orphan { hot, tape: Some(mark.path) }
     };
-    Ok(HotLink::Other { notice, is_whole })
+    Ok(HotDirectoryLookup::Other { notice, is_whole })
 }
 
 /// The bytes of `run/hot.mark`; none where there is no such file.
@@ -220,8 +220,8 @@ fn mark_bytes(paths: &TapePaths) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotLink {
-    HotLink::Other { notice: HotNotice::Doubtful { hot, why }, is_whole: false }
+fn doubtful(hot: Option<PathBuf>, why: &'static str) -> HotDirectoryLookup {
+    HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, why }, is_whole: false }
 }
 
 fn has_segments(hot: &Path) -> Result<bool> {
@@ -232,16 +232,16 @@ fn has_segments(hot: &Path) -> Result<bool> {
 }
 
 /// Judges the hot directory of a tape whose own mark names the tape's directory.
-fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
+fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotDirectoryLookup> {
     let owner = directory_owner(&hot)?;
     let there = match owner {
         Some(_) => HotMark::load(&hot)?,
         None => None,
     };
     if let (Some(owner), true) = (owner, there.as_ref() == Some(mark)) {
-        let Some(by) = owner_of(path)? else { return Ok(HotLink::Gone(hot)) };
+        let Some(by) = owner_of(path)? else { return Ok(HotDirectoryLookup::Gone(hot)) };
         check_owner(&hot, owner, by)?;
-        return Ok(HotLink::Own(hot));
+        return Ok(HotDirectoryLookup::Own(hot));
     }
     // The mark says under which name the directory was made, unless a user had named it.
     let made = mark.usual_place();
@@ -249,24 +249,26 @@ fn find_own(path: &Path, mark: &HotMark, hot: PathBuf) -> Result<HotLink> {
         return Ok(doubtful(Some(made), "`run/hot` names another directory"));
     }
     if owner.is_none() || there.is_none() && is_empty(&hot)? {
-        return Ok(HotLink::Gone(hot));
+        return Ok(HotDirectoryLookup::Gone(hot));
     }
     Ok(match there {
         None if has_segments(&hot)? => doubtful(Some(hot), "the mark in it is lost or damaged"),
         // Its writer had made the mark, and died before it made anything there.
-        None => HotLink::Other { notice: HotNotice::Foreign { hot }, is_whole: false },
+        None => HotDirectoryLookup::Other { notice: HotNotice::Foreign { hot }, is_whole: false },
         Some(_) => doubtful(Some(hot), "the mark in it is not that of this tape"),
     })
 }
 
 /// Judges the hot directory of a tape without a mark: an earlier version made it, or somebody has removed the mark.
-fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> {
-    let Some(owner) = directory_owner(&hot)? else { return Ok(HotLink::Gone(hot)) };
+fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotDirectoryLookup> {
+    let Some(owner) = directory_owner(&hot)? else { return Ok(HotDirectoryLookup::Gone(hot)) };
     if is_empty(&hot)? {
-        return Ok(HotLink::Gone(hot));
+        return Ok(HotDirectoryLookup::Gone(hot));
     }
-    let foreign = |hot| Ok(HotLink::Other { notice: HotNotice::Foreign { hot }, is_whole: false });
-    let orphan = |hot| Ok(HotLink::Other { notice: HotNotice::Orphan { hot, tape: None }, is_whole: false });
+    let foreign = |hot| Ok(HotDirectoryLookup::Other { notice: HotNotice::Foreign { hot }, is_whole: false });
+    let orphan = |hot| {
+        Ok(HotDirectoryLookup::Other { notice: HotNotice::Orphan { hot, tape: None }, is_whole: false })
+    };
     if hot.join(MARK).symlink_metadata().is_ok() {
         let is_ours = match HotMark::load(&hot)? {
             Some(mark) => mark.tape == tape,
@@ -283,7 +285,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> 
     if !holds_tape(paths, &hot)? {
         return foreign(hot);
     }
-    let Some(by) = owner_of(&paths.hot())? else { return Ok(HotLink::Gone(hot)) };
+    let Some(by) = owner_of(&paths.hot())? else { return Ok(HotDirectoryLookup::Gone(hot)) };
     check_owner(&hot, owner, by)?;
     // Its default name says for which path it was made.
     let name = hot.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -293,7 +295,7 @@ fn find_early(paths: &TapePaths, tape: TapeId, hot: PathBuf) -> Result<HotLink> 
             return orphan(hot);
         }
     }
-    Ok(HotLink::Early(hot))
+    Ok(HotDirectoryLookup::Early(hot))
 }
 
 /// Whether there are segments in a directory, and all of them are of this tape.
@@ -303,7 +305,12 @@ pub(crate) fn holds_tape(paths: &TapePaths, hot: &Path) -> Result<bool> {
 }
 
 /// Judges the hot directory of a tape whose own mark is lost or damaged: the mark in that directory names its tape.
-fn find_unmarked(paths: &TapePaths, tape: TapeId, hot: PathBuf, why: &'static str) -> Result<HotLink> {
+fn find_unmarked(
+    paths: &TapePaths,
+    tape: TapeId,
+    hot: PathBuf,
+    why: &'static str,
+) -> Result<HotDirectoryLookup> {
     let there = match HotMark::load(&hot) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => None,
         other => other?,
@@ -316,7 +323,12 @@ fn find_unmarked(paths: &TapePaths, tape: TapeId, hot: PathBuf, why: &'static st
 
 /// Finds the hot directory of a tape that has a mark and no name: it is looked for where unitape makes hot
 /// directories.
-fn find_nameless(paths: &TapePaths, tape: TapeId, mark: &[u8], why: &'static str) -> Result<HotLink> {
+fn find_nameless(
+    paths: &TapePaths,
+    tape: TapeId,
+    mark: &[u8],
+    why: &'static str,
+) -> Result<HotDirectoryLookup> {
     let Some(mark) = HotMark::decode(mark) else {
         return Ok(doubtful(None, why));
     };
@@ -329,13 +341,13 @@ fn find_nameless(paths: &TapePaths, tape: TapeId, mark: &[u8], why: &'static str
 }
 
 /// Hot segments in `hot` that belong to the directory that the mark names.
-fn of_other(mark: HotMark, hot: PathBuf) -> HotLink {
+fn of_other(mark: HotMark, hot: PathBuf) -> HotDirectoryLookup {
     let is_whole = mark.home.is_at(&mark.path);
     let notice = match is_whole || is_in_use(&hot) {
         true => HotNotice::Copy { hot, tape: mark.path },
         false => HotNotice::Orphan { hot, tape: Some(mark.path) },
     };
-    HotLink::Other { notice, is_whole }
+    HotDirectoryLookup::Other { notice, is_whole }
 }
 
 /// The user who owns a file of the tape; none where a writer that closes has removed it meanwhile.
@@ -482,12 +494,14 @@ impl HotDirectoryCache {
         }
         *known = None;
         match find(paths, tape)? {
-            HotLink::Own(hot) => {
+            HotDirectoryLookup::Own(hot) => {
                 *known = mark_of(&hot).map(|mark| Self { text, mark, hot: hot.clone() });
                 Ok(Some(hot))
             }
-            HotLink::Early(hot) => Ok(Some(hot)),
-            HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => Ok(None),
+            HotDirectoryLookup::Early(hot) => Ok(Some(hot)),
+            HotDirectoryLookup::None | HotDirectoryLookup::Gone(_) | HotDirectoryLookup::Other { .. } => {
+                Ok(None)
+            }
         }
     }
 }
@@ -512,9 +526,9 @@ pub fn hot_notice(dir: &Path) -> Result<Option<HotNotice>> {
         return Ok(None);
     }
     Ok(match find(&paths, TapeManifest::load(dir)?.id)? {
-        HotLink::Other { notice, .. } => Some(notice),
-        HotLink::Early(hot) => Some(HotNotice::Early { hot }),
-        HotLink::None | HotLink::Gone(_) | HotLink::Own(_) => None,
+        HotDirectoryLookup::Other { notice, .. } => Some(notice),
+        HotDirectoryLookup::Early(hot) => Some(HotNotice::Early { hot }),
+        HotDirectoryLookup::None | HotDirectoryLookup::Gone(_) | HotDirectoryLookup::Own(_) => None,
     })
 }
 

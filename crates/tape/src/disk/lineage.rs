@@ -93,7 +93,7 @@ const _: () = {
 
 /// Bounds of the epochs that an opening knows, beside the tape's lineage.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EpochBounds {
+pub(crate) struct EpochLimits {
     pub tape: TapeId,
     /// The tape is made just now.
     pub created: bool,
@@ -161,8 +161,8 @@ impl Lineage {
     }
 
     /// The lineage of the next opening: of `before`, or one that begins.
-    pub fn next(before: Option<Self>, past: &EpochBounds, paths: &TapePaths) -> Result<Self> {
-        let EpochBounds { tape, created, known, least, first } = *past;
+    pub fn next(before: Option<Self>, past: &EpochLimits, paths: &TapePaths) -> Result<Self> {
+        let EpochLimits { tape, created, known, least, first } = *past;
         let Some(mut lineage) = before else {
             let epoch = first.max(known.saturating_add(1)).max(least).min(PLACE_MAX);
             return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
@@ -338,8 +338,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn past(known: u64, least: u64, first: u64) -> EpochBounds {
-        EpochBounds { tape: TapeId(7), created: false, known, least, first }
+    fn past(known: u64, least: u64, first: u64) -> EpochLimits {
+        EpochLimits { tape: TapeId(7), created: false, known, least, first }
     }
 
     fn paths(dir: &Path) -> TapePaths {

@@ -12,7 +12,7 @@ use crate::disk::layout::{TapeId, TapePaths, UNFINISHED, remove};
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
-use crate::read::pace::WaitDeadline;
+use crate::read::pace::DeadlineWaiter;
 
 /// The gates of a writer, and the one number that its way is held against.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl GateSet {
 
     #[cold]
     fn look(&mut self, end: Position, bytes: u64, open: u64) -> Result<()> {
-        let mut patience: Option<WaitDeadline> = None;
+        let mut patience: Option<DeadlineWaiter> = None;
         for round in 0u32.. {
             let mut limit = Position(u64::MAX);
             let mut closed = None;
@@ -113,7 +113,7 @@ impl GateSet {
                 // Relaxed: a counter that only the writer writes.
                 let waits = held.file.load(gate::place::WAITS, Ordering::Relaxed);
                 held.file.store(gate::place::WAITS, waits + 1, Ordering::Relaxed);
-                WaitDeadline::new(WaitStrategy::Balanced, timeout)
+                DeadlineWaiter::new(WaitStrategy::Balanced, timeout)
             });
             if !patience.wait() {
                 let position = held.reader_state().1;

@@ -4,7 +4,7 @@ use unitape_model::{FrameHeader, LINE, flags};
 
 /// Numbered frames, made a little ahead of being sent, as a message that is ready in its sender's buffer.
 #[derive(Debug)]
-pub struct NumberedFrames {
+pub struct BenchFrameGenerator {
     frames: Vec<Vec<u8>>,
     next: u64,
 }
@@ -21,7 +21,7 @@ pub fn payload_of(lines: u16) -> usize {
     }
 }
 
-impl NumberedFrames {
+impl BenchFrameGenerator {
     /// Frames of `lines` lines, numbered from 0.
     pub fn new(lines: u16) -> Self {
         let lines = lines.max(1);
@@ -75,13 +75,13 @@ mod tests {
     /// the wrong reason if the numbers were those of the slots.
     #[test]
     fn frames_are_numbered_one_after_the_other_and_differ_in_nothing_else() {
-        let mut messages = NumberedFrames::new(2);
+        let mut messages = BenchFrameGenerator::new(2);
         let first = messages.next().to_vec();
-        assert_eq!((NumberedFrames::number(&first), first.len()), (0, 128));
+        assert_eq!((BenchFrameGenerator::number(&first), first.len()), (0, 128));
         assert!(first[16..108].iter().all(|&b| b == 0x5a) && first[108..].iter().all(|&b| b == 0));
         for n in 1..1000 {
             let frame = messages.next();
-            assert_eq!(NumberedFrames::number(frame), n);
+            assert_eq!(BenchFrameGenerator::number(frame), n);
             assert_eq!((&frame[..8], &frame[16..]), (&first[..8], &first[16..]));
         }
     }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-pub use message::{NumberedFrames, payload_of};
+pub use message::{BenchFrameGenerator, payload_of};
 pub use stream::{StreamMeasurement, one_way, sustained};
 pub use trips::{SendSchedule, raw_round_trips, raw_round_trips_at, round_trips, round_trips_at};
 

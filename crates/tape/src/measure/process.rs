@@ -9,7 +9,7 @@ use memmap2::MmapRaw;
 
 use super::PeerCommand;
 use crate::error::{Error, FileContext, Result};
-use crate::write::placement::HelperPlacement;
+use crate::write::placement::HelperThreadAffinity;
 use crate::{Backing, WriterOptions};
 
 /// The second process; ends with us.
@@ -94,7 +94,7 @@ impl PeerArguments<'_> {
             cpus.push(cpu.parse().map_err(|_| Error::Option("a processor is a number"))?);
         }
         let nice = self.text(i + 5)?.parse().ok();
-        options.helpers = HelperPlacement { cpus, nice };
+        options.helpers = HelperThreadAffinity { cpus, nice };
         Ok(options)
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use unitape_ring::WaitStrategy;
 
-use super::message::NumberedFrames;
+use super::message::BenchFrameGenerator;
 use super::process::{PeerArguments, PeerProcess, SharedWords, text, with_hot_suffix};
 use super::{PeerCommand, pin, settle};
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ fn stream(
     pin(0);
     child.spin_until(|| words.word(READY).load(Ordering::Acquire) == 1)?; // pairs with the Release in `drain`
     settle(options);
-    let mut messages = NumberedFrames::new(lines);
+    let mut messages = BenchFrameGenerator::new(lines);
     let mut frames = 0;
     let since = Instant::now();
     loop {
@@ -131,7 +131,7 @@ pub(super) fn drain(arguments: &PeerArguments<'_>) -> Result<()> {
     let mut seen = 0;
     loop {
         match reader.next()? {
-            Some(frame) if NumberedFrames::number(frame.bytes) == seen => {
+            Some(frame) if BenchFrameGenerator::number(frame.bytes) == seen => {
                 seen += 1;
                 if seen % PART == 0 {
                     // Relaxed: a number of its own.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::message::NumberedFrames;
+use super::message::BenchFrameGenerator;
 use super::process::{NONE, PeerArguments, PeerProcess, SharedWords, encode_options, text, with_hot_suffix};
 use super::{PeerCommand, pin, settle};
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ pub fn round_trips(
 ) -> Result<Vec<u64>> {
     let mut ends = RoundTripEnds::open(dir, options, lines, count, false, spawn)?;
     let RoundTripEnds { writer, reader, child, .. } = &mut ends;
-    let mut messages = NumberedFrames::new(lines);
+    let mut messages = BenchFrameGenerator::new(lines);
     let mut times = Vec::with_capacity(count as usize);
     for i in 0..count {
         let unit = messages.next();
@@ -154,7 +154,7 @@ pub fn round_trips_at(
 ) -> Result<u64> {
     let mut ends = RoundTripEnds::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
     let RoundTripEnds { writer, reader, batch, child } = &mut ends;
-    let (mut messages, mut load) = (NumberedFrames::new(lines), NumberedFrames::new(lines));
+    let (mut messages, mut load) = (BenchFrameGenerator::new(lines), BenchFrameGenerator::new(lines));
     let every = pace.every.as_nanos() as u64;
     let (mut sent, mut back, mut loaded, mut turns) = (0, 0, 0, 0u32);
     let since = Instant::now();
@@ -242,7 +242,7 @@ impl RoundTripEnds {
 fn arrived(reader: &mut Reader, number: u64) -> Result<bool> {
     match reader.next()? {
         None => Ok(false),
-        Some(frame) if NumberedFrames::number(frame.bytes) == number => Ok(true),
+        Some(frame) if BenchFrameGenerator::number(frame.bytes) == number => Ok(true),
         Some(_) => Err(Error::Option("a message of the measurement was lost, doubled or overtaken")),
     }
 }
@@ -259,7 +259,7 @@ pub(super) fn echo(arguments: &PeerArguments<'_>) -> Result<()> {
         NONE => None,
         tape => Some(Reader::open(Path::new(tape), StartPosition::Oldest)?),
     };
-    let mut messages = NumberedFrames::new(lines);
+    let mut messages = BenchFrameGenerator::new(lines);
     let mut loaded = 0;
     // The first one says that we are there, so those that come back are numbered from 1.
     writer.append(messages.next())?;

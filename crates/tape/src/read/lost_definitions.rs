@@ -11,7 +11,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use unitape_model::{NameTable, Position};
+use unitape_model::{DefinitionTable, Position};
 
 use crate::disk::DefinitionReader;
 use crate::disk::layout::TapePaths;
@@ -53,8 +53,8 @@ impl LostDefinitions {
     }
 
     /// All names and sources that the log of the tape in `dir` has, as far as it can be read.
-    pub fn names(dir: &Path) -> NameTable {
-        let mut names = NameTable::default();
+    pub fn names(dir: &Path) -> DefinitionTable {
+        let mut names = DefinitionTable::default();
         names.set_lenient(true);
         let mut log = Self::new(dir, true);
         // Nothing is an error where damage is passed over.

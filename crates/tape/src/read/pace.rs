@@ -60,14 +60,14 @@ const FIRST: u64 = 16;
 const MOST: u64 = 128;
 
 /// A waiter that knows when time is up.
-pub(crate) struct WaitDeadline {
+pub(crate) struct DeadlineWaiter {
     waiter: Waiter,
     timeout: Duration,
     since: Option<Instant>,
     rounds: u32,
 }
 
-impl WaitDeadline {
+impl DeadlineWaiter {
     pub fn new(wait: WaitStrategy, timeout: Duration) -> Self {
         Self { waiter: Waiter::new(wait), timeout, since: None, rounds: 0 }
     }

@@ -14,8 +14,8 @@ use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
 use crate::read::damage::{DamageStop, DamagedParts, ReadOptions};
 use crate::read::figures::{RetentionLoss, RewindTotals};
-use crate::read::pace::{ReadPacer, WaitDeadline};
-use crate::read::span_checks::{SpanCheckContext, SpanChecks};
+use crate::read::pace::{DeadlineWaiter, ReadPacer};
+use crate::read::span_checks::{SpanCheckContext, SpanVerifier};
 use crate::record::durable::DurabilityHandle;
 
 mod damage;
@@ -55,7 +55,7 @@ impl<'a> Frame<'a> {
 
 /// Committed frames one after the other, in place; split them with [`unitape_model::frames`].
 #[derive(Clone, Copy, Debug)]
-pub struct FrameRun<'a> {
+pub struct FrameSlice<'a> {
     /// The position of the first one.
     pub position: Position,
     /// Ordinal of the first non-META frame in it.
@@ -85,8 +85,8 @@ pub struct Reader {
     pub(crate) ordinal_known: bool,
     /// The durable position, as known last: before it there is a frame.
     durable: Position,
-    pub(crate) checks: SpanChecks,
-    pub(crate) aside_checks: SpanChecks,
+    pub(crate) checks: SpanVerifier,
+    pub(crate) aside_checks: SpanVerifier,
     /// Damage is passed over.
     pub(crate) skip: bool,
     pub(crate) damaged: DamagedParts,
@@ -171,8 +171,8 @@ impl Reader {
             ordinal: 0,
             ordinal_known: true,
             durable: Position(0),
-            checks: SpanChecks::new(span, true),
-            aside_checks: SpanChecks::new(span, true),
+            checks: SpanVerifier::new(span, true),
+            aside_checks: SpanVerifier::new(span, true),
             skip: false,
             damaged: DamagedParts::default(),
             stop: None,
@@ -230,7 +230,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::next`].
-    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameRun<'_>>> {
+    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameSlice<'_>>> {
         let Some((from, header)) = self.advance()? else { return Ok(None) };
         let ordinal = self.ordinal - u64::from(!header.is_meta());
         let mut length = header.len_bytes();
@@ -246,7 +246,7 @@ impl Reader {
         // SAFETY: `advance` and `look` saw every frame of the range committed.
         let bytes = unsafe { segment.bytes(from, length) };
         let checked = self.checks.is_checked(segment.base.plus(from), self.position);
-        Ok(Some(FrameRun { position: segment.base.plus(from), ordinal, bytes, checked }))
+        Ok(Some(FrameSlice { position: segment.base.plus(from), ordinal, bytes, checked }))
     }
 
     /// Waits until a frame is there: spins, yields, then parks for at most 50 µs at a time. False when
@@ -271,7 +271,7 @@ impl Reader {
             return Ok(true);
         }
         self.look_for_page();
-        let mut patience = WaitDeadline::new(wait, timeout);
+        let mut patience = DeadlineWaiter::new(wait, timeout);
         loop {
             if self.ready()? {
                 return Ok(true);

@@ -48,7 +48,7 @@ const WAITS: u32 = 50;
 
 /// The comparison of one segment's spans with their sums, as far as a reader has come.
 #[derive(Debug)]
-pub(crate) struct SpanChecks {
+pub(crate) struct SpanVerifier {
     /// Off: everything is given out as it is found.
     pub on: bool,
     span: u64,
@@ -107,7 +107,7 @@ enum WriterPresence {
     InUse,
 }
 
-impl SpanChecks {
+impl SpanVerifier {
     pub fn new(span: u64, on: bool) -> Self {
         Self {
             on,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, LogRecoveryBounds};
+use crate::disk::definitions::{DefinitionLog, LogRecoveryLimits};
 use crate::disk::durable::DurableMark;
 use crate::disk::end::{committed_bytes, find_end};
 use crate::disk::failure::FlushTarget;
@@ -28,7 +28,7 @@ use crate::error::{Error, FileContext, Result};
 use crate::record::copy::{SegmentCopy, SpareCopy};
 use crate::record::copy_thread::{CopyJob, CopyThread, ON_THE_WAY_MAX};
 use crate::record::flush::{self, FlushState, SyncPolicy};
-use crate::record::recorder_run::{PIECE_BYTES, RecorderRun};
+use crate::record::recorder_run::{PIECE_BYTES, RecordedExtent};
 use crate::record::sums::ChecksumWriter;
 use crate::retention::eligibility::RemovalOptions;
 use crate::retention::enforce::RetentionEnforcer;
@@ -92,9 +92,9 @@ pub(crate) struct TapeRecorder {
     /// The last whole unit of that; never before the durable one.
     pub(crate) whole: DurableMark,
     /// Given to the copier, in their order.
-    on_the_way: VecDeque<RecorderRun>,
+    on_the_way: VecDeque<RecordedExtent>,
     /// The run after those, looked at and not for the copier.
-    next: Option<RecorderRun>,
+    next: Option<RecordedExtent>,
     source: Option<MappedSegment>,
     copy: Option<Arc<SegmentCopy>>,
     spare: SpareCopy,
@@ -130,7 +130,7 @@ impl TapeRecorder {
             from = live.indices()?.first().copied().unwrap_or(0);
         }
         let given = durable.position.max(Position(from * size));
-        let bounds = LogRecoveryBounds { durable_bytes: durable.definitions_bytes, end, cut: true };
+        let bounds = LogRecoveryLimits { durable_bytes: durable.definitions_bytes, end, cut: true };
         let mut definitions = DefinitionLog::open(&live.paths, &live.meta, given, bounds)?;
         let state = StatePage::open(&live.paths)?;
         let epoch = state.epoch();
@@ -231,7 +231,7 @@ impl TapeRecorder {
             // A small piece is soon found, and the disk waits for it.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
             let at_most = if waits { APART_MIN } else { PIECE_BYTES };
-            let piece = match RecorderRun::scan(from, at_most, source, &mut self.definitions) {
+            let piece = match RecordedExtent::scan(from, at_most, source, &mut self.definitions) {
                 // Pieces on the way come first; the error is met again after them.
                 Err(_) if !self.on_the_way.is_empty() => break,
                 other => other?,
@@ -256,7 +256,7 @@ impl TapeRecorder {
     }
 
     /// Continues after a piece, of which a hot tape has its copy.
-    fn pass(&mut self, piece: RecorderRun) -> Result<()> {
+    fn pass(&mut self, piece: RecordedExtent) -> Result<()> {
         let source = self.source.as_ref().expect("entered");
         let (base, from) = (source.base, self.position.0 - source.base.0);
         // SAFETY: every frame of the range was seen committed.

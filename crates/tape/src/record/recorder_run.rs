@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 
 /// A run of committed frames in one segment; it may be empty.
 #[derive(Debug)]
-pub(crate) struct RecorderRun {
+pub(crate) struct RecordedExtent {
     /// Data offset after its last frame.
     pub to: u64,
     /// The pad that is after it, up to the end of the segment.
@@ -31,7 +31,7 @@ pub(crate) struct RecorderRun {
     pub definitions_bytes: u64,
 }
 
-impl RecorderRun {
+impl RecordedExtent {
     /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
     /// definitions go into the log.
     pub fn scan(

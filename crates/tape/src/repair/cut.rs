@@ -7,7 +7,7 @@ use unitape_model::Position;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::DurableMark;
-use crate::disk::hot::{HotLink, find};
+use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
 };
@@ -21,14 +21,14 @@ use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::repair::backup::FileAttributes;
 use crate::repair::spans::UnmendedRange;
-use crate::repair::{RepairCut, RepairFinding, RepairRemedy, RepairRun};
+use crate::repair::{RepairCut, RepairFinding, RepairRemedy, RepairSession};
 use crate::trust::durable_rebuild;
 use crate::trust::span::extend_with_zeros;
 use crate::trust::survey::{SegmentScanEnd, TapeSurvey};
 use crate::trust::unsynced_tail::first_lost;
 use crate::write::hot::{HotDirectory, forget_link};
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Finds where frames are missing or broken before `durable`, or before what has checksums (`summed`), or where a
     /// writer would not come through.
     pub(super) fn holes(
@@ -291,17 +291,17 @@ impl RepairRun<'_> {
     ) -> Result<()> {
         let place = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;
-        if let HotLink::Own(hot) | HotLink::Early(hot) = &link {
+        if let HotDirectoryLookup::Own(hot) | HotDirectoryLookup::Early(hot) = &link {
             for index in list_segments(hot)? {
                 self.aside.keep(&segment_path(hot, index))?;
             }
             self.aside.keep(&self.paths.hot())?;
         }
         match link {
-            HotLink::Own(hot) => HotDirectory::lock(hot)?.remove(self.paths)?,
+            HotDirectoryLookup::Own(hot) => HotDirectory::lock(hot)?.remove(self.paths)?,
             // Its directory has no mark, so nothing in it is removed.
-            HotLink::Early(_) => forget_link(self.paths)?,
-            HotLink::None | HotLink::Gone(_) | HotLink::Other { .. } => {}
+            HotDirectoryLookup::Early(_) => forget_link(self.paths)?,
+            HotDirectoryLookup::None | HotDirectoryLookup::Gone(_) | HotDirectoryLookup::Other { .. } => {}
         }
         let first = survey.first();
         let size = survey.meta.segment_bytes;

@@ -9,10 +9,10 @@ use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::repair::backup::{FileAttributes, repairs};
-use crate::repair::{RepairFinding, RepairRemedy, RepairRun, same};
+use crate::repair::{RepairFinding, RepairRemedy, RepairSession, same};
 use crate::trust::survey::TapeSurvey;
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Removes files that a killed repair did not clean up.
     pub(super) fn leftovers(&mut self) -> Result<()> {
         for (_, dir) in repairs(&self.paths.dir)? {

@@ -5,11 +5,11 @@ use crate::disk::lineage::{LINEAGE_WAY, Lineage, boot_number};
 use crate::disk::lock::field;
 use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::repair::RepairRun;
+use crate::repair::RepairSession;
 use crate::repair::backup::FileAttributes;
 use crate::retention::clock::ClockSource;
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Looks at the lineage. The cuts of a damaged one are lost, so places of earlier epochs lose their position.
     ///
     /// # Errors

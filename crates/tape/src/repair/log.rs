@@ -22,7 +22,7 @@ use crate::disk::sys;
 use crate::error::{FileContext, Result};
 use crate::repair::backup::FileAttributes;
 use crate::repair::spans::UnmendedRange;
-use crate::repair::{RepairFinding, RepairRemedy, RepairRun};
+use crate::repair::{RepairFinding, RepairRemedy, RepairSession};
 use crate::trust::survey::{SegmentScanEnd, TapeSurvey};
 
 /// A record of the log that is sound.
@@ -56,7 +56,7 @@ struct LogGap {
     found: u64,
 }
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Compares the log with the segments, and makes it again where it says something else.
     pub(super) fn definitions(
         &mut self,

@@ -158,12 +158,12 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
     }
     if !options.apply {
         let text = std::fs::read_to_string(paths.writer_lock()).unwrap_or_default();
-        return RepairRun::new(&paths, options, &text).run();
+        return RepairSession::new(&paths, options, &text).run();
     }
     sys::make_dir(&paths.run()).with_context("make", &paths.run())?;
     let writer = FileLock::take(&paths.writer_lock())?;
     let recorder = FileLock::take(&paths.recorder_lock())?;
-    let report = RepairRun::new(&paths, options, &writer.before).run();
+    let report = RepairSession::new(&paths, options, &writer.before).run();
     // The lock file distinguishes a writer that died from one that closed.
     recorder.remove()?;
     match writer.before.is_empty() {
@@ -174,7 +174,7 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
 }
 
 /// A repair under way.
-struct RepairRun<'a> {
+struct RepairSession<'a> {
     paths: &'a TapePaths,
     options: &'a RepairOptions,
     /// The text of the last writer's lock file.
@@ -187,7 +187,7 @@ struct RepairRun<'a> {
     report: RepairReport,
 }
 
-impl<'a> RepairRun<'a> {
+impl<'a> RepairSession<'a> {
     fn new(paths: &'a TapePaths, options: &'a RepairOptions, lock: &'a str) -> Self {
         let closed = lock.is_empty();
         Self {

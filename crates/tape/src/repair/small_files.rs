@@ -8,15 +8,15 @@ use unitape_model::LINE;
 
 use crate::disk::cursor::Cursor;
 use crate::disk::failure::FlushTarget;
-use crate::disk::hot::{HotLink, find};
+use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::hot_notice::HOT_WAYS;
 use crate::disk::layout::{PLACE_MAX, TapeManifest, read_small, remove, write_whole};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
-use crate::repair::RepairRun;
+use crate::repair::RepairSession;
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Looks at all of them; those that cannot be mended make room for new ones.
     pub(super) fn small_files(&mut self, meta: &TapeManifest) -> Result<()> {
         self.state_page()?;
@@ -82,7 +82,7 @@ impl RepairRun<'_> {
     fn hot_name(&mut self, meta: &TapeManifest) -> Result<()> {
         let path = self.paths.hot();
         if !self.rebooted
-            && let Ok(HotLink::Other { notice, .. }) = find(self.paths, meta.id)
+            && let Ok(HotDirectoryLookup::Other { notice, .. }) = find(self.paths, meta.id)
         {
             // A copy misses nothing, nor does a tape that names another's directory.
             if notice.may_miss_part() {

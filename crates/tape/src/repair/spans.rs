@@ -10,9 +10,9 @@ use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::sys;
 use crate::error::{FileContext, Result};
 use crate::repair::backup::FileAttributes;
-use crate::repair::{RepairFinding, RepairRemedy, RepairRun};
+use crate::repair::{RepairFinding, RepairRemedy, RepairSession};
 use crate::trust::durable_rebuild;
-use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum};
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredChecksumState};
 use crate::trust::span::{SpanFault, span_sum};
 use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
 
@@ -37,7 +37,7 @@ enum SpanRemedy {
     Stay,
 }
 
-impl RepairRun<'_> {
+impl RepairSession<'_> {
     /// Looks at all spans before the durable position; gives those that stay wounds.
     pub(super) fn spans(
         &mut self,
@@ -46,7 +46,8 @@ impl RepairRun<'_> {
     ) -> Result<Vec<UnmendedRange>> {
         let mut wounds = Vec::new();
         let size = survey.meta.segment_bytes;
-        let stored = if self.closed { StoredSum::Covered } else { StoredSum::AtLeastCovered };
+        let stored =
+            if self.closed { StoredChecksumState::Covered } else { StoredChecksumState::AtLeastCovered };
         let mut open_is_right = true;
         for of in survey.segments.iter().filter(|s| s.base < durable.position) {
             let covered = (durable.position.0 - of.base.0).min(size);

@@ -12,8 +12,8 @@ use crate::disk::layout::TapeId;
 use crate::disk::lineage::{LineagePoint, ReaderRewind};
 use crate::error::{Error, Result};
 use crate::lockfree::ring::{RingReadOutcome, RingReader, UnitMark};
-use crate::read::pace::WaitDeadline;
-use crate::read::reader::{Frame, FrameRun, StartPosition};
+use crate::read::pace::DeadlineWaiter;
+use crate::read::reader::{Frame, FrameSlice, StartPosition};
 
 /// The losses of a reader to the writer since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl RingTapeReader {
     ///
     /// # Errors
     /// As [`RingTapeReader::next`]; a unit that was overrun in the middle is not given.
-    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameRun<'_>>> {
+    pub fn next_run(&mut self, bytes_max: usize) -> Result<Option<FrameSlice<'_>>> {
         self.buffer.clear();
         let mut position = None;
         // Behind the last whole unit: words in the buffer, and the place.
@@ -146,7 +146,7 @@ impl RingTapeReader {
             self.core.move_to(whole.1);
             self.idle = 0;
             let (ordinal, bytes) = (begun.ordinal, bytes(&self.buffer));
-            return Ok(Some(FrameRun { position, ordinal, bytes, checked: false }));
+            return Ok(Some(FrameSlice { position, ordinal, bytes, checked: false }));
         }
         if got == RingReadOutcome::Overrun {
             // Counted from where the unit that was not given began.
@@ -169,7 +169,7 @@ impl RingTapeReader {
     /// # Errors
     /// As [`RingTapeReader::wait`].
     pub fn wait_as(&mut self, wait: WaitStrategy, timeout: Duration) -> Result<bool> {
-        let mut patience = WaitDeadline::new(wait, timeout);
+        let mut patience = DeadlineWaiter::new(wait, timeout);
         loop {
             let at = self.core.next_mark();
             match self.core.next(None) {

@@ -32,12 +32,12 @@ pub(crate) struct OpenSpan {
     /// The sum of its covered bytes, from the file `durable`; none in tapes of earlier builds.
     pub sum: Option<u32>,
     /// The bytes that the checksum in the `.crc` covers.
-    pub stored: StoredSum,
+    pub stored: StoredChecksumState,
 }
 
 /// The checksum that the `.crc` has for the open span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoredSum {
+pub(crate) enum StoredChecksumState {
     /// The covered bytes and zeros: the tape was closed.
     Covered,
     /// The covered bytes, perhaps more, and zeros: its recorder died.
@@ -87,11 +87,11 @@ impl SegmentSums {
         let Some(stored) = self.get(i) else { return Some(SpanFault { missing: true, vouched, ..fault }) };
         let same = match open.stored {
             _ if whole => stored == sum,
-            StoredSum::Covered => stored == extend_with_zeros(sum, self.span - (to - from)),
+            StoredChecksumState::Covered => stored == extend_with_zeros(sum, self.span - (to - from)),
             _ if vouched => true,
-            StoredSum::AtLeastCovered => self.is_of_a_longer_start(segment, to, sum, stored),
+            StoredChecksumState::AtLeastCovered => self.is_of_a_longer_start(segment, to, sum, stored),
             // Nothing can be said.
-            StoredSum::Moving => true,
+            StoredChecksumState::Moving => true,
         };
         (!same).then_some(SpanFault { vouched, ..fault })
     }
@@ -126,7 +126,7 @@ pub(crate) fn check_durable(
     paths: &TapePaths,
     meta: &TapeManifest,
     durable: &DurableMark,
-    stored: StoredSum,
+    stored: StoredChecksumState,
 ) -> Result<()> {
     let (index, covered) = (durable.position.0 / meta.segment_bytes, durable.position.0 % meta.segment_bytes);
     if covered == 0 {
@@ -169,7 +169,7 @@ pub(crate) fn check_copy(
         return Ok(());
     }
     let checks = SegmentSums::load(&live.paths, &live.meta, copy.index)?;
-    check(&checks, copy, there, OpenSpan { sum: durable.open_sum, stored: StoredSum::Moving })
+    check(&checks, copy, there, OpenSpan { sum: durable.open_sum, stored: StoredChecksumState::Moving })
 }
 
 /// Adds the sum of the open span, which tapes of earlier builds do not keep, after it was compared with the `.crc`.
@@ -180,7 +180,7 @@ pub(crate) fn vouch(paths: &TapePaths, meta: &TapeManifest, durable: &mut Durabl
     if durable.open_sum.is_some() || durable.position == Position(0) {
         return Ok(());
     }
-    check_durable(paths, meta, durable, StoredSum::AtLeastCovered)?;
+    check_durable(paths, meta, durable, StoredChecksumState::AtLeastCovered)?;
     let (index, covered) = (durable.position.0 / meta.segment_bytes, durable.position.0 % meta.segment_bytes);
     let from = covered - covered % meta.span();
     durable.open_sum = if from == covered {

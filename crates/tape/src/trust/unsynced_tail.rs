@@ -3,7 +3,7 @@
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, HEAD, LogRecoveryBounds};
+use crate::disk::definitions::{DefinitionLog, HEAD, LogRecoveryLimits};
 use crate::disk::durable::{DurableMark, load_durable, store_durable};
 use crate::disk::layout::{HEADER_PAGE, list_segments, read_start, segment_path};
 use crate::disk::lock::holder;
@@ -12,7 +12,7 @@ use crate::disk::seal::is_sealed;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::error::{Error, Result};
 use crate::trust::durable_rebuild::remake_durable;
-use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredSum, check_durable, vouch};
+use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredChecksumState, check_durable, vouch};
 use crate::trust::span::matches_prefix_sum;
 use crate::trust::survey::TapeSurvey;
 
@@ -56,7 +56,7 @@ pub(crate) fn check_before_writing(
     end: Position,
     clean: bool,
 ) -> Result<()> {
-    let bounds = LogRecoveryBounds { durable_bytes: durable.definitions_bytes, end, cut: false };
+    let bounds = LogRecoveryLimits { durable_bytes: durable.definitions_bytes, end, cut: false };
     if live.paths.definitions().exists() || bounds.durable_bytes > HEAD as u64 {
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
     }
@@ -64,7 +64,7 @@ pub(crate) fn check_before_writing(
     if holder(&live.paths.recorder_lock()).is_some() {
         return Ok(());
     }
-    let stored = if clean { StoredSum::Covered } else { StoredSum::AtLeastCovered };
+    let stored = if clean { StoredChecksumState::Covered } else { StoredChecksumState::AtLeastCovered };
     check_durable(&live.paths, &live.meta, durable, stored)?;
     check_sealed(live, durable.position)?;
     vouch(&live.paths, &live.meta, durable)
@@ -80,7 +80,7 @@ fn check_sealed(live: &SegmentLocator, durable: Position) -> Result<()> {
             continue;
         }
         let Some((segment, _)) = MappedSegment::open(&path, &live.meta, index, false)? else { continue };
-        let open = OpenSpan { sum: None, stored: StoredSum::Covered };
+        let open = OpenSpan { sum: None, stored: StoredChecksumState::Covered };
         let sums = SegmentSums::load(&live.paths, &live.meta, index)?;
         if let Some(fault) = sums.first_fault(&segment, size, open) {
             return Err(fault.error(&path, segment.base));

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotLink, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, directory_owner, find, holds_tape,
-    is_in_use, named_directory,
+    HotDirectoryLookup, HotMark, HotNotice, MARK, SHARED_MEMORY, check_writable, directory_owner, find,
+    holds_tape, is_in_use, named_directory,
 };
 use crate::disk::layout::{TapeId, TapeManifest, TapePaths, write_whole};
 use crate::disk::lock::FileLock;
@@ -27,7 +27,7 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
     with_writer_lock(&paths, || {
         let link = find(&paths, meta.id)?;
         let doubted = match &link {
-            HotLink::Other { notice: HotNotice::Doubtful { hot, .. }, .. } => Some(hot.clone()),
+            HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, .. }, .. } => Some(hot.clone()),
             _ => None,
         };
         let hot = match doubted.clone() {
@@ -60,10 +60,12 @@ pub fn adopt_hot(dir: &Path) -> Result<PathBuf> {
                 return refuse(&hot, format!("belongs to the tape at {path}, which is there: open that one"));
             }
             Some(_) => Some(FileLock::take(&hot.join(MARK))?),
-            None if matches!(link, HotLink::Early(_)) => return Ok(hot),
+            None if matches!(link, HotDirectoryLookup::Early(_)) => return Ok(hot),
             // Its mark is lost or damaged, so what is in it says of which tape it is.
             None => match &link {
-                HotLink::Other { notice, .. } if notice.may_miss_part() && holds_tape(&paths, &hot)? => {
+                HotDirectoryLookup::Other { notice, .. }
+                    if notice.may_miss_part() && holds_tape(&paths, &hot)? =>
+                {
                     let mark = hot.join(MARK);
                     mark.exists().then(|| FileLock::take(&mark)).transpose()?
                 }
@@ -94,16 +96,16 @@ pub fn forget_hot(dir: &Path) -> Result<PathBuf> {
     let meta = TapeManifest::load(dir)?;
     let paths = TapePaths { dir: dir.into() };
     with_writer_lock(&paths, || match find(&paths, meta.id) {
-        Ok(HotLink::None) => Err(Error::Option("the tape names no hot directory")),
-        Ok(HotLink::Own(_) | HotLink::Early(_)) => Err(Error::Option(
+        Ok(HotDirectoryLookup::None) => Err(Error::Option("the tape names no hot directory")),
+        Ok(HotDirectoryLookup::Own(_) | HotDirectoryLookup::Early(_)) => Err(Error::Option(
             "the hot segments are this tape's own: open it for writing, and they are recorded",
         )),
         Err(e @ Error::Io { .. }) => Err(e),
-        Ok(HotLink::Gone(hot)) => forget(&paths, hot),
-        Ok(HotLink::Other { notice: HotNotice::Doubtful { hot, .. }, .. }) => {
+        Ok(HotDirectoryLookup::Gone(hot)) => forget(&paths, hot),
+        Ok(HotDirectoryLookup::Other { notice: HotNotice::Doubtful { hot, .. }, .. }) => {
             forget(&paths, hot.unwrap_or_else(|| paths.hot_mark()))
         }
-        Ok(HotLink::Other { .. }) | Err(_) => {
+        Ok(HotDirectoryLookup::Other { .. }) | Err(_) => {
             let hot = named_directory(&paths).ok().flatten().unwrap_or_default();
             forget(&paths, hot)
         }
@@ -136,7 +138,7 @@ fn with_writer_lock<T>(paths: &TapePaths, act: impl FnOnce() -> Result<T>) -> Re
 
 /// A hot directory under `/dev/shm` whose tape is not there, or not where it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HotLeftover {
+pub struct OrphanHotDirectory {
     /// The directory.
     pub hot: PathBuf,
     /// Where its tape was.
@@ -147,7 +149,7 @@ pub struct HotLeftover {
 
 /// Hot directories of this user under `/dev/shm` that nobody writes and whose tapes are not where they were: removed
 /// without being closed, or moved. unitape removes none of them, for a tape that was moved still needs its own.
-pub fn hot_leftovers() -> Vec<HotLeftover> {
+pub fn hot_leftovers() -> Vec<OrphanHotDirectory> {
     let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -163,7 +165,7 @@ pub fn hot_leftovers() -> Vec<HotLeftover> {
         }
         let files = std::fs::read_dir(&path).into_iter().flatten().flatten();
         let bytes = files.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).sum();
-        found.push(HotLeftover { hot: path, tape: mark.path, bytes });
+        found.push(OrphanHotDirectory { hot: path, tape: mark.path, bytes });
     }
     found.sort_by(|a, b| a.hot.cmp(&b.hot));
     found

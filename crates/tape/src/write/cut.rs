@@ -5,12 +5,12 @@ use std::path::Path;
 
 use unitape_model::Position;
 
-use crate::disk::definitions::{DefinitionLog, LogRecoveryBounds};
+use crate::disk::definitions::{DefinitionLog, LogRecoveryLimits};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
     SegmentHeader, TapeId, TapePaths, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
 };
-use crate::disk::lineage::{EpochBounds, Lineage, boot_number};
+use crate::disk::lineage::{EpochLimits, Lineage, boot_number};
 use crate::disk::lock::field;
 use crate::disk::map::{MappedSegment, SegmentAllocation};
 use crate::disk::seal::unseal;
@@ -66,7 +66,7 @@ impl WriterOpening {
         let rebooted = open.is_some_and(|open| open != boot_number(boot))
             || !before.is_empty() && field(before, "boot").unwrap_or_default() != boot;
         let is_lost = known.is_none() && (!created || Lineage::path(paths).exists());
-        let past = EpochBounds {
+        let past = EpochLimits {
             tape,
             created,
             known: field(before, "epoch").and_then(|e| e.parse().ok()).unwrap_or(0),
@@ -229,7 +229,7 @@ pub(crate) fn truncate(
     }
     if live.paths.definitions().exists() {
         let durable_bytes = load_durable(&live.paths)?.definitions_bytes;
-        let bounds = LogRecoveryBounds { durable_bytes, end: end.position, cut: true };
+        let bounds = LogRecoveryLimits { durable_bytes, end: end.position, cut: true };
         DefinitionLog::open(&live.paths, &live.meta, end.position, bounds)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// The word of a writer: 0 in a child, otherwise what the writer stores.
 #[derive(Debug)]
-pub(crate) struct ForkWord {
+pub(crate) struct ForkDetector {
     word: &'static AtomicU64,
     pid: u32,
 }
@@ -26,7 +26,7 @@ pub(crate) const TROUBLED: u64 = 2;
 /// Words that no writer has; as many as there were writers at once.
 static FREE: Mutex<Vec<&'static AtomicU64>> = Mutex::new(Vec::new());
 
-impl Default for ForkWord {
+impl Default for ForkDetector {
     fn default() -> Self {
         // Not waited for: a child that was forked while it was locked finds it locked for ever.
         let free = FREE.try_lock().and_then(|mut free| free.pop());
@@ -37,7 +37,7 @@ impl Default for ForkWord {
     }
 }
 
-impl ForkWord {
+impl ForkDetector {
     /// The word, for who looks at it often; only as long as this one lives.
     pub fn word(&self) -> &'static AtomicU64 {
         self.word
@@ -56,7 +56,7 @@ impl ForkWord {
     }
 }
 
-impl Drop for ForkWord {
+impl Drop for ForkDetector {
     fn drop(&mut self) {
         // A child leaves it: it may not wait for the lock, and the page is small.
         if self.check().is_ok() {

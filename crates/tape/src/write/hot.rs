@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::disk::hot::{
-    HotLink, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, directory_owner, find,
+    HotDirectoryLookup, HotMark, HotNotice, MARK, MARK_UNFINISHED, check_writable, directory_owner, find,
 };
 use crate::disk::layout::{
     TapeId, TapeManifest, TapePaths, is_unfinished, list_segments, remove, remove_unfinished, segment_path,
@@ -48,8 +48,8 @@ impl HotDiscovery {
     pub fn find(paths: &TapePaths, tape: TapeId, rebooted: bool) -> Result<Self> {
         let mut start = Self::default();
         match find(paths, tape)? {
-            HotLink::None => {}
-            HotLink::Gone(path) => {
+            HotDirectoryLookup::None => {}
+            HotDirectoryLookup::Gone(path) => {
                 // A writer died after it had made the directory, with nothing in it.
                 if directory_owner(&path)?.is_some_and(|owner| check_writable(&path, owner).is_ok()) {
                     remove(&path.join(MARK_UNFINISHED))?;
@@ -57,7 +57,7 @@ impl HotDiscovery {
                 }
                 forget_link(paths)?;
             }
-            HotLink::Own(path) => {
+            HotDirectoryLookup::Own(path) => {
                 let own = HotDirectory::lock(path)?;
                 remove_unfinished(&own.path)?;
                 match rebooted {
@@ -65,7 +65,7 @@ impl HotDiscovery {
                     false => start.own = Some(own),
                 }
             }
-            HotLink::Early(path) => {
+            HotDirectoryLookup::Early(path) => {
                 check_owner_now(&path)?;
                 start.notice = Some(HotNotice::Early { hot: path.clone() });
                 match rebooted {
@@ -73,10 +73,10 @@ impl HotDiscovery {
                     false => start.early = Some(path),
                 }
             }
-            HotLink::Other { notice, .. } if notice.may_miss_part() && !rebooted => {
+            HotDirectoryLookup::Other { notice, .. } if notice.may_miss_part() && !rebooted => {
                 return Err(Error::HotElsewhere { path: paths.dir.clone(), notice: Box::new(notice) });
             }
-            HotLink::Other { notice, is_whole } => {
+            HotDirectoryLookup::Other { notice, is_whole } => {
                 (start.notice, start.is_copy) = (Some(notice), is_whole);
             }
         }

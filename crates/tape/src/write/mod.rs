@@ -16,10 +16,10 @@ pub(crate) mod recover;
 pub(crate) mod shared;
 pub(crate) mod writer;
 
-pub use adopt::{HotLeftover, adopt_hot, forget_hot, hot_leftovers};
+pub use adopt::{OrphanHotDirectory, adopt_hot, forget_hot, hot_leftovers};
 pub use claim::Claim;
-pub use options::{Backing, RecorderPlace, WriterOptions};
-pub use placement::HelperPlacement;
+pub use options::{Backing, RecorderLocation, WriterOptions};
+pub use placement::HelperThreadAffinity;
 pub use publish::{FrameDraft, MessageBatch, Publication};
 pub use recover::RecoveryReport;
 pub use writer::Writer;

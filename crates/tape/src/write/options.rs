@@ -8,7 +8,7 @@ use crate::disk::map::SegmentAllocation;
 use crate::gate::Gate;
 use crate::record::flush::SyncPolicy;
 use crate::retention::eligibility::RemovalOptions;
-use crate::write::placement::HelperPlacement;
+use crate::write::placement::HelperThreadAffinity;
 
 /// Where the segments that are being written live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Backing {
 
 /// Where the recorder of a hot tape runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecorderPlace {
+pub enum RecorderLocation {
     /// A thread of the writer.
     Thread,
     /// A process of its own that calls [`crate::record()`].
@@ -42,7 +42,7 @@ pub struct WriterOptions {
     /// Where live segments are.
     pub backing: Backing,
     /// Where the recorder of a hot tape runs.
-    pub recorder: RecorderPlace,
+    pub recorder: RecorderLocation,
     /// How far ahead of a writer pages are faulted in on a disk, in bytes; further, up to a segment, when that
     /// proves too little; 0: not at all. In memory whole segments are, whatever this says; in bulk none.
     pub prefault_bytes: u64,
@@ -57,7 +57,7 @@ pub struct WriterOptions {
     /// How long a writer waits for a recorder that is behind before it gives [`crate::Error::RecorderBehind`].
     pub recorder_wait: Duration,
     /// Where preallocator and recorder run, and how urgently.
-    pub helpers: HelperPlacement,
+    pub helpers: HelperThreadAffinity,
     /// Frames come in large claims, as when files are consolidated. In files the system then takes them by calls, and
     /// their pages are neither zeroed nor entered into a page table before; single appends are slower so. With
     /// [`Backing::Hot`] it says nothing.
@@ -76,14 +76,14 @@ impl Default for WriterOptions {
         Self {
             segment_bytes: 64 << 20,
             backing: Backing::File,
-            recorder: RecorderPlace::Thread,
+            recorder: RecorderLocation::Thread,
             prefault_bytes: 8 << 20,
             sync: SyncPolicy::OnClose,
             retention: RetentionLimits::default(),
             removal: RemovalOptions::default(),
             gates: Vec::new(),
             recorder_wait: Duration::from_secs(5),
-            helpers: HelperPlacement::default(),
+            helpers: HelperThreadAffinity::default(),
             in_bulk: false,
             truncate_damage: false,
             epoch_min: 0,

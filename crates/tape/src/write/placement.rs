@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 /// By default they run wherever the system puts them, as the thread that opened the writer would. On a machine
 /// with a processor to spare they are best kept off those of the writer and of the readers that are in a hurry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HelperPlacement {
+pub struct HelperThreadAffinity {
     /// Processors on which they may run; empty: those of the thread that opens the writer.
     pub cpus: Vec<usize>,
     /// Their nice value, −20 (before all others) to 19; below that of the process only with the right to it.
     pub nice: Option<i32>,
 }
 
-impl HelperPlacement {
+impl HelperThreadAffinity {
     /// Whether the system grants this here.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl HelperPlacement {
         std::thread::scope(|scope| scope.spawn(|| self.try_apply()).join().unwrap_or(Ok(())))
     }
 
-    /// Applies it to the calling thread, after [`HelperPlacement::check`]; what has become impossible since is left.
+    /// Applies it to the calling thread, after [`HelperThreadAffinity::check`]; what has become impossible since is left.
     pub(crate) fn apply(&self) {
         // Checked when the writer was opened. A processor taken away since costs speed, not correctness.
         let _ = self.try_apply();
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn what_cannot_be_granted_is_an_error_when_the_writer_is_opened() {
         for helpers in [
-            HelperPlacement { cpus: vec![1 << 20], nice: None },
-            HelperPlacement { cpus: vec![1023], nice: None },
-            HelperPlacement { cpus: vec![], nice: Some(20) },
+            HelperThreadAffinity { cpus: vec![1 << 20], nice: None },
+            HelperThreadAffinity { cpus: vec![1023], nice: None },
+            HelperThreadAffinity { cpus: vec![], nice: Some(20) },
         ] {
             assert!(matches!(helpers.check(), Err(Error::Option(_))), "{helpers:?}");
             let dir = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ mod tests {
         let before = rustix::thread::sched_getaffinity(None).unwrap();
         let cpu = (0..rustix::thread::CpuSet::MAX_CPU).find(|&c| before.is_set(c)).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let helpers = HelperPlacement { cpus: vec![cpu], nice: Some(19) };
+        let helpers = HelperThreadAffinity { cpus: vec![cpu], nice: Some(19) };
         let options =
             crate::WriterOptions { segment_bytes: 1 << 16, helpers, ..crate::WriterOptions::default() };
         let (writer, _) = crate::Writer::open(dir.path(), crate::TapeId(1), options).unwrap();

@@ -17,7 +17,7 @@ use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
 use crate::record::follow::{IDLE, MENDING, TapeRecorder};
 use crate::write::options::{Backing, WriterOptions};
-use crate::write::placement::HelperPlacement;
+use crate::write::placement::HelperThreadAffinity;
 use crate::write::shared::SharedWriterState;
 
 /// Segments that wait for the writer, made ahead.
@@ -42,7 +42,7 @@ pub(crate) struct PreallocatorTask {
     /// Nothing is faulted in: pages are written by calls.
     pub by_call: bool,
     pub first: u64,
-    pub helpers: HelperPlacement,
+    pub helpers: HelperThreadAffinity,
 }
 
 impl SegmentPreallocator {
@@ -194,7 +194,7 @@ impl RecorderThread {
     pub fn spawn(
         core: Arc<SharedWriterState>,
         mut recorder: TapeRecorder,
-        helpers: HelperPlacement,
+        helpers: HelperThreadAffinity,
     ) -> Result<Self> {
         let body = move || {
             helpers.apply();

@@ -3,7 +3,7 @@
 //! A tape that was closed stays closed: of a refused opening remains the epoch in `run/lineage` and nothing else. A
 //! tape whose writer had died stays so, and its lock file says what it said.
 
-use crate::disk::hot::{HotLink, find};
+use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::layout::{TapeId, TapePaths};
 use crate::disk::lineage::Lineage;
 use crate::disk::lock::FileLock;
@@ -47,7 +47,7 @@ impl PriorTapeState {
         }
         // This opening made it, and nothing is in it that the disk does not have.
         if !self.named_hot
-            && let Ok(HotLink::Own(hot)) = find(paths, tape)
+            && let Ok(HotDirectoryLookup::Own(hot)) = find(paths, tape)
         {
             _ = HotDirectory::lock(hot).and_then(|hot| hot.remove(paths));
         }

@@ -459,7 +459,7 @@ mod tests {
         let options = WriterOptions {
             segment_bytes: 16 << 10,
             backing: crate::Backing::Hot { dir: Some(other.path().join("hot")), window_segments: 2 },
-            recorder: crate::RecorderPlace::External,
+            recorder: crate::RecorderLocation::External,
             recorder_wait: std::time::Duration::from_millis(20),
             ..WriterOptions::default()
         };

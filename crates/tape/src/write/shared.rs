@@ -10,7 +10,7 @@ use crate::disk::map::MappedSegment;
 use crate::disk::segment_pool::MappedSegmentCache;
 use crate::error::{Error, Result, with_committed_end};
 use crate::write::claim::StagedFrames;
-use crate::write::fork::{ForkWord, TROUBLED, WELL};
+use crate::write::fork::{ForkDetector, TROUBLED, WELL};
 
 /// State that the writer shares with its claims and helper threads.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct SharedWriterState {
     pub drain: AtomicBool,
     pub abandon: AtomicBool,
     /// Whether an error waits, and whether the writer is this process's.
-    pub fork: ForkWord,
+    pub fork: ForkDetector,
     trouble: Mutex<Option<(Error, bool)>>,
 }
 

@@ -21,7 +21,7 @@ use crate::record::follow::TapeRecorder;
 use crate::write::claim::{Claim, ClaimPiece};
 use crate::write::fork::WELL;
 use crate::write::hot::HotDirectory;
-use crate::write::options::{Backing, RecorderPlace, WriterOptions};
+use crate::write::options::{Backing, RecorderLocation, WriterOptions};
 use crate::write::preallocator::{PreallocatorTask, RecorderThread, SegmentPreallocator, half_window};
 use crate::write::recover::{self, RecoveryReport};
 use crate::write::shared::SharedWriterState;
@@ -112,7 +112,7 @@ impl Writer {
         let (state, keepers) = (StatePage::open(&paths)?, StatePage::open(&paths)?);
         state.set_end(end, ordinal);
         let hot = matches!(options.backing, Backing::Hot { .. });
-        let recorder = if hot && options.recorder == RecorderPlace::External {
+        let recorder = if hot && options.recorder == RecorderLocation::External {
             None
         } else {
             let live = SegmentLocator::from_manifest(paths.clone(), meta);

@@ -4,10 +4,12 @@ use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use unitape_feed::{ClockLead, ConsolidateOptions, Error, FarmEnding, RunOutcome, SourceRules, consolidate};
+use unitape_feed::{
+    ChangedSourcePolicy, ClockLeadLimits, ConsolidateOptions, Error, FarmEnding, RunOutcome, consolidate,
+};
 use unitape_run::config::WaitLimit;
 use unitape_run::cores;
-use unitape_run::inputs::{LoadedInputs, NamedInputs};
+use unitape_run::inputs::{InputArguments, LoadedInputs};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -81,12 +83,12 @@ const WORKERS_MAX: i64 = 256;
 
 /// Runs the command.
 pub fn run(args: ConsolidateArgs) -> output::Result {
-    let named = NamedInputs {
+    let named = InputArguments {
         feeds: &args.feed,
         files: &args.inputs,
         reference: &args.reference,
         reference_strict: args.reference_strict,
-        rules: SourceRules { new_source: args.new_source, again: args.again },
+        rules: ChangedSourcePolicy { new_source: args.new_source, again: args.again },
     };
     let LoadedInputs { feeds, rules: feed_rules } = named.read(&mut |text| note!("unitape: {text}"))?;
     let stop = output::stop_flag()?;
@@ -119,11 +121,11 @@ pub fn run(args: ConsolidateArgs) -> output::Result {
     Ok(if outcome.summary.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-fn lead(text: Option<&str>) -> Result<ClockLead, CommandFailure> {
-    let Some(text) = text else { return Ok(ClockLead::default()) };
+fn lead(text: Option<&str>) -> Result<ClockLeadLimits, CommandFailure> {
+    let Some(text) = text else { return Ok(ClockLeadLimits::default()) };
     let WaitLimit(lead) = WaitLimit::try_from(text.to_owned())
         .map_err(|e| CommandFailure::Usage(format!("--clock-lead: {e}")))?;
-    Ok(ClockLead { receipt: lead, feeds: lead })
+    Ok(ClockLeadLimits { receipt: lead, feeds: lead })
 }
 
 /// Consolidates with a progress bar.

@@ -3,7 +3,7 @@
 
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
-use unitape_model::{LostNames, NameTable};
+use unitape_model::{DefinitionTable, LostNameCounts};
 use unitape_run::follow::{self, TapeFollower};
 use unitape_tape::{DamagedParts, ReadOptions, Reader, UnverifiedBytes};
 
@@ -25,18 +25,18 @@ impl ReadArgs {
     }
 
     /// A follower of the tape in `dir`, and the names that retention removed before it.
-    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, NameTable), CommandFailure> {
+    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, DefinitionTable), CommandFailure> {
         Ok(TapeFollower::open(dir, self.options())?)
     }
 
     /// A reader of all of the tape in `dir`, and the names of what is gone before it.
-    pub fn open(self, dir: &Path) -> Result<(Reader, NameTable), CommandFailure> {
+    pub fn open(self, dir: &Path) -> Result<(Reader, DefinitionTable), CommandFailure> {
         Ok(follow::open(dir, self.options())?)
     }
 }
 
 /// Prints what a reader has passed over or could not check; gives how the command ends.
-pub fn finish(reader: &Reader, names: LostNames, done: CommandOutcome) -> output::Result {
+pub fn finish(reader: &Reader, names: LostNameCounts, done: CommandOutcome) -> output::Result {
     finish_with(reader.damaged(), reader.unverified(), names, done)
 }
 
@@ -44,7 +44,7 @@ pub fn finish(reader: &Reader, names: LostNames, done: CommandOutcome) -> output
 pub fn finish_with(
     damaged: &DamagedParts,
     unverified: &UnverifiedBytes,
-    names: LostNames,
+    names: LostNameCounts,
     done: CommandOutcome,
 ) -> output::Result {
     for part in &damaged.parts {
@@ -89,7 +89,7 @@ pub fn finish_with(
         };
         note!("unitape: unverified: {}: {what}; {bytes}", path.display());
     }
-    let clean = damaged.count == 0 && unverified.is_empty() && names == LostNames::default();
+    let clean = damaged.count == 0 && unverified.is_empty() && names == LostNameCounts::default();
     Ok(if clean { done } else { CommandOutcome::Flawed })
 }
 

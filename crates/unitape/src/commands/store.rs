@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{NameTable, UnixNanos};
+use unitape_model::{DefinitionTable, UnixNanos};
 use unitape_store::{
     Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema,
     parse_time, seal,
@@ -185,7 +185,7 @@ fn scan(args: &ScanArgs) -> output::Result {
     };
     let store = Store::open(&args.dir)?;
     let some = empty::known_names(&store, &mut filter);
-    let mut sources = NameTable::default();
+    let mut sources = DefinitionTable::default();
     for event in store.sources() {
         sources.admit(&event)?;
     }

@@ -15,9 +15,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{EventKind, NameKind, NameTable, Position, TopicMessage};
+use unitape_model::{DefinitionTable, EventKind, NameKind, Position, TopicMessage};
 use unitape_run::address::EventAddress;
-use unitape_run::follow::{FollowStep, TapeFollower};
+use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_run::removal;
 
 /// Arguments.
@@ -196,18 +196,18 @@ fn cat(args: &CatArgs) -> output::Result {
     let mut quiet_to = Position(0);
     loop {
         let (ordinal, frame) = match follower.step() {
-            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowStep::AtEnd) => {
+            Ok(FollowOutcome::Frame { ordinal, frame }) => (ordinal, frame),
+            Ok(FollowOutcome::AtEnd) => {
                 out.flush()?;
                 if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
                     break;
                 }
-                if let FollowStep::Rewound { from, to } = follower.wait()? {
+                if let FollowOutcome::Rewound { from, to } = follower.wait()? {
                     (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
                 }
                 continue;
             }
-            Ok(FollowStep::Rewound { from, to }) => {
+            Ok(FollowOutcome::Rewound { from, to }) => {
                 out.flush()?;
                 (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
                 continue;
@@ -276,7 +276,7 @@ fn rewind(
     from: Position,
     to: Position,
     out: &mut impl Write,
-) -> Result<NameTable, CommandFailure> {
+) -> Result<DefinitionTable, CommandFailure> {
     output::print_rewound(from, to);
     let names = follower.reopen()?;
     if json {

@@ -7,7 +7,7 @@ use crate::output::{
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use unitape_model::LostNames;
+use unitape_model::LostNameCounts;
 use unitape_tape::Reader;
 use unitape_watch::{
     Alert, Error, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, TapeWatch,
@@ -230,7 +230,7 @@ fn watch_tape_with(
     selection: &ScenarioSelection,
     read: ReadArgs,
     mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
-) -> Result<(ReplaySummary, Reader, LostNames), CommandFailure> {
+) -> Result<(ReplaySummary, Reader, LostNameCounts), CommandFailure> {
     let mut watch = TapeWatch::new(selection)?;
     let (mut reader, names) = read.open(dir)?;
     watch.names = names;

@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use unitape_sim::day::{DropCopyTruth, Scenario};
-use unitape_sim::{DropCopy, DropCopyNoise, SimConfig};
+use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -190,8 +190,8 @@ pub fn oids(tape: &Path) -> Vec<String> {
 /// damage when `noisy`. The same arguments give the same bytes.
 pub fn flow(seed: u64, messages: u64, noisy: bool) -> (Vec<u8>, DropCopyTruth) {
     let noise = match noisy {
-        true => DropCopyNoise { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
-        false => DropCopyNoise::default(),
+        true => InjectedNoiseConfig { heartbeat_ns: 60_000_000_000, bad_per_million: 20_000 },
+        false => InjectedNoiseConfig::default(),
     };
     let day = SimConfig {
         seed,

@@ -4,14 +4,16 @@ use crate::error::Error;
 use crate::mapping::Mapping;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_marketdata::engine::{ConfigRefusal, ConfigSummary, FastTable, HandlerConfig, MappingFile};
+use unitape_marketdata::engine::{
+    ConfigRefusal, ConfigSummary, FastMappingTable, HandlerConfig, MappingFile,
+};
 
 impl Mapping {
     /// Reads the table `[fast]` and the files that it names. The file may have the keys that a handler by itself accepts,
     /// and no others.
     pub(super) fn load_fast(&mut self) -> Result<(), Error> {
         let file = MappingFile::parse(&self.text, &self.origin)?;
-        let table = FastTable::read(file.fast, Path::new(&self.origin));
+        let table = FastMappingTable::read(file.fast, Path::new(&self.origin));
         self.fast_table = Some(table.map_err(|wrong| self.wrong_fast(&wrong))?);
         Ok(())
     }
@@ -40,7 +42,7 @@ impl Mapping {
     }
 
     /// The table `[fast]`.
-    pub(crate) fn fast_table(&self) -> Result<&FastTable, Error> {
+    pub(crate) fn fast_table(&self) -> Result<&FastMappingTable, Error> {
         let none = || self.refuse_key("fast", "format fast needs a table [fast]".to_owned());
         self.fast_table.as_ref().ok_or_else(none)
     }

@@ -8,23 +8,23 @@ use std::path::Path;
 
 /// The units of a segment that a tape has.
 #[derive(Debug, Default)]
-pub struct PlacedSegment {
+pub struct SegmentMergeProgress {
     /// Units that are placed.
     pub units: u64,
     /// Ids of its source definitions, in their order.
     pub sources: VecDeque<u32>,
 }
 
-impl PlacedSegment {
+impl SegmentMergeProgress {
     /// The account of the tape in `dir`, and what it has of each segment.
     ///
     /// # Errors
     /// When the tape cannot be read, or lacks what a merge must know.
-    pub fn read(dir: &Path) -> Result<(TapeAccount, BTreeMap<String, PlacedSegment>), Error> {
+    pub fn read(dir: &Path) -> Result<(TapeAccount, BTreeMap<String, SegmentMergeProgress>), Error> {
         let account = TapeAccount::load(dir)?;
         retention_checkpoint::refuse_partial(&account)?;
         account.refuse_mismatch()?;
-        let mut all = BTreeMap::<String, PlacedSegment>::new();
+        let mut all = BTreeMap::<String, SegmentMergeProgress>::new();
         for source in &account.sources {
             let known = all.entry(source.feed.clone()).or_default();
             known.units += source.units;

@@ -10,9 +10,9 @@ use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_fr
 use crate::block::{Block, BlockMessage, BlockMessageKind, IdFixup, MessageReclassification, NO_TS};
 use crate::error::Error;
 use crate::pipeline::feed_state::{FeedState, SourceState};
-use crate::pipeline::job::{BlockJob, FormatReload};
+use crate::pipeline::job::{BlockJob, VersionedFormat};
 use crate::quarantine::RawLog;
-use crate::sources::link::FeedLink;
+use crate::sources::link::FeedLinkStatus;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
@@ -31,7 +31,7 @@ impl BlockSequencer {
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
             feed;
         let BlockJob { block, sorted, .. } = &mut *queue[index];
-        let run = PieceRun { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
+        let run = FramePieceBuilder { pieces: &mut self.pieces, feed: i, block: index, start: cursor.arena };
         let mut emit = UnitEmitter {
             block,
             sorted: sorted.as_deref(),
@@ -83,7 +83,7 @@ impl BlockSequencer {
 /// Units of one block on their way to the tape.
 struct UnitEmitter<'e> {
     block: &'e mut Block,
-    sorted: Option<&'e FormatReload>,
+    sorted: Option<&'e VersionedFormat>,
     // The feed's state.
     sources: &'e mut Vec<SourceState>,
     cursor: &'e mut BlockCursor,
@@ -94,9 +94,9 @@ struct UnitEmitter<'e> {
     grows: bool,
     late: &'e mut u64,
     ahead: &'e mut u64,
-    link: Option<&'e FeedLink>,
+    link: Option<&'e FeedLinkStatus>,
     // The sequencer's state.
-    run: PieceRun<'e>,
+    run: FramePieceBuilder<'e>,
     placed_max: &'e mut UnixNanos,
     events: &'e mut u64,
     next_source: &'e mut u32,
@@ -448,7 +448,7 @@ fn large_step(
 }
 
 /// The stretch of a block's arena that is being sequenced, as pieces.
-struct PieceRun<'p> {
+struct FramePieceBuilder<'p> {
     pieces: &'p mut Vec<FramePiece>,
     feed: usize,
     block: usize,
@@ -456,7 +456,7 @@ struct PieceRun<'p> {
     start: usize,
 }
 
-impl PieceRun<'_> {
+impl FramePieceBuilder<'_> {
     /// Puts what was added to the block before the frame at `before`.
     fn insert(&mut self, before: usize, added: Range<usize>) {
         self.push(false, self.start..before);

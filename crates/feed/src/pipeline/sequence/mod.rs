@@ -21,8 +21,8 @@ use crate::error::Error;
 use crate::pipeline::durability::FlushFailures;
 use crate::pipeline::feed_state::{FeedHead, FeedState, SourceState};
 use crate::pipeline::job::{BlockJob, BlockKind};
-use crate::pipeline::lead::{ClockLead, LeadBounds};
-use crate::pipeline::open_sources::OpenSources;
+use crate::pipeline::lead::{ClockLeadContext, ClockLeadLimits};
+use crate::pipeline::open_sources::SourceNotesWriter;
 use crate::quarantine::RawLog;
 use crate::sources::stats::{FeedStats, RunStats};
 use std::sync::Arc;
@@ -60,13 +60,13 @@ pub struct BlockSequencer {
     /// The latest time that was placed when the run began.
     placed_before: UnixNanos,
     /// The bound on the lead of an event's time.
-    lead: ClockLead,
+    lead: ClockLeadLimits,
     stats: Option<Arc<RunStats>>,
     /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
-    open_sources: Option<OpenSources>,
+    open_sources: Option<SourceNotesWriter>,
 }
 
 /// The timer of a waiting merge.
@@ -97,7 +97,7 @@ pub struct RunCounters {
 }
 
 /// The state that a [`BlockSequencer`] begins with, from an open tape and its account.
-pub struct SequencerStart {
+pub struct InitialSequencerState {
     pub writer: Writer,
     pub raw: RawLog,
     pub dictionary: Dictionary,
@@ -160,7 +160,7 @@ impl FramePiece {
 
 impl BlockSequencer {
     /// A sequencer that has placed nothing in this run.
-    pub fn new(start: SequencerStart) -> Self {
+    pub fn new(start: InitialSequencerState) -> Self {
         Self {
             writer: start.writer,
             raw: start.raw,
@@ -177,7 +177,7 @@ impl BlockSequencer {
             patience: start.patience,
             placed_max: start.placed_max,
             placed_before: start.placed_max,
-            lead: ClockLead::UNBOUNDED,
+            lead: ClockLeadLimits::UNBOUNDED,
             stats: start.stats,
             stopping: None,
             flushes: FlushFailures::default(),
@@ -186,7 +186,7 @@ impl BlockSequencer {
     }
 
     /// Bounds how far an event's time may lead.
-    pub fn bound_lead(&mut self, lead: ClockLead) {
+    pub fn bound_lead(&mut self, lead: ClockLeadLimits) {
         self.lead = lead;
     }
 
@@ -196,7 +196,7 @@ impl BlockSequencer {
     }
 
     /// Has it note what it reads of files that may grow.
-    pub fn note_sources(&mut self, open_sources: OpenSources) {
+    pub fn note_sources(&mut self, open_sources: SourceNotesWriter) {
         self.open_sources = Some(open_sources);
     }
 
@@ -414,8 +414,8 @@ impl BlockSequencer {
         feed.look_at_head(&bounds, || others().unwrap_or(NO_TS))
     }
 
-    fn bounds(&self) -> LeadBounds {
-        LeadBounds {
+    fn bounds(&self) -> ClockLeadContext {
+        ClockLeadContext {
             lead: self.lead,
             placed_max: self.placed_max,
             placed_before: self.placed_before,

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use unitape_model::UnixNanos;
 
 use number::note_number;
-pub use number::{JournalStart, LastFile, noted_number, number_of_file};
+pub use number::{InitialJournalState, LastFile, noted_number, number_of_file};
 pub use packets::PacketJournal;
 use stream_offsets::StreamOffsets;
 
@@ -52,7 +52,7 @@ const LOOK_ENTRIES: usize = 4096;
 
 /// The receive times of a stream's journal, as they are read.
 #[derive(Debug)]
-pub struct ReceiveTimes {
+pub struct ReceiveTimeReader {
     file: File,
     path: PathBuf,
     /// Next byte of the file.
@@ -63,7 +63,7 @@ pub struct ReceiveTimes {
     ended: bool,
 }
 
-impl ReceiveTimes {
+impl ReceiveTimeReader {
     /// The times of the journal at `raw`, from the byte `from` on.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub struct JournalFileNumber {
 
 /// The state of a journal before its receiver wrote to it.
 #[derive(Clone, Copy, Debug)]
-pub struct JournalStart {
+pub struct InitialJournalState {
     /// Number of its last file; 0 where it had none.
     pub number: u64,
     /// Length of that file.
@@ -49,7 +49,7 @@ pub struct JournalStart {
     pub is_of_this_boot: bool,
 }
 
-impl JournalStart {
+impl InitialJournalState {
     /// The journal in `dir`.
     pub fn read(dir: &Path) -> Self {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

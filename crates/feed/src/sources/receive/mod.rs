@@ -14,8 +14,8 @@ mod wait;
 use crate::error::Error;
 use crate::sources::folder::FolderKind;
 use crate::sources::journal::{
-    self, CLOSED, JournalStart, LastFile, PacketJournal, StreamContinuity, StreamJournal, journaled_bytes,
-    noted_number,
+    self, CLOSED, InitialJournalState, LastFile, PacketJournal, StreamContinuity, StreamJournal,
+    journaled_bytes, noted_number,
 };
 use crate::sources::link::RestartPolicy;
 use crate::sources::stats::{FeedStats, RunStats};
@@ -186,7 +186,7 @@ pub fn start(
         }
     };
     // Once is enough: a feed has one receiver.
-    _ = place.stats().journal_start.set(JournalStart::read(&place.dir));
+    _ = place.stats().journal_start.set(InitialJournalState::read(&place.dir));
     place.stats().received_bytes.store(journaled_bytes(&place.dir), Ordering::Relaxed);
     if matches!(receive, ReceiveSource::Listen(_) | ReceiveSource::Connect(_)) {
         place.stats().link.wait();

@@ -269,14 +269,14 @@ mod tests {
     use std::collections::VecDeque;
 
     /// Sockets that are filled while they are looked at, one after the other, as by a kernel.
-    struct KernelModel {
+    struct SocketQueueModel {
         /// Future arrivals: time, socket.
         to_come: VecDeque<(UnixNanos, usize)>,
         queues: Vec<VecDeque<UnixNanos>>,
         now: UnixNanos,
     }
 
-    impl KernelModel {
+    impl SocketQueueModel {
         /// Lets `ns` nanoseconds pass.
         fn pass(&mut self, ns: i64) {
             self.now.0 += ns;
@@ -296,7 +296,7 @@ mod tests {
         ) {
             let mut ts = 0;
             let all: VecDeque<_> = gaps.iter().map(|(gap, n)| { ts += gap; (UnixNanos(ts), *n) }).collect();
-            let mut kernel = KernelModel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
+            let mut kernel = SocketQueueModel { to_come: all.clone(), queues: vec![VecDeque::new(); 4], now: UnixNanos(0) };
             let mut hands = SocketBatches::new(4);
             let mut held = vec![VecDeque::new(); 4];
             let mut steps = steps.iter().cycle();

@@ -36,7 +36,7 @@ impl MessageProcessor {
     }
 
     /// A message whose number was there already, in a message or in a snapshot: whether the product's numbers have begun again
-    /// with it, see `ProductRecovery::has_restarted`.
+    /// with it, see `ProductRecoveryTable::has_restarted`.
     #[cold]
     #[inline(never)]
     pub fn detect_restart(

@@ -1,6 +1,6 @@
 //! Signs that a product is not at its numbers: copies, other senders, numbers that begin again unseen.
 
-use super::{ProductRecovery, TrackedProduct};
+use super::{ProductRecoveryTable, TrackedProduct};
 use crate::engine::context::{PacketContext, StreamId};
 use unitape_model::{InstrumentId, ProductId};
 
@@ -11,7 +11,7 @@ impl TrackedProduct {
     }
 }
 
-impl ProductRecovery {
+impl ProductRecoveryTable {
     /// The book of an instrument is not the venue's: it needs a snapshot with all that has come until now.
     pub fn want_snapshot(&mut self, instrument: InstrumentId) {
         let i = &mut self.instruments[instrument.index()];

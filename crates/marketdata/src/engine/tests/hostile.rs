@@ -102,7 +102,7 @@ fn what_is_gone_is_not_waited_for() {
     let table = TABLE.replace("templates = [\"Instrument\"]", "templates = [\"Other\"]");
     let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}\n{tail}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), gone.as_bytes().to_vec())]);
-    let config = HandlerConfig::new(&text, OwnSettings { messages: 0, framing: true }, &files).unwrap();
+    let config = HandlerConfig::new(&text, OverrideSummary { messages: 0, framing: true }, &files).unwrap();
     let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let define = |n: u64, id: u64, gone: u64| packet(n, n, false, &[message(6, &[9, id, gone])]);
     rig.send(0, REF, &define(1, 50, 0));
@@ -261,7 +261,8 @@ fn a_book_waits_for_the_definition_that_tells_its_depth() {
         let text: ChannelsConfig = toml::from_str(&format!("{more}\n{table}")).unwrap();
         let files = BTreeMap::from([("t.xml".to_owned(), deep.as_bytes().to_vec())]);
         let config =
-            HandlerConfig::new(&text, OwnSettings { messages: usize::MAX, framing: true }, &files).unwrap();
+            HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, framing: true }, &files)
+                .unwrap();
         Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") }
     };
     let define = |n: u64| packet(n, n, false, &[message(6, &[9, 50, 2, 1, 2])]);
@@ -292,7 +293,7 @@ fn a_snapshot_tells_the_state_of_its_product() {
     let text: ChannelsConfig = toml::from_str(&format!("{DEEP}\n{table}")).unwrap();
     let files = BTreeMap::from([("t.xml".to_owned(), state.as_bytes().to_vec())]);
     let config =
-        HandlerConfig::new(&text, OwnSettings { messages: usize::MAX, framing: true }, &files).unwrap();
+        HandlerConfig::new(&text, OverrideSummary { messages: usize::MAX, framing: true }, &files).unwrap();
     let mut rig = Rig { handler: Engine::new(Arc::new(config)), ..Rig::with_table_text("") };
     let snap = |n: u64, id: u64, code: u64| packet(n, n, false, &[message(3, &[9, 2, code, id, 0])]);
     rig.bid(1);

@@ -150,7 +150,7 @@ fn what_is_taken_quickly_is_what_is_taken_part_by_part() {
         let files = BTreeMap::from([("t.xml".to_owned(), xml.into_bytes())]);
         let config = HandlerConfig::new(
             &toml::from_str(&table).unwrap(),
-            OwnSettings { messages: 1, framing: true },
+            OverrideSummary { messages: 1, framing: true },
             &files,
         );
         let config = config.unwrap();

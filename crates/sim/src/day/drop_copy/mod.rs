@@ -26,7 +26,7 @@ use super::event::{DayEvent, DayEventBody, MarketPhase};
 use super::fix::FixDayWriter;
 use super::names;
 use super::scenes::Scenario;
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use super::{KINDS, Sim, SimConfig, kind_index};
 use crate::book::BestLevel;
 use crate::error::Error;
@@ -35,7 +35,7 @@ use crate::wire::FixFrameFlaw;
 
 /// The additions of a drop copy to the messages of the day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DropCopyNoise {
+pub struct InjectedNoiseConfig {
     /// A heartbeat on each session about this often, in nanoseconds of the day; zero is never.
     pub heartbeat_ns: u64,
     /// After each step of the day, this many times in a million, something bad follows: in turn a wrong checksum, a wrong
@@ -48,7 +48,7 @@ pub struct DropCopyNoise {
 pub struct DropCopy {
     sim: Sim,
     fix: FixDayWriter,
-    noise: DropCopyNoise,
+    noise: InjectedNoiseConfig,
     to_close: bool,
     /// For noise alone: the day is the same with and without.
     rng: Rng,
@@ -68,7 +68,7 @@ pub struct DropCopy {
 
 impl DropCopy {
     /// Sets a drop copy up; nothing is written yet.
-    pub fn new(config: SimConfig, noise: DropCopyNoise) -> Result<DropCopy, Error> {
+    pub fn new(config: SimConfig, noise: InjectedNoiseConfig) -> Result<DropCopy, Error> {
         let most = 1_000_000;
         if noise.bad_per_million > most {
             let value = noise.bad_per_million.into();
@@ -240,7 +240,7 @@ impl DropCopy {
     }
 
     fn make_noise(&mut self, out: &mut Vec<u8>) {
-        let DropCopyNoise { heartbeat_ns, bad_per_million } = self.noise;
+        let InjectedNoiseConfig { heartbeat_ns, bad_per_million } = self.noise;
         let now = self.sim.x.now;
         if heartbeat_ns > 0 && now >= self.next_heartbeat_ns {
             self.next_heartbeat_ns = now + heartbeat_ns;
@@ -298,7 +298,7 @@ impl DropCopy {
 }
 
 /// An exec as a leg of a scene.
-fn leg(world: &MarketSetup, event: &DayEvent) -> WashTradeLeg {
+fn leg(world: &SimulatedMarket, event: &DayEvent) -> WashTradeLeg {
     let DayEventBody::Exec { order, px, qty, match_id, .. } = event.what else { panic!("a leg is an exec") };
     WashTradeLeg {
         ts: event.ts,

@@ -1,34 +1,34 @@
 //! Marking the close: buying the price up into the closing auction, or selling it down.
 
-use super::super::world::MarketSetup;
-use super::stage::{PendingLabel, SceneCast, SceneContext, sign};
+use super::super::world::SimulatedMarket;
+use super::stage::{PendingLabel, SceneContext, SceneParticipants, sign};
 use super::{S, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MarkingMiss {
+enum MarkingNearMiss {
     None,
     Move,
     Share,
     Notional,
 }
 
-const MISSES: [(MarkingMiss, &str); 3] = [
-    (MarkingMiss::Move, "the close is less than min_move_bps from the price before"),
-    (MarkingMiss::Share, "less than min_share_pct of the volume"),
-    (MarkingMiss::Notional, "less than min_notional"),
+const MISSES: [(MarkingNearMiss, &str); 3] = [
+    (MarkingNearMiss::Move, "the close is less than min_move_bps from the price before"),
+    (MarkingNearMiss::Share, "less than min_share_pct of the volume"),
+    (MarkingNearMiss::Notional, "less than min_notional"),
 ];
 
 /// The background keeps out of the book for the ten minutes of the window, so that all that trades is the scene.
 #[derive(Debug)]
 pub(crate) struct MarkingCloseScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     /// Others who trade the same way, where the lead's share is to be small.
     crowd: Vec<u32>,
     book: u32,
     side: Side,
-    miss: MarkingMiss,
+    miss: MarkingNearMiss,
     words: &'static str,
     call: u64,
     end: u64,
@@ -49,14 +49,14 @@ impl MarkingCloseScene {
         miss: bool,
         n: usize,
         place: &ScenePlacement,
-        world: &mut MarketSetup,
+        world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> MarkingCloseScene {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (MarkingMiss::None, "") };
-        let cast = SceneCast::new(world, false);
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (MarkingNearMiss::None, "") };
+        let cast = SceneParticipants::new(world, false);
         let others = match miss {
-            MarkingMiss::None => 2,
-            MarkingMiss::Share => 5,
+            MarkingNearMiss::None => 2,
+            MarkingNearMiss::Share => 5,
             _ => 0,
         };
         let crowd = (0..others).map(|_| world.cast(false)).collect();
@@ -82,10 +82,12 @@ impl MarkingCloseScene {
     /// Shares of the lead in each trade and in the auction, so that all of his are worth about 200,000, or less than
     /// 100,000 where that is to be missed.
     fn portion(&self, stage: &SceneContext<'_>) -> i64 {
-        let money = if self.miss == MarkingMiss::Notional { 95_000 } else { 200_000 };
+        let money = if self.miss == MarkingNearMiss::Notional { 95_000 } else { 200_000 };
         let dear = self.reference.max(self.target);
         match self.miss {
-            MarkingMiss::Notional => (stage.qty_worth(self.book, dear, money) / i64::from(TRADES + 1)).max(1),
+            MarkingNearMiss::Notional => {
+                (stage.qty_worth(self.book, dear, money) / i64::from(TRADES + 1)).max(1)
+            }
             _ => {
                 stage.qty_worth(self.book, self.reference.min(self.target), money) / i64::from(TRADES + 1) + 1
             }
@@ -98,7 +100,7 @@ impl MarkingCloseScene {
     /// fifth each; five who do as he does leave him with a sixth.
     fn parts(&self, stage: &SceneContext<'_>) -> Vec<(u32, i64)> {
         let lead = self.portion(stage);
-        let other = if self.miss == MarkingMiss::None { (lead * 3 / 10).max(1) } else { lead };
+        let other = if self.miss == MarkingNearMiss::None { (lead * 3 / 10).max(1) } else { lead };
         std::iter::once((self.cast.lead, lead)).chain(self.crowd.iter().map(|&m| (m, other))).collect()
     }
 }
@@ -114,7 +116,7 @@ impl Scene for MarkingCloseScene {
                 let px = stage.middle(book, &self.cast);
                 let parts = [(self.cast.seller, Side::Sell, 0), (self.cast.buyer, Side::Buy, 0)];
                 stage.meet(book, px, 100, &self.cast, parts);
-                let bps = if self.miss == MarkingMiss::Move { 42 } else { stage.rng.between(60, 120) };
+                let bps = if self.miss == MarkingNearMiss::Move { 42 } else { stage.rng.between(60, 120) };
                 self.reference = px;
                 self.target = px + sign(side) * (px * bps / 10_000);
                 self.step = 1;
@@ -151,7 +153,7 @@ impl Scene for MarkingCloseScene {
                 let key = stage.place_key(self.cast.lead, book, None);
                 let (scene, first_seq) = (stage.scene, self.first_seq);
                 let pending = match self.miss {
-                    MarkingMiss::None => PendingLabel::Fires { scene, key, first_seq },
+                    MarkingNearMiss::None => PendingLabel::Fires { scene, key, first_seq },
                     _ => PendingLabel::Misses { scene, key, misses: self.words, first_seq },
                 };
                 stage.at_close.push((book, pending));

@@ -1,14 +1,14 @@
 //! Layering: several orders on one side, an execution on the other, and the layers are gone.
 
 use super::super::exchange::OrderRef;
-use super::super::world::MarketSetup;
-use super::stage::{SceneCast, SceneContext, sign};
+use super::super::world::SimulatedMarket;
+use super::stage::{SceneContext, SceneParticipants, sign};
 use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LayeringMiss {
+enum LayeringNearMiss {
     None,
     Orders,
     Levels,
@@ -18,21 +18,21 @@ enum LayeringMiss {
     Share,
 }
 
-const MISSES: [(LayeringMiss, &str); 6] = [
-    (LayeringMiss::Orders, "one order fewer than min_orders"),
-    (LayeringMiss::Levels, "one price fewer than min_levels"),
-    (LayeringMiss::Build, "the oldest of four orders was entered exactly build_ms before the execution"),
-    (LayeringMiss::Late, "the last cancel comes a nanosecond more than cancel_ms after the execution"),
-    (LayeringMiss::Size, "the layers are one share less than min_size_ratio times what was executed"),
-    (LayeringMiss::Share, "less than cancel_pct of the layers are cancelled in time"),
+const MISSES: [(LayeringNearMiss, &str); 6] = [
+    (LayeringNearMiss::Orders, "one order fewer than min_orders"),
+    (LayeringNearMiss::Levels, "one price fewer than min_levels"),
+    (LayeringNearMiss::Build, "the oldest of four orders was entered exactly build_ms before the execution"),
+    (LayeringNearMiss::Late, "the last cancel comes a nanosecond more than cancel_ms after the execution"),
+    (LayeringNearMiss::Size, "the layers are one share less than min_size_ratio times what was executed"),
+    (LayeringNearMiss::Share, "less than cancel_pct of the layers are cancelled in time"),
 ];
 
 #[derive(Debug)]
 pub(crate) struct LayeringScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     book: u32,
     side: Side,
-    miss: LayeringMiss,
+    miss: LayeringNearMiss,
     words: &'static str,
     layers: usize,
     placed: Vec<OrderRef>,
@@ -55,18 +55,18 @@ impl LayeringScene {
         miss: bool,
         n: usize,
         place: &ScenePlacement,
-        world: &mut MarketSetup,
+        world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> LayeringScene {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (LayeringMiss::None, "") };
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (LayeringNearMiss::None, "") };
         let layers = match miss {
-            LayeringMiss::Orders => 3,
-            LayeringMiss::None | LayeringMiss::Late => rng.between(4, 7) as usize,
-            LayeringMiss::Share => 5,
-            LayeringMiss::Levels | LayeringMiss::Build | LayeringMiss::Size => 4,
+            LayeringNearMiss::Orders => 3,
+            LayeringNearMiss::None | LayeringNearMiss::Late => rng.between(4, 7) as usize,
+            LayeringNearMiss::Share => 5,
+            LayeringNearMiss::Levels | LayeringNearMiss::Build | LayeringNearMiss::Size => 4,
         };
         LayeringScene {
-            cast: SceneCast::new(world, false),
+            cast: SceneParticipants::new(world, false),
             book: place.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
@@ -92,15 +92,15 @@ impl LayeringScene {
     fn layer_qty(&self, n: usize) -> i64 {
         match self.miss {
             // Four of them make one share less than three times the execution.
-            LayeringMiss::Size if n == 3 => self.small * 3 - 1 - 3 * ((self.small * 3 - 1) / 4),
-            LayeringMiss::Size => (self.small * 3 - 1) / 4,
-            LayeringMiss::Orders => self.small * 2,
+            LayeringNearMiss::Size if n == 3 => self.small * 3 - 1 - 3 * ((self.small * 3 - 1) / 4),
+            LayeringNearMiss::Size => (self.small * 3 - 1) / 4,
+            LayeringNearMiss::Orders => self.small * 2,
             _ => self.small * 5 / 4 + n as i64 * 7,
         }
     }
 
     fn layer_px(&self, n: usize) -> i64 {
-        let behind = if self.miss == LayeringMiss::Levels { n as i64 % 2 } else { n as i64 % 5 };
+        let behind = if self.miss == LayeringNearMiss::Levels { n as i64 % 2 } else { n as i64 % 5 };
         self.best - sign(self.side) * behind
     }
 }
@@ -130,7 +130,7 @@ impl Scene for LayeringScene {
                 self.genuine = stage.rest(lead, book, other, self.small_px, self.small);
                 self.step = 2;
                 Some(match self.miss {
-                    LayeringMiss::Build => self.first_ts + 10 * S,
+                    LayeringNearMiss::Build => self.first_ts + 10 * S,
                     _ => stage.now() + stage.rng.between(20, 300) as u64 * MS,
                 })
             }
@@ -150,22 +150,25 @@ impl Scene for LayeringScene {
                 let leaves = stage.x.leaves(order);
                 let seq = stage.cancel(order);
                 self.cancelled += leaves;
-                if self.miss == LayeringMiss::None && !self.fired && self.cancelled * 100 >= 80 * self.total {
+                if self.miss == LayeringNearMiss::None
+                    && !self.fired
+                    && self.cancelled * 100 >= 80 * self.total
+                {
                     self.fired = true;
                     let key = stage.place_key(lead, book, Some(self.side));
                     stage.label(Scenario::Layering, key, None, self.first_seq, seq);
-                } else if self.miss != LayeringMiss::None && self.placed.is_empty() {
+                } else if self.miss != LayeringNearMiss::None && self.placed.is_empty() {
                     let key = stage.place_key(lead, book, Some(self.side));
                     stage.near_miss(Scenario::Layering, key, self.words, self.first_seq);
                 }
                 let rest: i64 = self.placed.iter().map(|&o| stage.x.leaves(o)).sum();
                 let late = match self.miss {
                     // The cancel that would reach the share is the first to come too late.
-                    LayeringMiss::Late => {
+                    LayeringNearMiss::Late => {
                         let next = self.placed.last().map_or(0, |&o| stage.x.leaves(o));
                         (self.cancelled + next) * 100 >= 80 * self.total
                     }
-                    LayeringMiss::Share => {
+                    LayeringNearMiss::Share => {
                         rest > 0
                             && (self.cancelled + rest / self.placed.len() as i64) * 100 >= 75 * self.total
                     }
@@ -173,8 +176,8 @@ impl Scene for LayeringScene {
                 };
                 let soon = stage.now() + stage.rng.between(20, 150) as u64 * MS;
                 Some(match self.miss {
-                    LayeringMiss::Late if late => soon.max(self.executed_ts + 3 * S + 1),
-                    LayeringMiss::Share if late => soon.max(self.executed_ts + 4 * S),
+                    LayeringNearMiss::Late if late => soon.max(self.executed_ts + 3 * S + 1),
+                    LayeringNearMiss::Share if late => soon.max(self.executed_ts + 4 * S),
                     _ => soon,
                 })
             }

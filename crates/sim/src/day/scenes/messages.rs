@@ -5,8 +5,8 @@ use unitape_model::Side;
 
 use super::super::exchange::OrderRef;
 use super::super::truth::AlertLabelKey;
-use super::super::world::MarketSetup;
-use super::stage::{SceneCast, SceneContext, sign};
+use super::super::world::SimulatedMarket;
+use super::stage::{SceneContext, SceneParticipants, sign};
 use super::{MS, Scenario, Scene, ScenePlacement};
 
 /// Entries and cancels of one trader, all within a second, and the alert on their ratio to his trades.
@@ -27,7 +27,7 @@ impl MessageFlood {
     }
 
     /// A price far enough from the best to rest untouched.
-    pub fn untouched_px(&self, stage: &mut SceneContext<'_>, cast: &SceneCast) -> i64 {
+    pub fn untouched_px(&self, stage: &mut SceneContext<'_>, cast: &SceneParticipants) -> i64 {
         let (bid, ask) = stage.dress(self.book, cast);
         let best = if self.side == Side::Buy { bid } else { ask };
         best - sign(self.side) * stage.rng.between(5, 9)
@@ -63,7 +63,7 @@ impl MessageFlood {
 /// Order-to-trade ratio.
 #[derive(Debug)]
 pub(crate) struct OrderToTradeScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     flood: MessageFlood,
     miss: Option<&'static str>,
     /// Messages to send, and trades to have before.
@@ -74,13 +74,18 @@ pub(crate) struct OrderToTradeScene {
 }
 
 impl OrderToTradeScene {
-    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> OrderToTradeScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut SimulatedMarket,
+    ) -> OrderToTradeScene {
         let (miss, messages, trades) = match (miss, n % 2) {
             (false, odd) => (None, [60, 75][odd], [0, 2][odd]),
             (true, 0) => (Some("one message fewer than min_msgs"), 49, 0),
             (true, _) => (Some("messages are max_ratio times the trades and not more"), 60, 3),
         };
-        let cast = SceneCast::new(world, false);
+        let cast = SceneParticipants::new(world, false);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         OrderToTradeScene {
             cast,
@@ -131,7 +136,7 @@ impl Scene for OrderToTradeScene {
 /// Quote stuffing.
 #[derive(Debug)]
 pub(crate) struct QuoteStuffingScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     flood: MessageFlood,
     miss: Option<&'static str>,
     /// Entries to make, how far apart, and how long each lives.
@@ -147,7 +152,12 @@ pub(crate) struct QuoteStuffingScene {
 }
 
 impl QuoteStuffingScene {
-    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> QuoteStuffingScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut SimulatedMarket,
+    ) -> QuoteStuffingScene {
         let (miss, entries, every_ns, alive_ns) = match (miss, n % 2) {
             (false, 0) => (None, 260, 3 * MS, MS),
             (false, _) => (None, 280, 3 * MS, 100 * MS),
@@ -156,7 +166,7 @@ impl QuoteStuffingScene {
                 (Some("every order lives a nanosecond more than max_live_ms"), 270, 3 * MS, 100 * MS + 1)
             }
         };
-        let cast = SceneCast::new(world, false);
+        let cast = SceneParticipants::new(world, false);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         QuoteStuffingScene {
             cast,

@@ -16,7 +16,7 @@ mod wash;
 pub(crate) use payments::StructuringScene;
 pub(crate) use stage::{PendingLabel, SceneContext};
 
-use super::world::MarketSetup;
+use super::world::SimulatedMarket;
 use crate::rng::Rng;
 
 /// Scenarios that can be planted.
@@ -93,7 +93,7 @@ pub(crate) fn make(
     miss: bool,
     n: usize,
     place: &ScenePlacement,
-    world: &mut MarketSetup,
+    world: &mut SimulatedMarket,
     rng: &mut Rng,
 ) -> Box<dyn Scene> {
     match scenario {

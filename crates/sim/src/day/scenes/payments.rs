@@ -1,6 +1,6 @@
 //! Structuring: a sum is paid in parts that stay just under the reporting threshold.
 
-use super::super::world::MarketSetup;
+use super::super::world::SimulatedMarket;
 use super::Scenario;
 use crate::rng::Rng;
 
@@ -54,7 +54,7 @@ impl StructuringScene {
     }
 
     /// Key of the alert.
-    pub fn key(&self, world: &MarketSetup) -> super::super::truth::AlertLabelKey {
+    pub fn key(&self, world: &SimulatedMarket) -> super::super::truth::AlertLabelKey {
         let account = world.pay_account(self.debtor).to_owned();
         super::super::truth::AlertLabelKey(vec![("dr_acct", account), ("ccy", self.parts[0].0.to_owned())])
     }

@@ -3,9 +3,9 @@
 use super::super::event::DayEventBody;
 use super::super::exchange::OrderRef;
 use super::super::truth::AlertLabelKey;
-use super::super::world::MarketSetup;
+use super::super::world::SimulatedMarket;
 use super::messages::MessageFlood;
-use super::stage::{SceneCast, SceneContext};
+use super::stage::{SceneContext, SceneParticipants};
 use super::{MS, S, Scenario, Scene, ScenePlacement};
 use unitape_model::Side;
 
@@ -30,7 +30,7 @@ const REASONS: [(RunawayReason, &str, &str); 4] = [
 
 #[derive(Debug)]
 pub(crate) struct RunawayAlgoScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     flood: MessageFlood,
     reason: RunawayReason,
     word: &'static str,
@@ -46,9 +46,14 @@ pub(crate) struct RunawayAlgoScene {
 }
 
 impl RunawayAlgoScene {
-    pub fn new(miss: bool, n: usize, place: &ScenePlacement, world: &mut MarketSetup) -> RunawayAlgoScene {
+    pub fn new(
+        miss: bool,
+        n: usize,
+        place: &ScenePlacement,
+        world: &mut SimulatedMarket,
+    ) -> RunawayAlgoScene {
         let (reason, word, misses) = REASONS[n % REASONS.len()];
-        let cast = SceneCast::new(world, true);
+        let cast = SceneParticipants::new(world, true);
         let side = if n.is_multiple_of(3) { Side::Sell } else { Side::Buy };
         RunawayAlgoScene {
             cast,

@@ -1,14 +1,14 @@
 //! Spoofing: a large order, a small execution on the other side, and the large one is gone.
 
 use super::super::exchange::OrderRef;
-use super::super::world::MarketSetup;
-use super::stage::{SceneCast, SceneContext, sign};
+use super::super::world::SimulatedMarket;
+use super::stage::{SceneContext, SceneParticipants, sign};
 use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpoofingMiss {
+enum SpoofingNearMiss {
     None,
     Life,
     Ratio,
@@ -19,22 +19,25 @@ enum SpoofingMiss {
     NoExec,
 }
 
-const MISSES: [(SpoofingMiss, &str); 7] = [
-    (SpoofingMiss::Life, "the order lives a nanosecond more than max_life_ms"),
-    (SpoofingMiss::Ratio, "the order is one share less than min_ratio times what was executed"),
-    (SpoofingMiss::Filled, "one share more than max_filled_pct of the order was filled"),
-    (SpoofingMiss::Distance, "the order is entered a tick more than max_dist_ticks behind the best"),
-    (SpoofingMiss::Stale, "the cancel comes a nanosecond more than cancel_after_exec_ms after the execution"),
-    (SpoofingMiss::Notional, "the order is worth less than min_notional"),
-    (SpoofingMiss::NoExec, "nothing was executed on the other side"),
+const MISSES: [(SpoofingNearMiss, &str); 7] = [
+    (SpoofingNearMiss::Life, "the order lives a nanosecond more than max_life_ms"),
+    (SpoofingNearMiss::Ratio, "the order is one share less than min_ratio times what was executed"),
+    (SpoofingNearMiss::Filled, "one share more than max_filled_pct of the order was filled"),
+    (SpoofingNearMiss::Distance, "the order is entered a tick more than max_dist_ticks behind the best"),
+    (
+        SpoofingNearMiss::Stale,
+        "the cancel comes a nanosecond more than cancel_after_exec_ms after the execution",
+    ),
+    (SpoofingNearMiss::Notional, "the order is worth less than min_notional"),
+    (SpoofingNearMiss::NoExec, "nothing was executed on the other side"),
 ];
 
 #[derive(Debug)]
 pub(crate) struct SpoofingScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     book: u32,
     side: Side,
-    miss: SpoofingMiss,
+    miss: SpoofingNearMiss,
     words: &'static str,
     /// At the threshold itself and not inside.
     edge: bool,
@@ -52,12 +55,12 @@ impl SpoofingScene {
         miss: bool,
         n: usize,
         place: &ScenePlacement,
-        world: &mut MarketSetup,
+        world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> SpoofingScene {
-        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (SpoofingMiss::None, "") };
+        let (miss, words) = if miss { MISSES[n % MISSES.len()] } else { (SpoofingNearMiss::None, "") };
         SpoofingScene {
-            cast: SceneCast::new(world, false),
+            cast: SceneParticipants::new(world, false),
             book: place.book,
             side: rng.pick(&[Side::Buy, Side::Sell]),
             miss,
@@ -76,7 +79,7 @@ impl SpoofingScene {
         let (bid, ask) = stage.dress(self.book, &self.cast);
         let (near, far) = if self.side == Side::Buy { (bid, ask) } else { (ask, bid) };
         let behind = match self.miss {
-            SpoofingMiss::Distance => 4,
+            SpoofingNearMiss::Distance => 4,
             _ if self.edge => 3,
             _ => stage.rng.between(0, 3),
         };
@@ -85,9 +88,9 @@ impl SpoofingScene {
         let ratio = stage.rng.between(6, 8);
         let small = (worth / 5 + 1).max(stage.rng.between(1, 5) * 100);
         self.qty = match self.miss {
-            SpoofingMiss::Ratio => [small * 5 - 1, small],
+            SpoofingNearMiss::Ratio => [small * 5 - 1, small],
             // One share less than is worth the least that counts.
-            SpoofingMiss::Notional => {
+            SpoofingNearMiss::Notional => {
                 let large = stage.qty_worth(self.book, self.px[0], 50_000) - 1;
                 [large, (large / 6).max(1)]
             }
@@ -111,26 +114,26 @@ impl Scene for SpoofingScene {
                 Some(stage.now() + stage.rng.between(50, 400) as u64 * MS)
             }
             2 => {
-                if self.miss == SpoofingMiss::Filled {
+                if self.miss == SpoofingNearMiss::Filled {
                     let ahead = stage.x.desk(book).book.quantity_within(self.side, self.px[0]) - self.qty[0];
                     let hit = ahead + self.qty[0] / 10 + 1;
                     stage.take(self.cast.member_on(other), book, other, self.px[0], hit);
                 }
                 self.orders[1] = stage.rest(lead, book, other, self.px[1], self.qty[1]);
                 Some(match self.miss {
-                    SpoofingMiss::Life => self.entered + 4 * S,
+                    SpoofingNearMiss::Life => self.entered + 4 * S,
                     _ => stage.now() + stage.rng.between(20, 200) as u64 * MS,
                 })
             }
             3 => {
-                if self.miss != SpoofingMiss::NoExec {
+                if self.miss != SpoofingNearMiss::NoExec {
                     let reach = stage.x.desk(book).book.quantity_within(other, self.px[1]);
                     stage.take(self.cast.member_on(self.side), book, self.side, self.px[1], reach);
                     assert_eq!(stage.x.leaves(self.orders[1]), 0, "the small order was not reached");
                 }
                 Some(match self.miss {
-                    SpoofingMiss::Life => self.entered + 5 * S + 1,
-                    SpoofingMiss::Stale => stage.now() + 1500 * MS + 1,
+                    SpoofingNearMiss::Life => self.entered + 5 * S + 1,
+                    SpoofingNearMiss::Stale => stage.now() + 1500 * MS + 1,
                     _ if self.edge => stage.now() + 1500 * MS,
                     _ => stage.now() + stage.rng.between(10, 1400) as u64 * MS,
                 })
@@ -138,7 +141,7 @@ impl Scene for SpoofingScene {
             _ => {
                 let seq = stage.cancel(self.orders[0]);
                 let key = stage.place_key(lead, book, Some(self.side));
-                if self.miss == SpoofingMiss::None {
+                if self.miss == SpoofingNearMiss::None {
                     stage.label(Scenario::Spoofing, key, None, self.first_seq, seq);
                 } else {
                     stage.near_miss(Scenario::Spoofing, key, self.words, self.first_seq);

@@ -4,7 +4,7 @@ use super::super::event::{DayEventBody, OrderKind, TimeInForce};
 use super::super::exchange::{NewOrder, OrderRef, SimulatedVenues};
 use super::super::rate_limit::MessageRateLimiter;
 use super::super::truth::{AlertLabel, AlertLabelKey, LabelSet, NearMiss};
-use super::super::world::MarketSetup;
+use super::super::world::SimulatedMarket;
 use super::Scenario;
 use crate::rng::Rng;
 use unitape_model::Side;
@@ -32,15 +32,15 @@ pub(crate) enum PendingLabel {
 
 /// The cast: the lead, and two members who trade with him, one buying and one selling, and nothing else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SceneCast {
+pub(crate) struct SceneParticipants {
     pub lead: u32,
     pub buyer: u32,
     pub seller: u32,
 }
 
-impl SceneCast {
-    pub fn new(world: &mut MarketSetup, algo: bool) -> SceneCast {
-        SceneCast { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
+impl SceneParticipants {
+    pub fn new(world: &mut SimulatedMarket, algo: bool) -> SceneParticipants {
+        SceneParticipants { lead: world.cast(algo), buyer: world.cast(false), seller: world.cast(false) }
     }
 
     /// The one of the two who trades on `payment_flow`.
@@ -98,7 +98,7 @@ impl SceneContext<'_> {
 
     /// Sees to it that a book has both sides near its price, at least three ticks apart from where it is thin; returns
     /// the best of both, bid first.
-    pub fn dress(&mut self, book: u32, cast: &SceneCast) -> (i64, i64) {
+    pub fn dress(&mut self, book: u32, cast: &SceneParticipants) -> (i64, i64) {
         let fair = self.fair[self.x.world.instr_of(book).index()];
         for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
             let best = self.x.desk(book).book.best(side).map(|b| b.px);
@@ -127,7 +127,7 @@ impl SceneContext<'_> {
         book: u32,
         px: i64,
         qty: i64,
-        cast: &SceneCast,
+        cast: &SceneParticipants,
         [maker, taker]: [(u32, Side, u64); 2],
     ) -> [u64; 2] {
         // These fills may elect a stop, which may be in between again.
@@ -160,7 +160,7 @@ impl SceneContext<'_> {
     }
 
     /// A price to meet at: between the best ones.
-    pub fn middle(&mut self, book: u32, cast: &SceneCast) -> i64 {
+    pub fn middle(&mut self, book: u32, cast: &SceneParticipants) -> i64 {
         let (bid, ask) = self.dress(book, cast);
         (bid + ask) / 2
     }

@@ -1,14 +1,14 @@
 //! Wash trades: with oneself, with a friend of the same group, at once or there and back.
 
 use super::super::truth::AlertLabelKey;
-use super::super::world::MarketSetup;
-use super::stage::{SceneCast, SceneContext};
+use super::super::world::SimulatedMarket;
+use super::stage::{SceneContext, SceneParticipants};
 use super::{MS, S, Scenario, Scene, ScenePlacement};
 use crate::rng::Rng;
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WashTradePlot {
+enum WashTradeVariant {
     SelfMatch,
     RoundTrip,
     Window,
@@ -18,22 +18,22 @@ enum WashTradePlot {
     Stranger,
 }
 
-const MISSES: [(WashTradePlot, &str); 5] = [
-    (WashTradePlot::Window, "the second leg comes exactly window_ms after the first"),
-    (WashTradePlot::Price, "one tick more than px_tol_bps from the first price"),
-    (WashTradePlot::Quantity, "one share more than qty_tol_pct from the first quantity"),
-    (WashTradePlot::SameSide, "both legs are on one side"),
-    (WashTradePlot::Stranger, "the second leg is somebody else's"),
+const MISSES: [(WashTradeVariant, &str); 5] = [
+    (WashTradeVariant::Window, "the second leg comes exactly window_ms after the first"),
+    (WashTradeVariant::Price, "one tick more than px_tol_bps from the first price"),
+    (WashTradeVariant::Quantity, "one share more than qty_tol_pct from the first quantity"),
+    (WashTradeVariant::SameSide, "both legs are on one side"),
+    (WashTradeVariant::Stranger, "the second leg is somebody else's"),
 ];
 
 #[derive(Debug)]
 pub(crate) struct WashTradeScene {
-    cast: SceneCast,
+    cast: SceneParticipants,
     /// The owner of the second leg: the same, another of his group, or a stranger.
     second: u32,
     books: [u32; 2],
     side: Side,
-    plot: WashTradePlot,
+    plot: WashTradeVariant,
     words: &'static str,
     passive: [bool; 2],
     first: Option<(u64, i64, i64, u64)>,
@@ -44,17 +44,17 @@ impl WashTradeScene {
         miss: bool,
         n: usize,
         place: &ScenePlacement,
-        world: &mut MarketSetup,
+        world: &mut SimulatedMarket,
         rng: &mut Rng,
     ) -> WashTradeScene {
         let (plot, words) = if miss {
             MISSES[n % MISSES.len()]
         } else {
-            ([WashTradePlot::SelfMatch, WashTradePlot::RoundTrip][n % 2], "")
+            ([WashTradeVariant::SelfMatch, WashTradeVariant::RoundTrip][n % 2], "")
         };
-        let cast = SceneCast::new(world, false);
+        let cast = SceneParticipants::new(world, false);
         let second = match plot {
-            WashTradePlot::Stranger => world.cast(false),
+            WashTradeVariant::Stranger => world.cast(false),
             _ if n % 4 >= 2 => world.cast_linked(cast.lead),
             _ => cast.lead,
         };
@@ -89,7 +89,7 @@ impl Scene for WashTradeScene {
         let Some((ts, px, qty, first_seq)) = self.first else {
             let px = stage.middle(self.books[0], &self.cast);
             let qty = stage.rng.between(4, 40) * 50;
-            if self.plot == WashTradePlot::SelfMatch {
+            if self.plot == WashTradeVariant::SelfMatch {
                 let parts = [(self.second, self.side.opposite(), 0), (lead, self.side, 0)];
                 let [taker, maker] = stage.meet(self.books[0], px, qty, &self.cast, parts);
                 stage.label(Scenario::WashTrade, key, Some("self_match"), taker.min(maker), taker.max(maker));
@@ -98,7 +98,7 @@ impl Scene for WashTradeScene {
             let seq = self.leg(stage, 0, lead, self.side, px, qty);
             self.first = Some((stage.now(), px, qty, seq));
             return Some(match self.plot {
-                WashTradePlot::Window => stage.now() + 60 * S,
+                WashTradeVariant::Window => stage.now() + 60 * S,
                 _ => stage.now() + stage.rng.between(300, 40_000) as u64 * MS,
             });
         };
@@ -106,17 +106,17 @@ impl Scene for WashTradeScene {
         let (px_most, qty_most) = (px * 5 / 10_000, qty * 10 / 100);
         let sign = stage.rng.pick(&[1, -1]);
         let (px, qty) = match self.plot {
-            WashTradePlot::Price => (px + sign * (px_most + 1), qty),
-            WashTradePlot::Quantity => (px, qty + sign * (qty_most + 1)),
-            WashTradePlot::RoundTrip => {
+            WashTradeVariant::Price => (px + sign * (px_most + 1), qty),
+            WashTradeVariant::Quantity => (px, qty + sign * (qty_most + 1)),
+            WashTradeVariant::RoundTrip => {
                 (px + stage.rng.between(-px_most, px_most), qty + stage.rng.between(-qty_most, qty_most))
             }
             _ => (px, qty),
         };
         debug_assert!(stage.now() >= ts);
-        let side = if self.plot == WashTradePlot::SameSide { self.side } else { self.side.opposite() };
+        let side = if self.plot == WashTradeVariant::SameSide { self.side } else { self.side.opposite() };
         let seq = self.leg(stage, 1, self.second, side, px, qty);
-        if self.plot == WashTradePlot::RoundTrip {
+        if self.plot == WashTradeVariant::RoundTrip {
             stage.label(Scenario::WashTrade, key, Some("round_trip"), first_seq, seq);
         } else {
             stage.near_miss(Scenario::WashTrade, key, self.words, first_seq);

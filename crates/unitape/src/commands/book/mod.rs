@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{Event, InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
-use unitape_run::follow::{FollowStep, TapeFollower};
+use unitape_run::follow::{FollowOutcome, TapeFollower};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -120,8 +120,8 @@ pub fn run(args: BookArgs) -> output::Result {
     let mut quiet_to = Position(0);
     loop {
         let (ordinal, frame) = match follower.step() {
-            Ok(FollowStep::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowStep::AtEnd) => {
+            Ok(FollowOutcome::Frame { ordinal, frame }) => (ordinal, frame),
+            Ok(FollowOutcome::AtEnd) => {
                 // Prints the current books; later ones are printed once more as they come.
                 if !args.bbo && args.follow {
                     view.books(&tape, here)?;
@@ -130,12 +130,12 @@ pub fn run(args: BookArgs) -> output::Result {
                 if !args.follow || stop.load(Ordering::Relaxed) {
                     break;
                 }
-                if let FollowStep::Rewound { from, to } = follower.wait()? {
+                if let FollowOutcome::Rewound { from, to } = follower.wait()? {
                     (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
                 }
                 continue;
             }
-            Ok(FollowStep::Rewound { from, to }) => {
+            Ok(FollowOutcome::Rewound { from, to }) => {
                 view.out.flush()?;
                 (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
                 continue;

@@ -1,7 +1,7 @@
 //! The demo checks itself: it compares the tape with the known contents of the feeds.
 
-use super::samples::PlainCounts;
-use super::tape_overview::{ExplainedAlert, PriceCourse, TapeOverview, execution};
+use super::samples::ExpectedFeedCounts;
+use super::tape_overview::{ExplainedAlert, PriceHistory, TapeOverview, execution};
 use std::collections::BTreeMap;
 use unitape_feed::AccountSummary;
 use unitape_sim::day::{AlertLabel, AlertLabelKey, DropCopyTruth, LastBbo, WashTradePair};
@@ -97,7 +97,7 @@ pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
 pub fn account(
     summary: &AccountSummary,
     picture: &TapeOverview,
-    counted: &[(&str, PlainCounts)],
+    counted: &[(&str, ExpectedFeedCounts)],
     sizes: &BTreeMap<String, u64>,
     others: &[&str],
 ) -> Vec<String> {
@@ -130,7 +130,7 @@ pub fn account(
 }
 
 /// Whether the last best bids and offers are those of the books that made them.
-pub fn last_bbo(truth: &[LastBbo], books: &[PriceCourse]) -> Vec<String> {
+pub fn last_bbo(truth: &[LastBbo], books: &[PriceHistory]) -> Vec<String> {
     let mut differs = Vec::new();
     if truth.len() != books.len() {
         differs.push(format!("{} books on the tape, {} made", books.len(), truth.len()));

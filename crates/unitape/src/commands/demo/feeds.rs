@@ -2,7 +2,7 @@
 
 use super::demo_directory::{DemoDirectory, directory_failure};
 use super::depth::{self, DEPTH, ExchangeTruth};
-use super::samples::{PlainCounts, SAMPLES};
+use super::samples::{ExpectedFeedCounts, SAMPLES};
 use crate::output::{self, CommandFailure};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use unitape_feed::{FileFeed, Format};
 use unitape_sim::day::{AlertLabel, DropCopyTruth, Scenario};
-use unitape_sim::{DropCopy, DropCopyNoise, Sim, SimConfig};
+use unitape_sim::{DropCopy, InjectedNoiseConfig, Sim, SimConfig};
 
 /// Good messages of order flow for each second that the demo may take.
 pub const MESSAGES_PER_SECOND: u64 = 100_000;
@@ -35,7 +35,7 @@ pub struct WrittenFeeds {
     /// The truth of the exchange's market data.
     pub depth: ExchangeTruth,
     /// The contents of each of the other feeds.
-    pub counted: Vec<(&'static str, PlainCounts)>,
+    pub counted: Vec<(&'static str, ExpectedFeedCounts)>,
     /// All of them, as consolidation wants them.
     pub feeds: Vec<FileFeed>,
 }
@@ -86,17 +86,20 @@ pub fn write(place: &DemoDirectory, seconds: u64, stop: &AtomicBool) -> Result<W
     let mut counted: Vec<_> = SAMPLES.iter().map(|s| (s.feed, s.counted())).collect();
     counted.push((ORDERS, count_order_flow(&truth)));
     let by_kind = sim.totals().by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect();
-    counted.push((MARKET, PlainCounts { messages: sim.events(), by_kind, ..PlainCounts::default() }));
+    counted.push((
+        MARKET,
+        ExpectedFeedCounts { messages: sim.events(), by_kind, ..ExpectedFeedCounts::default() },
+    ));
     Ok(WrittenFeeds { truth, market, depth, counted, feeds })
 }
 
 /// Counts the contents of the order flow.
-pub fn count_order_flow(truth: &DropCopyTruth) -> PlainCounts {
+pub fn count_order_flow(truth: &DropCopyTruth) -> ExpectedFeedCounts {
     let (flow, bad) = (&truth.totals, truth.totals.bad.total());
     let mut by_kind = flow.by_kind.clone();
     by_kind.insert("quarantine".to_owned(), bad);
     by_kind.retain(|_, n| *n > 0);
-    PlainCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
+    ExpectedFeedCounts { messages: flow.messages + bad, quarantined: bad, ignored: flow.no_event, by_kind }
 }
 
 /// The order flow: the same bytes for the same number of seconds, on every machine.
@@ -115,7 +118,7 @@ fn flow_config(seconds: u64) -> SimConfig {
     }
 }
 
-const NOISE: DropCopyNoise = DropCopyNoise { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
+const NOISE: InjectedNoiseConfig = InjectedNoiseConfig { heartbeat_ns: 30_000_000_000, bad_per_million: 300 };
 
 /// The simulated day, as determined. It has auctions, halts, news and payments beside its orders.
 fn day_config(seconds: u64) -> SimConfig {

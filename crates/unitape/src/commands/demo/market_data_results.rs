@@ -1,7 +1,7 @@
 //! The exchange's market data on the tape, and a handler's result from the same packets, compared with the exchange.
 
 use super::depth::{ChannelArrivals, DEPTH, ExchangeTruth, ExpectedBook, ExpectedLevel};
-use super::tape_overview::{COLUMNS, PriceCourse};
+use super::tape_overview::{COLUMNS, PriceHistory};
 use crate::output::CommandFailure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,14 +26,14 @@ pub struct MarketDataResults {
     /// Groups of products, by instrument.
     pub groups: BTreeMap<String, String>,
     /// Best prices and how they moved, the most active instrument first.
-    pub courses: Vec<PriceCourse>,
+    pub courses: Vec<PriceHistory>,
     /// The losses recorded on the tape.
-    pub loss: LossSummary,
+    pub loss: PacketLossSummary,
 }
 
 /// The tape's record of packets that arrived on no line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct LossSummary {
+pub struct PacketLossSummary {
     /// Packets, by channel.
     pub packets: BTreeMap<String, u64>,
     /// Messages.
@@ -73,7 +73,7 @@ pub fn read_results(
     Ok(MarketDataResults { tape, handler: by_handler, stats: handler.core().stats(), groups, courses, loss })
 }
 
-type TapeReading = (BTreeMap<String, Option<ExpectedBook>>, Vec<PriceCourse>, LossSummary);
+type TapeReading = (BTreeMap<String, Option<ExpectedBook>>, Vec<PriceHistory>, PacketLossSummary);
 
 /// The tape in one pass: of this feed alone.
 fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeReading, CommandFailure> {
@@ -83,8 +83,8 @@ fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeR
         of_feed.flat_map(|s| std::iter::once(s.id).chain(s.further.keys().copied())).collect();
     let mut books = TapeBooks::new(unitape_book::BookOptions::default());
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
-    let mut courses: BTreeMap<InstrumentId, PriceCourse> = BTreeMap::new();
-    let mut loss = LossSummary::default();
+    let mut courses: BTreeMap<InstrumentId, PriceHistory> = BTreeMap::new();
+    let mut loss = PacketLossSummary::default();
     let mut since: BTreeMap<InstrumentId, UnixNanos> = BTreeMap::new();
     while let Some(frame) = reader.next()? {
         let Some(event) = Event::new(frame.bytes) else { continue };
@@ -127,7 +127,7 @@ fn read(dir: &Path, account: &TapeAccount, span_ns: &Range<u64>) -> Result<TapeR
         };
         let venue = name(NameKind::Venue, listing.venue().into());
         let last = side(best.bid).into_iter().chain(side(best.ask)).collect();
-        sorted.push(PriceCourse { venue, instr, ts: book.ts().0, last, ..course });
+        sorted.push(PriceHistory { venue, instr, ts: book.ts().0, last, ..course });
     }
     sorted.sort_by(|a, b| (b.changes, &a.instr).cmp(&(a.changes, &b.instr)));
     Ok((all, sorted, loss))
@@ -138,7 +138,11 @@ fn rung(level: PriceLevel) -> ExpectedLevel {
 }
 
 /// Counts the loss that a `status` reports.
-fn count_status(event: &Event<'_>, loss: &mut LossSummary, since: &mut BTreeMap<InstrumentId, UnixNanos>) {
+fn count_status(
+    event: &Event<'_>,
+    loss: &mut PacketLossSummary,
+    since: &mut BTreeMap<InstrumentId, UnixNanos>,
+) {
     let mut scratch = [0; 36];
     let Some(EventValue::Text(state)) = event.field(EventField::State, &mut scratch) else { return };
     let kept = |name| event.unmapped_fields().find(|(key, _)| *key == name).map(|(_, value)| value);
@@ -289,9 +293,9 @@ mod tests {
             stats: EngineStats { channels: vec![channel], ..EngineStats::default() },
             groups: BTreeMap::new(),
             courses: Vec::new(),
-            loss: LossSummary {
+            loss: PacketLossSummary {
                 packets: BTreeMap::from([("depth".to_owned(), 2)]),
-                ..LossSummary::default()
+                ..PacketLossSummary::default()
             },
         };
         let mut came: [ChannelArrivals; 3] = Default::default();

@@ -3,7 +3,7 @@
 use super::feeds::{MARKET, ORDERS};
 use super::layout::{TextPaint, TextTable, WIDTH, quoted, wrapped};
 use super::samples::SAMPLES;
-use super::tape_overview::{ExplainedAlert, PriceCourse};
+use super::tape_overview::{ExplainedAlert, PriceHistory};
 use super::{DemoResults, check};
 use crate::output::{self, CommandFailure, bytes, grouped, plain};
 use serde_json::{Value, json};
@@ -229,7 +229,7 @@ fn feeds(story: &DemoResults) -> TextTable {
     table
 }
 
-fn books(lines: &mut Vec<String>, courses: &[PriceCourse], paint: TextPaint) {
+fn books(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
     let mut table =
         TextTable::new(&["venue", "instrument", ">size", ">bid", ">ask", ">size", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
@@ -241,7 +241,7 @@ fn books(lines: &mut Vec<String>, courses: &[PriceCourse], paint: TextPaint) {
     more(lines, courses.len(), SHOWN, "the most active", "order books are on the tape", paint);
 }
 
-fn indices(lines: &mut Vec<String>, courses: &[PriceCourse], paint: TextPaint) {
+fn indices(lines: &mut Vec<String>, courses: &[PriceHistory], paint: TextPaint) {
     let mut table = TextTable::new(&["venue", "index", ">value", ">changes", "course"]);
     for c in courses.iter().take(SHOWN) {
         let value = c.last.first().cloned().flatten().unwrap_or_else(|| "-".to_owned());
@@ -417,7 +417,7 @@ fn alert_json(f: &ExplainedAlert) -> Value {
     json!({ "scenario": f.scenario, "arm": f.arm, "key": f.key, "ts": f.ts, "positions": positions, "evidence": f.legs })
 }
 
-pub fn course_json(c: &PriceCourse) -> Value {
+pub fn course_json(c: &PriceHistory) -> Value {
     json!({
         "venue": c.venue, "instr": c.instr, "changes": c.changes, "ts": c.ts, "last": c.last,
         "sparkline": c.sparkline(),

@@ -16,12 +16,12 @@ pub struct SampleFeed {
     /// Names and bytes of its files.
     pub files: &'static [(&'static str, &'static [u8])],
     /// Counts it in the plainest way.
-    count: fn(&[u8], &mut PlainCounts),
+    count: fn(&[u8], &mut ExpectedFeedCounts),
 }
 
 /// The contents of a feed by a plain count.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct PlainCounts {
+pub struct ExpectedFeedCounts {
     /// Messages.
     pub messages: u64,
     /// Messages that are broken.
@@ -32,7 +32,7 @@ pub struct PlainCounts {
     pub by_kind: BTreeMap<String, u64>,
 }
 
-impl PlainCounts {
+impl ExpectedFeedCounts {
     fn event(&mut self, kind: &str) {
         *self.by_kind.entry(kind.to_owned()).or_insert(0) += 1;
     }
@@ -40,8 +40,8 @@ impl PlainCounts {
 
 impl SampleFeed {
     /// The counts of its contents, made without our decoders.
-    pub fn counted(&self) -> PlainCounts {
-        let mut counted = PlainCounts::default();
+    pub fn counted(&self) -> ExpectedFeedCounts {
+        let mut counted = ExpectedFeedCounts::default();
         self.files.iter().for_each(|(_, bytes)| (self.count)(bytes, &mut counted));
         counted
     }
@@ -82,7 +82,7 @@ pub const SAMPLES: [SampleFeed; 3] = [
 ];
 
 /// Messages and entries, identified by the fields that begin them.
-fn jse(bytes: &[u8], counted: &mut PlainCounts) {
+fn jse(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     for field in bytes.split(|&b| b == 1) {
         match field {
             b"8=FIXT.1.1" => counted.messages += 1,
@@ -95,7 +95,7 @@ fn jse(bytes: &[u8], counted: &mut PlainCounts) {
 }
 
 /// A line a quote, after a header.
-fn taq(bytes: &[u8], counted: &mut PlainCounts) {
+fn taq(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     for (n, _) in bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty()).enumerate() {
         counted.messages += 1;
         match n {
@@ -106,7 +106,7 @@ fn taq(bytes: &[u8], counted: &mut PlainCounts) {
 }
 
 /// Each message says its type once, in block 2.
-fn bank(bytes: &[u8], counted: &mut PlainCounts) {
+fn bank(bytes: &[u8], counted: &mut ExpectedFeedCounts) {
     for (start, kind) in [(&b"{2:O103"[..], "payment"), (b"{2:O940", "statement")] {
         for _ in bytes.windows(start.len()).filter(|w| *w == start) {
             counted.messages += 1;

@@ -3,13 +3,13 @@
 use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::NameTable;
+use unitape_model::DefinitionTable;
 use unitape_store::{ScanFilter, SealOptions, Store, StoreSummary, seal};
 use unitape_tape::{Reader, StartPosition};
 
 /// The days and what differs between them and the tape.
 #[derive(Debug)]
-pub struct SealedDays {
+pub struct SealedDaysReport {
     /// The contents of the store.
     pub info: StoreSummary,
     /// Where an event differs from the tape's; empty when all is well.
@@ -20,13 +20,13 @@ pub struct SealedDays {
 const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.
-pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDays, CommandFailure> {
+pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDaysReport, CommandFailure> {
     seal(&place.tape(), &place.store(), &SealOptions::default())?;
     let store = Store::open(&place.store())?;
     let mut scan = store.scan(&ScanFilter::default())?;
     let mut reader = Reader::open(&place.tape(), StartPosition::Oldest)?;
     let mut differs = Vec::new();
-    let (mut names, mut sealed_sources) = (NameTable::default(), NameTable::default());
+    let (mut names, mut sealed_sources) = (DefinitionTable::default(), DefinitionTable::default());
     for event in store.sources() {
         sealed_sources.admit(&event)?;
     }
@@ -66,5 +66,5 @@ pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDays, CommandFail
         differs.push(format!("the days hold an event of position {} that the tape does not", row.position));
     }
     differs.extend(scan.problems().iter().map(ToString::to_string));
-    Ok(SealedDays { info: store.info(), differs })
+    Ok(SealedDaysReport { info: store.info(), differs })
 }

@@ -22,14 +22,14 @@ pub struct TapeOverview {
     /// How often an event of one feed follows one of another.
     pub switches: u64,
     /// Best bid and offer of the order flow by venue and instrument, the most active first.
-    pub books: Vec<PriceCourse>,
+    pub books: Vec<PriceHistory>,
     /// Index values, the most active first.
-    pub indices: Vec<PriceCourse>,
+    pub indices: Vec<PriceHistory>,
 }
 
 /// One instrument at one venue.
 #[derive(Debug, Default)]
-pub struct PriceCourse {
+pub struct PriceHistory {
     /// MIC.
     pub venue: String,
     /// ISIN, or the name of the index.
@@ -70,7 +70,7 @@ pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, 
     }
     let mut reader = Reader::open(dir, StartPosition::Oldest)?;
     let mut counts: BTreeMap<(u32, EventKind), u64> = BTreeMap::new();
-    let mut courses: BTreeMap<(EventKind, u16, InstrumentId), PriceCourse> = BTreeMap::new();
+    let mut courses: BTreeMap<(EventKind, u16, InstrumentId), PriceHistory> = BTreeMap::new();
     let (mut switches, mut source_before) = (0, 0);
     while let Some(run) = reader.next_run(1 << 20)? {
         for (_, header, frame) in frames(run.bytes) {
@@ -94,7 +94,7 @@ pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, 
     }
     let name = |dict, id| account.names.name(dict, id).unwrap_or("?").to_owned();
     for ((kind, venue, instr), course) in courses {
-        let course = PriceCourse {
+        let course = PriceHistory {
             venue: name(NameKind::Venue, venue.into()),
             instr: name(NameKind::Instrument, instr.0),
             ..course
@@ -107,7 +107,7 @@ pub fn read_overview(dir: &Path, account: &TapeAccount) -> Result<TapeOverview, 
     Ok(picture)
 }
 
-impl PriceCourse {
+impl PriceHistory {
     fn take(&mut self, event: &Event<'_>) {
         self.changes += 1;
         self.ts = event.ts_event().0;
@@ -227,7 +227,7 @@ mod tests {
     /// A flat course divides by its range, which is zero; a gap must hold the value, not fall to the floor.
     #[test]
     fn sparklines_hold_gaps_and_survive_flatness() {
-        let mut course = PriceCourse::default();
+        let mut course = PriceHistory::default();
         assert_eq!(course.sparkline(), "");
         course.moves[2] = Some(5);
         assert_eq!(course.sparkline(), format!("  {}", "▄".repeat(COLUMNS - 2)));

@@ -4,7 +4,7 @@ use super::{DoctorFinding, FindingRemedy, bad, ok, warn};
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use unitape_tape::HelperPlacement;
+use unitape_tape::HelperThreadAffinity;
 use unitape_tape::measure::{percentile, pin};
 
 /// Writer, trading reader, and the writer's helpers: preallocator and recorder.
@@ -151,7 +151,7 @@ pub fn clock() -> DoctorFinding {
 }
 
 pub fn priority() -> DoctorFinding {
-    match (HelperPlacement { nice: Some(-1), ..HelperPlacement::default() }).check() {
+    match (HelperThreadAffinity { nice: Some(-1), ..HelperThreadAffinity::default() }).check() {
         Ok(()) => ok("priority", "threads may be raised above others (nice below 0)"),
         Err(_) => warn(
             "priority",

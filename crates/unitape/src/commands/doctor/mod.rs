@@ -33,7 +33,7 @@ pub struct DoctorArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum FindingState {
+enum FindingSeverity {
     Ok,
     /// Works, but slower or with less room than it could.
     Warn,
@@ -45,7 +45,7 @@ enum FindingState {
 #[derive(Debug, Serialize)]
 struct DoctorFinding {
     name: &'static str,
-    state: FindingState,
+    state: FindingSeverity,
     /// The current state.
     what: String,
     /// The recommended state; empty when all is well, as the others below.
@@ -95,7 +95,7 @@ pub fn run(args: DoctorArgs) -> output::Result {
         }
     }
     out.flush()?;
-    let bad = findings.iter().filter(|f| f.state == FindingState::Bad).count();
+    let bad = findings.iter().filter(|f| f.state == FindingSeverity::Bad).count();
     match bad {
         0 => Ok(CommandOutcome::Clean),
         n => Err(CommandFailure::Error(format!("{n} of {} findings are bad", findings.len()))),
@@ -104,12 +104,12 @@ pub fn run(args: DoctorArgs) -> output::Result {
 
 fn print(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFailure> {
     let mark = match finding.state {
-        FindingState::Ok => "ok  ",
-        FindingState::Warn => "warn",
-        FindingState::Bad => "BAD ",
+        FindingSeverity::Ok => "ok  ",
+        FindingSeverity::Warn => "warn",
+        FindingSeverity::Bad => "BAD ",
     };
     say_to!(*out, "{mark} {:<14} {}", finding.name, finding.what);
-    if finding.state != FindingState::Ok {
+    if finding.state != FindingSeverity::Ok {
         say_to!(*out, "     {:<14} should be: {}; {}", "", finding.should, finding.gives);
         say_to!(*out, "     {:<14} → {}", "", finding.mend);
     }
@@ -117,7 +117,7 @@ fn print(out: &mut impl Write, finding: &DoctorFinding) -> Result<(), CommandFai
 }
 
 fn ok(name: &'static str, what: impl Into<String>) -> DoctorFinding {
-    DoctorFinding { name, state: FindingState::Ok, what: what.into(), should: "", gives: "", mend: "" }
+    DoctorFinding { name, state: FindingSeverity::Ok, what: what.into(), should: "", gives: "", mend: "" }
 }
 
 /// The recommended state, its benefit, and the remedy.
@@ -125,11 +125,11 @@ struct FindingRemedy(&'static str, &'static str, &'static str);
 
 fn warn(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
     let FindingRemedy(should, gives, mend) = cure;
-    DoctorFinding { name, state: FindingState::Warn, what: what.into(), should, gives, mend }
+    DoctorFinding { name, state: FindingSeverity::Warn, what: what.into(), should, gives, mend }
 }
 
 fn bad(name: &'static str, what: impl Into<String>, cure: FindingRemedy) -> DoctorFinding {
-    DoctorFinding { state: FindingState::Bad, ..warn(name, what, cure) }
+    DoctorFinding { state: FindingSeverity::Bad, ..warn(name, what, cure) }
 }
 
 const GIB: u64 = 1 << 30;

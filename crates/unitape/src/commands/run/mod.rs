@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use unitape_run::config::{self, SegmentMode};
+use unitape_run::config::{self, FeedProcessMode};
 use unitape_run::layered::{FlagValue, LayeredConfig};
 use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as run_feeds, run_apart};
 
@@ -130,7 +130,7 @@ pub fn run(args: RunArgs) -> output::Result {
         changes: args.supervised,
         events: &events,
     };
-    let report = if prepared.config.run.segments == SegmentMode::Apart && args.segment.is_none() {
+    let report = if prepared.config.run.segments == FeedProcessMode::Apart && args.segment.is_none() {
         let command = |name: &str| args.segment_command(name);
         run_apart(&prepared.config, control, SegmentProcesses { command: &command, cause_of })?
     } else {

@@ -5,7 +5,7 @@ use crate::commands::consolidate::print_summary;
 use crate::output::{self, CommandFailure, bytes, grouped, note};
 use std::path::Path;
 use std::time::Duration;
-use unitape_feed::{FeedFigures, LinkState};
+use unitape_feed::{FeedStatsSnapshot, LinkState};
 use unitape_run::config::TimeSpan;
 use unitape_run::{RunEvent, RunReport};
 
@@ -43,7 +43,7 @@ pub fn print_event(event: RunEvent<'_>, json: bool) {
     }
 }
 
-fn print_figures(f: &FeedFigures) {
+fn print_figures(f: &FeedStatsSnapshot) {
     let state = match f.state {
         LinkState::Open => "",
         LinkState::Waiting => ", waiting for a sender",
@@ -78,7 +78,7 @@ fn print_figures(f: &FeedFigures) {
 }
 
 /// How the lines of a market-data handler do, where a feed has one.
-fn print_handler(figures: &FeedFigures) {
+fn print_handler(figures: &FeedStatsSnapshot) {
     for line in figures.handler.iter().flat_map(channels::lines) {
         note!("{}: {line}", figures.feed);
     }

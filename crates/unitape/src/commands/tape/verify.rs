@@ -3,7 +3,7 @@
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, say};
 use std::path::Path;
 use unitape_feed::TapeAccount;
-use unitape_feed::quarantine::{RawReport, check_raw};
+use unitape_feed::quarantine::{RawLogReport, check_raw};
 use unitape_model::{ErrorCause, Position};
 use unitape_tape::VerifyReport;
 
@@ -28,7 +28,7 @@ pub struct TapeInspection {
     /// Frames, checksums and the dictionary log.
     report: VerifyReport,
     /// The bytes that the quarantine names.
-    raw: RawReport,
+    raw: RawLogReport,
     /// The problems, one line each; the place comes first.
     pub problems: Vec<String>,
     /// The account could not be read, for a cause outside the data.
@@ -53,7 +53,7 @@ impl TapeInspection {
             .collect();
         // A ring tape is of messages alone.
         let account = if dir.is_file() { Ok(TapeAccount::default()) } else { TapeAccount::load(dir) };
-        let mut raw = RawReport::default();
+        let mut raw = RawLogReport::default();
         match &account {
             Ok(account) => {
                 for s in account.sources.iter().filter(|s| !s.tally.is_balanced()) {

@@ -16,7 +16,7 @@ mod tests;
 
 use crate::alert::Alert;
 use crate::cooldown::AlertCooldowns;
-use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 use crate::exact::BILLION;
 use crate::params::ScenarioParams;
 use crate::watch::{Scenario, ScenarioInput, ScenarioMetrics, ScenarioOutput};
@@ -30,7 +30,7 @@ pub static DEF: ScenarioDef = ScenarioDef {
     title: "Order-to-trade ratio burst",
     class: ConductClass::Messaging,
     inputs: &[EventKind::OrderNew, EventKind::OrderAmend, EventKind::OrderCancel, EventKind::Exec],
-    needs: &[SharedStateNeed::Orders],
+    needs: &[SharedStateKind::Orders],
     key: &["trader"],
     params: &[
         ParamDef {

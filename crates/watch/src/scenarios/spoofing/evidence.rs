@@ -4,7 +4,7 @@ use super::{DEF, key};
 use crate::alert::Alert;
 use crate::exact::QuantitySum;
 use crate::ids::{IdKey, id_text};
-use crate::kept::KeptPosition;
+use crate::kept::OptionalPosition;
 use crate::orders::OrderState;
 use crate::watch::ScenarioInput;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(super) struct ExecutionEvidence {
 #[derive(Clone, Copy)]
 struct KeptExecution {
     seq: u64,
-    position: KeptPosition,
+    position: OptionalPosition,
     match_id: Option<IdKey>,
     qty: Decimal,
     /// The one before of the same account and side.

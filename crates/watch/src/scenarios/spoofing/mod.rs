@@ -27,7 +27,7 @@ pub(crate) mod naive;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 use crate::exact::{QuantitySum, at_most, times};
 use crate::orders::{OrderState, OrderUpdate, quantity};
 use crate::params::ScenarioParams;
@@ -42,7 +42,7 @@ pub static DEF: ScenarioDef = ScenarioDef {
     title: "Spoofing (one large non-bona-fide order)",
     class: ConductClass::Manipulation,
     inputs: &[EventKind::OrderNew, EventKind::OrderCancel, EventKind::Exec],
-    needs: &[SharedStateNeed::Orders, SharedStateNeed::Market],
+    needs: &[SharedStateKind::Orders, SharedStateKind::Market],
     key: &["owner", "venue", "instr", "side"],
     params: &[
         ParamDef {

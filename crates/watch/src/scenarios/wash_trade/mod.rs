@@ -27,10 +27,10 @@ pub(crate) mod naive;
 mod tests;
 
 use crate::alert::Alert;
-use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateNeed};
+use crate::def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 use crate::exact::{BILLION, at_most, times};
 use crate::ids::IdKey;
-use crate::kept::KeptPosition;
+use crate::kept::OptionalPosition;
 use crate::orders::quantity;
 use crate::params::ScenarioParams;
 use crate::parties::OwnerGroups;
@@ -46,7 +46,7 @@ pub static DEF: ScenarioDef = ScenarioDef {
     title: "Wash trade / self match / offsetting round trip",
     class: ConductClass::Manipulation,
     inputs: &[EventKind::Exec],
-    needs: &[SharedStateNeed::Orders],
+    needs: &[SharedStateKind::Orders],
     key: &["group", "instr"],
     params: &[
         ParamDef {
@@ -101,7 +101,7 @@ struct ExecutionLeg {
     px: i64,
     qty: Decimal,
     seq: u64,
-    position: KeptPosition,
+    position: OptionalPosition,
     owner: u32,
     instr: InstrumentId,
     venue: u16,

@@ -118,7 +118,7 @@ fn legs_that_cannot_meet_are_not_looked_at() {
         px,
         qty: Decimal::from_int(100),
         seq: n,
-        position: KeptPosition::NONE,
+        position: OptionalPosition::NONE,
         owner: 1,
         instr: InstrumentId(1),
         venue: 1,

@@ -119,19 +119,19 @@ fn another_last_price_fails() {
         ask: None,
         ask_qty: None,
     };
-    let course = || PriceCourse {
+    let course = || PriceHistory {
         venue: "XLON".to_owned(),
         instr: "GB00B03MLX29".to_owned(),
         ts: 7,
         last: vec![Some("10".to_owned()), Some("5".to_owned()), None, None],
-        ..PriceCourse::default()
+        ..PriceHistory::default()
     };
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[course()]), [""; 0]);
     assert_eq!(last_bbo(std::slice::from_ref(&must), &[]).len(), 2);
     assert_eq!(last_bbo(&[], &[course()]).len(), 1);
-    let later = PriceCourse { ts: 8, ..course() };
+    let later = PriceHistory { ts: 8, ..course() };
     let dearer =
-        PriceCourse { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
+        PriceHistory { last: vec![Some("11".to_owned()), Some("5".to_owned()), None, None], ..course() };
     for wrong in [later, dearer] {
         assert_eq!(last_bbo(std::slice::from_ref(&must), &[wrong]).len(), 1);
     }
@@ -142,11 +142,11 @@ fn another_last_price_fails() {
 fn an_account_that_is_one_off_fails() {
     let mut truth = truth();
     truth.totals.bad.garbage = 1;
-    let jse = PlainCounts {
+    let jse = ExpectedFeedCounts {
         messages: 3,
         ignored: 1,
         by_kind: BTreeMap::from([("index".to_owned(), 2)]),
-        ..PlainCounts::default()
+        ..ExpectedFeedCounts::default()
     };
     let sizes = BTreeMap::from([("jse".to_owned(), 10), ("orders".to_owned(), 20)]);
     let feed = |messages, quarantined, ignored, bytes| unitape_feed::FeedSummary {
