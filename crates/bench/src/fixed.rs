@@ -7,7 +7,7 @@ use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
 use std::sync::Arc;
 use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, naive};
-use unitape_feed::mapping::UnlistedPolicy;
+use unitape_feed::mapping::UnlistedFields;
 use unitape_feed::{BLOCK_BYTES, ConsolidateOptions, FileFeed, Format, Mapping, SourceDecoder, consolidate};
 
 /// The real file: a header and 9,994 quotes.
@@ -150,7 +150,7 @@ fn to_events(context: &BenchContext, repeats: usize) -> Result<Vec<BenchRecord>,
     let count = (input.len() / RECORD) as u64;
     let shipped = Mapping::load(LAYOUT)?;
     let mut lean = shipped.clone();
-    lean.message.unlisted = UnlistedPolicy::Drop;
+    lean.message.unlisted = UnlistedFields::Drop;
     lean.rule.iter_mut().flat_map(|r| &mut r.event).for_each(|e| e.keep.clear());
     let mut records = Vec::new();
     for (condition, mapping) in [("all columns kept", shipped), ("prices and sizes", lean)] {

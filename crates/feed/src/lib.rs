@@ -68,7 +68,7 @@ pub use sources::journal;
 pub use sources::link::{FeedLinkStatus, LinkState, MergeWait, RestartMode, RestartPolicy};
 pub use sources::receive::{OverflowPolicy, ReceiveSource, TcpFeed};
 pub use sources::source::{ChangedSourcePolicy, FileFeed};
-pub use sources::stats::{FeedStats, FeedStatsSnapshot, RunStats};
+pub use sources::stats::{FeedStats, FeedStatsSnapshot, RunMonitor};
 pub use unitape_ring::farm::FarmEnding;
 
 /// The account of these bytes as a whole source; panics if a frame is not whole. For fuzzing.

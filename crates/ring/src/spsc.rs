@@ -110,7 +110,7 @@ impl<T, const SOUND: bool> Producer<T, SOUND> {
         }
         let room = self.room(usize::MAX);
         // Publishes also when `items` panics, so that what was written is not lost.
-        let mut batch = PushBatch { next: self.tail, producer: self };
+        let mut batch = PushGuard { next: self.tail, producer: self };
         for _ in 0..room {
             let Some(item) = items.next() else { break };
             // SAFETY: `next` is less than `room` slots past the tail, so its slot is free.
@@ -196,7 +196,7 @@ impl<T, const SOUND: bool> Consumer<T, SOUND> {
     pub fn pop_batch(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
         let ready = self.ready(max).min(max);
         // Frees also when `each` panics: an item that it was given must not be dropped a second time.
-        let mut batch = PopBatch { next: self.head, consumer: self };
+        let mut batch = PopGuard { next: self.head, consumer: self };
         for _ in 0..ready {
             // SAFETY: `next` is less than `ready` slots past the head, so its slot holds an item.
             let item = unsafe { batch.consumer.shared.read(batch.next) };
@@ -353,23 +353,23 @@ impl<T> Drop for SharedRing<T> {
     }
 }
 
-struct PushBatch<'a, T, const SOUND: bool> {
+struct PushGuard<'a, T, const SOUND: bool> {
     producer: &'a mut Producer<T, SOUND>,
     next: usize,
 }
 
-impl<T, const SOUND: bool> Drop for PushBatch<'_, T, SOUND> {
+impl<T, const SOUND: bool> Drop for PushGuard<'_, T, SOUND> {
     fn drop(&mut self) {
         self.producer.publish(self.next);
     }
 }
 
-struct PopBatch<'a, T, const SOUND: bool> {
+struct PopGuard<'a, T, const SOUND: bool> {
     consumer: &'a mut Consumer<T, SOUND>,
     next: usize,
 }
 
-impl<T, const SOUND: bool> Drop for PopBatch<'_, T, SOUND> {
+impl<T, const SOUND: bool> Drop for PopGuard<'_, T, SOUND> {
     fn drop(&mut self) {
         self.consumer.publish(self.next);
     }

@@ -428,7 +428,7 @@ impl Block {
 
     /// The message of this unit did not become events after all: the account of the block, and of the marks after it,
     /// says so.
-    pub fn recount(&mut self, unit: usize, instead: MessageReclassification) {
+    pub fn recount(&mut self, unit: usize, instead: TurnVerdict) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
         let (repeats, unsure) = match self.units[unit].what {
@@ -442,8 +442,8 @@ impl Block {
             t.repeats -= repeats;
             t.unsure -= unsure;
             match instead {
-                MessageReclassification::Duplicate => t.duplicates += 1,
-                MessageReclassification::Quarantined => t.quarantined += 1,
+                TurnVerdict::Duplicate => t.duplicates += 1,
+                TurnVerdict::Quarantined => t.quarantined += 1,
             }
         }
     }
@@ -571,7 +571,7 @@ impl Block {
 /// The new kind of a message, decided in its turn.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub enum MessageReclassification {
+pub enum TurnVerdict {
     Duplicate,
     Quarantined,
 }

@@ -9,7 +9,7 @@ use super::plan::{
 };
 use super::{
     ConditionConfig, EventConfig, FieldConfig, FieldOptions, Mapping, RuleConfig, SignOrPresence,
-    UnlistedPolicy, UnmatchedPolicy,
+    UnlistedFields, UnmatchedPolicy,
 };
 use crate::error::Error;
 use rustc_hash::FxHashMap;
@@ -176,7 +176,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             return Err(MappingRefusal::from("no rule".to_owned()).under("rule"));
         }
         types.iter_mut().for_each(|of_type| of_type.codes = RulesByCode::new(&of_type.rules, &rules));
-        let keeps = m.message.unlisted == UnlistedPolicy::Keep;
+        let keeps = m.message.unlisted == UnlistedFields::Keep;
         let entry_slots: Vec<_> = self.groups.iter().map(entry_slots).collect();
         let mut group_picks = vec![Vec::new(); self.groups.len()];
         for (i, pick) in self.picks.iter().enumerate() {
@@ -351,7 +351,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             keep.push((name.clone(), self.from(path, each)?));
         }
         let keep_entry = match &text.each {
-            Some(g) if self.mapping.message.unlisted == UnlistedPolicy::Keep => {
+            Some(g) if self.mapping.message.unlisted == UnlistedFields::Keep => {
                 self.unnamed_members(text, g)?
             }
             _ => Vec::new(),

@@ -198,7 +198,7 @@ pub struct MessageConfig {
     pub possdup: Option<String>,
     /// Treatment of unlisted fields.
     #[serde(default)]
-    pub unlisted: UnlistedPolicy,
+    pub unlisted: UnlistedFields,
     /// Fields that are known and not wanted.
     #[serde(default)]
     pub drop: Vec<String>,
@@ -210,7 +210,7 @@ pub struct MessageConfig {
 /// Treatment of unlisted fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum UnlistedPolicy {
+pub enum UnlistedFields {
     /// Kept in the event, under their path.
     #[default]
     Keep,

@@ -26,7 +26,7 @@ use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
 use crate::sources::source::ChangedSourcePolicy;
 use crate::sources::source::{FileFeed, SourceFacts, is_stdin};
-use crate::sources::stats::RunStats;
+use crate::sources::stats::RunMonitor;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -370,7 +370,7 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
 }
 
 /// Reports to receivers which files of their journals the tape knows.
-fn report_journals(stats: &RunStats, account: &TapeAccount) {
+fn report_journals(stats: &RunMonitor, account: &TapeAccount) {
     for feed in &stats.feeds {
         // Once is enough: a run has one account.
         _ = feed.journal_read.set(account.last_journal_file(&feed.name));
@@ -395,7 +395,7 @@ enum FeedPlan {
 }
 
 /// Reports how far the feeds were when the run began.
-fn report_positions(stats: &RunStats, states: &[FeedState]) {
+fn report_positions(stats: &RunMonitor, states: &[FeedState]) {
     for (stats, state) in stats.feeds.iter().zip(states) {
         let read: u64 = state.sources.iter().map(|s| s.through).sum();
         stats.read_bytes.store(read, Ordering::Relaxed);
@@ -409,7 +409,7 @@ struct FeedFarm {
     /// The decoding options, by feed.
     how: Vec<DecodeOptions>,
     /// Statistics of a live run, whose events others wait for.
-    stats: Option<Arc<RunStats>>,
+    stats: Option<Arc<RunMonitor>>,
 }
 
 impl FeedFarm {

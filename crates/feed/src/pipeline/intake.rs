@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::pipeline::job::{BlockJob, BlockKind, VersionedFormat};
 use crate::sources::folder::{FolderKind, NextFolderSource, SourceFolder};
 use crate::sources::head::SourceHead;
-use crate::sources::link::{FeedAvailability, LinkPart, RestartPolicy};
+use crate::sources::link::{FeedAvailability, FeedStage, RestartPolicy};
 use crate::sources::open::{BlockFill, SourceReader};
 use crate::sources::receive::age_ns;
 use crate::sources::source::{PendingSource, SourceFacts};
-use crate::sources::stats::{FeedStats, RunStats};
+use crate::sources::stats::{FeedStats, RunMonitor};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ pub struct LiveRun {
     /// Up when the receivers have stopped: what is there is read, and that is all.
     pub stop: Arc<AtomicBool>,
     /// Figures, and what wakes the intake.
-    pub stats: Arc<RunStats>,
+    pub stats: Arc<RunMonitor>,
     /// How long it sleeps at most while something is to be looked at of which nobody reports that it has come.
     pub idle: Duration,
     /// It looks again and again instead of sleeping.
@@ -413,7 +413,7 @@ impl BlockIntake {
             }
             let filled = feed.fill(job, self.block_bytes, stop);
             if filled.is_ok() && feed.retry.take().is_some() {
-                link.inspect(|link| link.recover(LinkPart::Reader));
+                link.inspect(|link| link.recover(FeedStage::Reader));
             }
             if let (SourceSupply::Folder(folder), Some(link)) = (&mut feed.supply, link) {
                 for name in folder.take_overtaken() {
@@ -468,7 +468,7 @@ impl BlockIntake {
                     let policy = live.restarts[index];
                     if !stop && policy.tries_again(error.cause()) {
                         let stats = &live.stats.feeds[index];
-                        stats.link.note_failure(LinkPart::Reader, &error.to_string(), error.cause());
+                        stats.link.note_failure(FeedStage::Reader, &error.to_string(), error.cause());
                         let wait = policy.next_wait(feed.retry.map_or(Duration::ZERO, |(_, wait)| wait));
                         feed.retry = Some((Instant::now() + wait, wait));
                         feed.quiet = None;

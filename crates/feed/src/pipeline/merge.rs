@@ -23,7 +23,7 @@ use crate::pipeline::durability::FlushFailures;
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::quarantine::{RawLog, raw_of_event};
 use crate::sources::link::{FeedAvailability, MergeWait};
-use crate::sources::stats::{FeedStats, RunStats};
+use crate::sources::stats::{FeedStats, RunMonitor};
 use placed_units::SegmentMergeProgress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub struct MergeOptions {
     /// Receive times, where there are any, and not event times say the order.
     pub by_receive_time: bool,
     /// Figures, for segments of these names; `placed_units` of them reports that a tape has more.
-    pub stats: Arc<RunStats>,
+    pub stats: Arc<RunMonitor>,
     /// It looks again and again instead of sleeping.
     pub spin: bool,
 }

@@ -28,15 +28,15 @@ const FORMAT: u32 = 1;
 const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Deserialize, Serialize)]
-struct SourceNotesFile {
+struct SourcesFile {
     format: u32,
     tape: String,
-    sources: Vec<SourceNote>,
+    sources: Vec<SourceFingerprint>,
 }
 
 /// The length of the part read of a source, and its hash.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct SourceNote {
+struct SourceFingerprint {
     id: u32,
     feed: String,
     file: String,
@@ -51,7 +51,7 @@ struct SourceNote {
 pub struct SourceNotesWriter {
     path: PathBuf,
     tape: String,
-    noted: BTreeMap<u32, SourceNote>,
+    noted: BTreeMap<u32, SourceFingerprint>,
     /// The file does not say what `field_table` does.
     is_stale: bool,
     /// When it was written, on the intake's clock.
@@ -111,7 +111,7 @@ impl SourceNotesWriter {
             // The part that an earlier run read is read once more, from its last mark.
             if self.noted.get(&source.first_id).is_none_or(|note| note.bytes < content.bytes()) {
                 let (id, feed, file) = (source.first_id, source.feed.clone(), source.file.clone());
-                let note = SourceNote { id, feed, file, bytes: content.bytes(), hash: content.hex() };
+                let note = SourceFingerprint { id, feed, file, bytes: content.bytes(), hash: content.hex() };
                 self.noted.insert(id, note);
                 self.is_stale = true;
             }
@@ -120,8 +120,7 @@ impl SourceNotesWriter {
             return Ok(());
         }
         let sources = self.noted.values().cloned().collect();
-        let line =
-            serde_json::to_string(&SourceNotesFile { format: FORMAT, tape: self.tape.clone(), sources })?;
+        let line = serde_json::to_string(&SourcesFile { format: FORMAT, tape: self.tape.clone(), sources })?;
         let sum = blake3::hash(line.as_bytes()).to_hex();
         let temp = self.path.with_extension("new");
         std::fs::write(&temp, format!("{line}\n{sum}\n"))?;
@@ -131,7 +130,7 @@ impl SourceNotesWriter {
     }
 }
 
-fn read(path: &Path, tape: &str) -> Result<Vec<SourceNote>, String> {
+fn read(path: &Path, tape: &str) -> Result<Vec<SourceFingerprint>, String> {
     let mut text = String::new();
     match std::fs::File::open(path).and_then(|f| f.take(BYTES_MAX).read_to_string(&mut text)) {
         Ok(_) => {}
@@ -142,12 +141,12 @@ fn read(path: &Path, tape: &str) -> Result<Vec<SourceNote>, String> {
     if sum.trim_end() != blake3::hash(line.as_bytes()).to_hex().as_str() {
         return Err("its checksum does not match".to_owned());
     }
-    let notes: SourceNotesFile = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    let notes: SourcesFile = serde_json::from_str(line).map_err(|e| e.to_string())?;
     match notes {
-        SourceNotesFile { format, .. } if format != FORMAT => {
+        SourcesFile { format, .. } if format != FORMAT => {
             Err(format!("it is of format {format}, this build knows {FORMAT}"))
         }
-        SourceNotesFile { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
+        SourcesFile { tape: of, .. } if of != tape => Err(format!("it is of tape {of}")),
         notes => Ok(notes.sources),
     }
 }

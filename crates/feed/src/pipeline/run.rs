@@ -21,7 +21,7 @@ use crate::sources::growth::DirectoryWatcher;
 use crate::sources::link::{MergeWait, RestartPolicy};
 use crate::sources::receive::{self, HaltSignal, ReceiveSource};
 use crate::sources::source::ChangedSourcePolicy;
-use crate::sources::stats::RunStats;
+use crate::sources::stats::RunMonitor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub struct RunOptions {
     /// Can be read when `stop` is up: the run then sees it at once, and need not look often.
     pub stop_signal: Option<OwnedFd>,
     /// Figures, for anyone to read meanwhile; made for these feeds.
-    pub stats: Arc<RunStats>,
+    pub stats: Arc<RunMonitor>,
     /// Mappings that are reloaded.
     pub reload: Arc<FormatReloadQueue>,
 }
@@ -144,7 +144,7 @@ impl RunFeed {
 impl RunOptions {
     /// A run of these feeds, with what is usual for all the rest.
     pub fn new(feeds: Vec<RunFeed>) -> Self {
-        let stats = Arc::new(RunStats::new(feeds.iter().map(|f| f.name.clone())));
+        let stats = Arc::new(RunMonitor::new(feeds.iter().map(|f| f.name.clone())));
         Self {
             feeds,
             workers: 1,

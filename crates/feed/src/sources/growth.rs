@@ -9,7 +9,7 @@
 //! at the directory.
 
 use crate::sources::receive::HaltSignal;
-use crate::sources::stats::RunStats;
+use crate::sources::stats::RunMonitor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use std::mem::MaybeUninit;
@@ -25,12 +25,12 @@ pub struct DirectoryWatcher {
     kernel: OwnedFd,
     /// The feeds by number of their watch; two may have one directory.
     feeds: Vec<(i32, usize)>,
-    stats: Arc<RunStats>,
+    stats: Arc<RunMonitor>,
 }
 
 impl DirectoryWatcher {
     /// Watches the directories of these feeds as far as the system lets it; `None` where it does not.
-    pub fn new<'a>(dirs: impl Iterator<Item = (usize, &'a Path)>, stats: Arc<RunStats>) -> Option<Self> {
+    pub fn new<'a>(dirs: impl Iterator<Item = (usize, &'a Path)>, stats: Arc<RunMonitor>) -> Option<Self> {
         let kernel = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let mut feeds = Vec::new();
         for (feed, dir) in dirs {

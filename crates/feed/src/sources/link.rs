@@ -133,7 +133,7 @@ impl From<Option<Duration>> for MergeWait {
 /// The part of a feed that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum LinkPart {
+pub enum FeedStage {
     /// The receiver, which writes the journal.
     Receiver = 1,
     /// The reader of files and journals.
@@ -145,7 +145,7 @@ pub enum LinkPart {
 pub struct FeedLinkStatus {
     /// A [`LinkState`]: open, waiting or connected.
     state: AtomicU8,
-    /// Bits of [`LinkPart`]: what has failed and is tried again.
+    /// Bits of [`FeedStage`]: what has failed and is tried again.
     failing: AtomicU8,
     failures: AtomicU64,
     gave_up: AtomicBool,
@@ -213,7 +213,7 @@ impl FeedLinkStatus {
             });
         }
         drop(failure);
-        let failing = if state == LinkState::Failed { LinkPart::Receiver as u8 } else { 0 };
+        let failing = if state == LinkState::Failed { FeedStage::Receiver as u8 } else { 0 };
         self.failing.store(failing, Ordering::Release);
         match state {
             LinkState::Waiting => self.wait(),
@@ -223,7 +223,7 @@ impl FeedLinkStatus {
     }
 
     /// Notes that a part failed and is tried again.
-    pub fn note_failure(&self, part: LinkPart, why: &str, cause: ErrorCause) {
+    pub fn note_failure(&self, part: FeedStage, why: &str, cause: ErrorCause) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let known = failure.as_ref().is_some_and(|f| f.why == why || f.lasting);
         if !known {
@@ -241,7 +241,7 @@ impl FeedLinkStatus {
     }
 
     /// Notes that a part continues.
-    pub fn recover(&self, part: LinkPart) {
+    pub fn recover(&self, part: FeedStage) {
         if self.failing.fetch_and(!(part as u8), Ordering::Release) == part as u8 {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             if failure.as_ref().is_some_and(|f| !f.lasting) {
@@ -324,13 +324,13 @@ mod tests {
     #[test]
     fn two_parts_fail_and_continue_one_by_one() {
         let link = FeedLinkStatus::default();
-        link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
-        link.note_failure(LinkPart::Receiver, "disk", ErrorCause::Outside);
-        link.note_failure(LinkPart::Reader, "files", ErrorCause::Outside);
+        link.note_failure(FeedStage::Receiver, "disk", ErrorCause::Outside);
+        link.note_failure(FeedStage::Receiver, "disk", ErrorCause::Outside);
+        link.note_failure(FeedStage::Reader, "files", ErrorCause::Outside);
         assert_eq!((link.failures(), link.state(false)), (2, LinkState::Failed));
-        link.recover(LinkPart::Receiver);
+        link.recover(FeedStage::Receiver);
         assert!(link.is_failing() && link.failure().is_some());
-        link.recover(LinkPart::Reader);
+        link.recover(FeedStage::Reader);
         assert!(!link.is_failing() && link.failure().is_none());
         let notes: Vec<_> = std::iter::from_fn(|| link.next_note()).collect();
         assert_eq!(

@@ -27,7 +27,7 @@ pub struct SourceReader {
     pub index: usize,
     /// The file.
     pub path: PathBuf,
-    reader: ContentReader,
+    reader: UnpackingReader,
     limits: Arc<ReadLimits>,
     /// Offset of the next byte to read, the carried ones not counted.
     offset: u64,
@@ -95,7 +95,7 @@ impl ReadLimits {
     }
 }
 
-enum ContentReader {
+enum UnpackingReader {
     Plain(TailReader),
     Gz(Box<MultiGzDecoder<BufReader<TailReader>>>),
     Zst(Box<zstd::Decoder<'static, BufReader<TailReader>>>),
@@ -185,7 +185,7 @@ impl SourceReader {
         let limits = Arc::new(ReadLimits::default());
         limits.set_complete(!grows);
         if is_stdin(&path) {
-            let reader = ContentReader::Stdin(std::io::stdin());
+            let reader = UnpackingReader::Stdin(std::io::stdin());
             return Ok(Some(Self::with(index, path, reader, limits, from)));
         }
         let mut file = File::open(&path).map_err(fail)?;
@@ -221,9 +221,9 @@ impl SourceReader {
         let last = (grows && !journal).then(LastBytes::default);
         let tail = TailReader { file, limits: limits.clone(), last };
         let reader = match compressed {
-            false => ContentReader::Plain(tail),
-            true if magic == ZST => ContentReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
-            true => ContentReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
+            false => UnpackingReader::Plain(tail),
+            true if magic == ZST => UnpackingReader::Zst(Box::new(zstd::Decoder::new(tail).map_err(fail)?)),
+            true => UnpackingReader::Gz(Box::new(MultiGzDecoder::new(BufReader::new(tail)))),
         };
         let times = if journal { Some(ReceiveTimeReader::open(&path, from)?) } else { None };
         let mut this = Self::with(index, path, reader, limits, from);
@@ -235,7 +235,13 @@ impl SourceReader {
         Ok(Some(this))
     }
 
-    fn with(index: usize, path: PathBuf, reader: ContentReader, limits: Arc<ReadLimits>, from: u64) -> Self {
+    fn with(
+        index: usize,
+        path: PathBuf,
+        reader: UnpackingReader,
+        limits: Arc<ReadLimits>,
+        from: u64,
+    ) -> Self {
         let packaging = SourcePackaging::Unknown;
         Self {
             index,
@@ -266,10 +272,10 @@ impl SourceReader {
 
     fn file(&self) -> Option<&File> {
         match &self.reader {
-            ContentReader::Plain(t) => Some(&t.file),
-            ContentReader::Gz(d) => Some(&d.get_ref().get_ref().file),
-            ContentReader::Zst(d) => Some(&d.get_ref().get_ref().file),
-            ContentReader::Stdin(_) => None,
+            UnpackingReader::Plain(t) => Some(&t.file),
+            UnpackingReader::Gz(d) => Some(&d.get_ref().get_ref().file),
+            UnpackingReader::Zst(d) => Some(&d.get_ref().get_ref().file),
+            UnpackingReader::Stdin(_) => None,
         }
     }
 
@@ -439,11 +445,11 @@ impl SourceReader {
         while bytes.len() - before < want {
             let (start, left) = (bytes.len(), (want - (bytes.len() - before)) as u64);
             let read = match &mut self.reader {
-                ContentReader::Plain(r) => r.take(left).read_to_end(bytes),
-                ContentReader::Gz(r) => r.take(left).read_to_end(bytes),
-                ContentReader::Zst(r) => r.take(left).read_to_end(bytes),
+                UnpackingReader::Plain(r) => r.take(left).read_to_end(bytes),
+                UnpackingReader::Gz(r) => r.take(left).read_to_end(bytes),
+                UnpackingReader::Zst(r) => r.take(left).read_to_end(bytes),
                 // One read: a terminal or pipe gives what is there.
-                ContentReader::Stdin(r) => match readable() {
+                UnpackingReader::Stdin(r) => match readable() {
                     true => read_once(r, bytes, left),
                     false => Err(ErrorKind::WouldBlock.into()),
                 },

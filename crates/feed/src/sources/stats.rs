@@ -18,7 +18,7 @@ use unitape_model::{ErrorCause, UnixNanos};
 
 /// The figures of a run.
 #[derive(Debug, Default)]
-pub struct RunStats {
+pub struct RunMonitor {
     /// One for each feed, in order.
     pub feeds: Vec<FeedStats>,
     /// Wakes the intake.
@@ -165,7 +165,7 @@ pub struct FeedStatsSnapshot {
     pub handler: Option<EngineStats>,
 }
 
-impl RunStats {
+impl RunMonitor {
     /// Figures for feeds of these names.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let feed = |name| FeedStats { name, ts_max: AtomicI64::new(i64::MIN), ..FeedStats::default() };

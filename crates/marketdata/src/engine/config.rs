@@ -75,7 +75,7 @@ pub struct ChannelsConfig {
     pub qty_exponent: Option<i8>,
     /// The most levels of a side, if no product says otherwise.
     pub market_depth: Option<u16>,
-    pub framing: Option<FramingConfig>,
+    pub framing: Option<PacketHeaderConfig>,
     pub window: Option<ArbitrationWindow>,
     pub recovery: Option<RecoverySettings>,
     pub channel: Vec<ChannelConfig>,
@@ -137,7 +137,7 @@ pub enum TimeUnit {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)] // documented at the head of the module
-pub struct FramingConfig {
+pub struct PacketHeaderConfig {
     pub header: Option<String>,
     pub sequence: Option<String>,
     pub sender: Option<String>,

@@ -7,8 +7,8 @@ use super::codes::{VenueCodes, codes};
 use super::config::kind_word;
 use super::config::{ArbitrationWindow, TimeUnit};
 use super::config::{
-    ByteOrder, ChannelConfig, ChannelsConfig, DictionaryResetMode, FastMessageConfig, FramingConfig,
-    MessageKind, NumberingScope, RecoverySettings,
+    ByteOrder, ChannelConfig, ChannelsConfig, DictionaryResetMode, FastMessageConfig, MessageKind,
+    NumberingScope, PacketHeaderConfig, RecoverySettings,
 };
 use super::config_refusal::{ConfigRefusal, ConfigResult, refuse};
 use super::field_roles::{FIELDS, FieldRole};
@@ -360,7 +360,7 @@ impl HandlerConfig {
         }
     }
 
-    fn header(&mut self, text: &FramingConfig, own: bool) -> ConfigResult<()> {
+    fn header(&mut self, text: &PacketHeaderConfig, own: bool) -> ConfigResult<()> {
         let name = text.header.as_deref().unwrap_or_default();
         let fields = [
             ("sequence", &text.sequence, FieldRole::HeadSequence),
@@ -403,7 +403,7 @@ impl HandlerConfig {
     }
 }
 
-fn framing(text: &FramingConfig) -> ConfigResult<PacketFraming> {
+fn framing(text: &PacketHeaderConfig) -> ConfigResult<PacketFraming> {
     let framings = [text.header.is_some(), text.number_bytes > 0, text.length];
     if framings.iter().filter(|t| **t).count() > 1 {
         return refuse(&["framing"], "framing: one of `header`, `number_bytes` and `length`");
@@ -422,7 +422,7 @@ fn framing(text: &FramingConfig) -> ConfigResult<PacketFraming> {
     match text.number_bytes {
         0 => Ok(PacketFraming::Plain),
         1..=8 => {
-            let FramingConfig { number_bytes: bytes, order, skip, every, .. } = *text;
+            let PacketHeaderConfig { number_bytes: bytes, order, skip, every, .. } = *text;
             Ok(PacketFraming::Number { bytes, order, skip, every })
         }
         _ => refuse(&["framing", "number_bytes"], "number_bytes: 1 to 8"),

@@ -18,7 +18,7 @@ pub enum RunEvent<'a> {
         notice: &'a HotNotice,
     },
     /// A note for people on the sources.
-    SourceNote(&'a str),
+    SourceFingerprint(&'a str),
     /// A note for people on how a feed is reached.
     LinkNote {
         /// The feed.

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::sync::atomic::Ordering;
-use unitape_feed::{FeedStatsSnapshot, RunOutcome, RunStats};
+use unitape_feed::{FeedStatsSnapshot, RunMonitor, RunOutcome};
 use unitape_model::ErrorCause;
 
 /// The result of a run, with the feeds that failed.
@@ -34,7 +34,7 @@ pub struct FailedFeed {
 }
 
 impl RunReport {
-    pub(super) fn new(outcome: RunOutcome, stats: &RunStats, elapsed_s: f64) -> Self {
+    pub(super) fn new(outcome: RunOutcome, stats: &RunMonitor, elapsed_s: f64) -> Self {
         let failed = stats.feeds.iter().filter_map(|feed| {
             Some(FailedFeed {
                 feed: feed.name.clone(),

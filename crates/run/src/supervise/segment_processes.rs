@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{LinkState, MergeOptions, MergeSegment, RestartPolicy, RunStats, merge};
+use unitape_feed::{LinkState, MergeOptions, MergeSegment, RestartPolicy, RunMonitor, merge};
 use unitape_model::ErrorCause;
 
 /// The command that starts a segment's process, and the meaning of its exit code.
@@ -66,7 +66,7 @@ pub fn run_apart(
             wait: f.merge_wait(),
         })
         .collect();
-    let stats = Arc::new(RunStats::new(segments.iter().map(|s| s.name.clone())));
+    let stats = Arc::new(RunMonitor::new(segments.iter().map(|s| s.name.clone())));
     let policies = config.feed.iter().map(|f| f.restart_policy());
     let processes = segments
         .iter()
@@ -164,7 +164,7 @@ impl From<io::Error> for ProcessFailure {
 struct SegmentSupervisor<'a> {
     commands: SegmentProcesses<'a>,
     segments: &'a [MergeSegment],
-    stats: &'a RunStats,
+    stats: &'a RunMonitor,
     stop: &'a AtomicBool,
     over: &'a AtomicBool,
     events: EventSink<'a>,
@@ -310,7 +310,7 @@ struct SegmentFeedStats {
 }
 
 /// Reads the figures of a segment's process until it ends. An empty line says that its tape has more.
-fn listen_to(lines: impl BufRead, all: &RunStats, feed: usize) {
+fn listen_to(lines: impl BufRead, all: &RunMonitor, feed: usize) {
     let stats = &all.feeds[feed];
     for line in lines.lines() {
         let Ok(line) = line else { return };

@@ -4,11 +4,11 @@ use super::event::{EventSink, RunEvent};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_feed::{FeedStats, LinkState, RunStats};
+use unitape_feed::{FeedStats, LinkState, RunMonitor};
 
 /// Reports the figures from time to time.
 pub struct RunStatsReporter<'a> {
-    stats: &'a RunStats,
+    stats: &'a RunMonitor,
     tape: &'a Path,
     every: Duration,
     /// Another process reads the figures: it learns at once of a feed that has another state.
@@ -19,7 +19,7 @@ pub struct RunStatsReporter<'a> {
 impl<'a> RunStatsReporter<'a> {
     /// A watch that reports `stats` at this interval, never if it is zero. It reports at once any failure to keep
     /// `tape`.
-    pub fn new(stats: &'a RunStats, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
+    pub fn new(stats: &'a RunMonitor, tape: &'a Path, every: Duration, events: EventSink<'a>) -> Self {
         Self { stats, tape, every, changes: false, events }
     }
 
@@ -114,8 +114,8 @@ impl<'a> RunStatsReporter<'a> {
 }
 
 /// Reports what people should know of the sources.
-pub fn report_source_notes(stats: &RunStats, events: EventSink<'_>) {
-    stats.take_notes().iter().for_each(|text| events(RunEvent::SourceNote(text)));
+pub fn report_source_notes(stats: &RunMonitor, events: EventSink<'_>) {
+    stats.take_notes().iter().for_each(|text| events(RunEvent::SourceFingerprint(text)));
 }
 
 /// The interval at which the watch looks for failures of keeping the tape.

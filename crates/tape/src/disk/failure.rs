@@ -36,7 +36,7 @@ impl DurabilityFailure {
 
 /// The file of a tape whose flush failed; the state page stores it as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FlushTarget {
+pub(crate) enum FlushedFile {
     Segment(u64),
     Checksums(u64),
     Directory,
@@ -44,7 +44,7 @@ pub(crate) enum FlushTarget {
     Durable,
 }
 
-impl FlushTarget {
+impl FlushedFile {
     pub fn word(self) -> u64 {
         match self {
             Self::Segment(index) => 1 << 56 | index,

@@ -470,13 +470,13 @@ pub(crate) fn is_absent(error: &std::io::Error) -> bool {
 
 /// The hot directory that [`find`] found last, for readers that ask often.
 #[derive(Debug)]
-pub(crate) struct HotDirectoryCache {
+pub(crate) struct HotPathCache {
     text: Vec<u8>,
     mark: [u64; 2],
     hot: PathBuf,
 }
 
-impl HotDirectoryCache {
+impl HotPathCache {
     /// The hot directory of the tape, own or of an earlier version; asks the file system as little as it can.
     pub fn locate(known: &mut Option<Self>, paths: &TapePaths, tape: TapeId) -> Result<Option<PathBuf>> {
         let path = paths.hot();
@@ -512,7 +512,7 @@ impl HotDirectoryCache {
 /// As [`hot_notice`].
 pub fn hot_place(dir: &Path) -> Result<Option<PathBuf>> {
     let paths = TapePaths { dir: dir.into() };
-    HotDirectoryCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
+    HotPathCache::locate(&mut None, &paths, TapeManifest::load(dir)?.id)
 }
 
 /// A notice about the hot segments that the tape in `dir` names, if there is one: the tape is a copy, or its hot

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use unitape_model::Position;
 
-use crate::disk::hot::HotDirectoryCache;
+use crate::disk::hot::HotPathCache;
 use crate::disk::layout::{TapeManifest, TapePaths, list_segments, segment_path};
 use crate::disk::map::MappedSegment;
 use crate::disk::segment_pool::{self, MappedSegmentCache};
@@ -19,7 +19,7 @@ pub(crate) struct SegmentLocator {
     /// Mappings of hot segments that were left, for when their files come round again.
     left: MappedSegmentCache,
     /// The hot directory that was found last.
-    hot: Mutex<Option<HotDirectoryCache>>,
+    hot: Mutex<Option<HotPathCache>>,
 }
 
 impl SegmentLocator {
@@ -35,7 +35,7 @@ impl SegmentLocator {
     /// Where the hot segments of the tape are, if it has such at the moment.
     pub fn hot_place(&self) -> Result<Option<PathBuf>> {
         let mut known = self.hot.lock();
-        HotDirectoryCache::locate(&mut known, &self.paths, self.meta.id)
+        HotPathCache::locate(&mut known, &self.paths, self.meta.id)
     }
 
     /// Segment `index` and its first ordinal, hot if there is such, otherwise from the disk.

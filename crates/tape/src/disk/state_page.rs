@@ -16,7 +16,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use unitape_model::Position;
 
 use crate::disk::directory_identity::DirectoryIdentity;
-use crate::disk::failure::{DurabilityFailure, FlushTarget};
+use crate::disk::failure::{DurabilityFailure, FlushedFile};
 use crate::disk::layout::{TapePaths, remove};
 use crate::disk::limits::RetentionLimits;
 use crate::disk::lock::FileLock;
@@ -131,7 +131,7 @@ impl StatePage {
     }
 
     /// Reports that a flush has failed.
-    pub fn fail(&self, errno: i32, what: FlushTarget, lasting: bool) {
+    pub fn fail(&self, errno: i32, what: FlushedFile, lasting: bool) {
         self.word(FAILED_FILE).store(what.word(), Ordering::Relaxed);
         self.word(FAILURES).fetch_add(1, Ordering::Relaxed);
         let word = u64::from(errno.unsigned_abs().max(1)) | if lasting { LASTING } else { 0 };
@@ -156,7 +156,7 @@ impl StatePage {
         let word = self.word(FAILED).load(Ordering::Acquire);
         (word != 0).then(|| DurabilityFailure {
             errno: (word & 0xffff) as i32,
-            path: FlushTarget::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
+            path: FlushedFile::path_of(self.word(FAILED_FILE).load(Ordering::Relaxed), paths),
             lasting: word & LASTING != 0,
         })
     }

@@ -19,13 +19,13 @@ use crate::read::pace::DeadlineWaiter;
 pub(crate) struct GateSet {
     /// The end may go up to here without another look.
     limit: Position,
-    held: Vec<WriterGate>,
+    held: Vec<HeldGate>,
     /// The process of the writer; a child that was forked shares the files and must leave them.
     pid: u32,
 }
 
 #[derive(Debug)]
-struct WriterGate {
+struct HeldGate {
     gate: Gate,
     file: GateFile,
     /// The attachment that the writer last confirmed to its reader.
@@ -63,7 +63,7 @@ impl GateSet {
                 }
             };
             let rewound = rewind(&file, end);
-            held.push(WriterGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
+            held.push(HeldGate { gate: gate.clone(), file, heeded: 0, dead: None, rewound });
         }
         let limit = Position(if held.is_empty() { u64::MAX } else { 0 });
         Ok(Self { limit, held, pid: std::process::id() })
@@ -131,7 +131,7 @@ impl GateSet {
 
     /// How they are, in the order in which they were declared.
     pub fn statuses(&self) -> Vec<GateStatus> {
-        let standing = |held: &WriterGate| GateStatus {
+        let standing = |held: &HeldGate| GateStatus {
             reader: held.gate.reader.clone(),
             position: held.reader_state().1,
             alive: held.file.is_alive(),
@@ -157,7 +157,7 @@ impl Drop for GateSet {
 /// Rounds of waiting between two looks whether the reader is alive, which ask the system.
 const PROBE: u32 = 256;
 
-impl WriterGate {
+impl HeldGate {
     /// The number of the reader's coming or going, and where it is on this tape.
     fn reader_state(&self) -> (u64, Position) {
         let (came, position) = gate::reader_state(&self.file);

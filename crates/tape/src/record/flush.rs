@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use unitape_model::Position;
 
 use crate::disk::durable::{DurableMark, load_durable, store_durable};
-use crate::disk::failure::{DurabilityFailure, FlushTarget};
+use crate::disk::failure::{DurabilityFailure, FlushedFile};
 use crate::disk::layout::{TapePaths, sync_dir};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
@@ -57,7 +57,7 @@ pub(crate) struct FlushState {
     /// All bytes before this are on the disk.
     pub flushed: DurableMark,
     pub last: Instant,
-    pub open: Vec<(FlushTarget, File)>,
+    pub open: Vec<(FlushedFile, File)>,
     /// Copies of segments up to the one that begins at this position or is before it are made again, because a flush of
     /// theirs has failed.
     pub suspect: Option<Position>,
@@ -114,7 +114,7 @@ impl FlushState {
     }
 
     /// Holds a file open until it is flushed.
-    pub fn hold(&mut self, what: FlushTarget, file: &File, path: &Path) -> Result<()> {
+    pub fn hold(&mut self, what: FlushedFile, file: &File, path: &Path) -> Result<()> {
         if self.is_lost() {
             return Ok(());
         }
@@ -138,17 +138,17 @@ impl FlushState {
         self.lost.is_some()
     }
 
-    pub fn files(&self, paths: &TapePaths) -> std::result::Result<(), (FlushTarget, Error)> {
+    pub fn files(&self, paths: &TapePaths) -> std::result::Result<(), (FlushedFile, Error)> {
         for (what, file) in &self.open {
-            let path = FlushTarget::path_of(what.word(), paths);
+            let path = FlushedFile::path_of(what.word(), paths);
             sys::sync_data(file).with_context("flush", &path).map_err(|e| (*what, e))?;
             // Without a name it is on the disk and yet gone.
-            if matches!(what, FlushTarget::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
+            if matches!(what, FlushedFile::Segment(_)) && file.metadata().is_ok_and(|m| m.nlink() == 0) {
                 let source = std::io::Error::from_raw_os_error(libc::ENOENT);
                 return Err((*what, Error::Io { doing: "flush", path, source }));
             }
         }
-        sync_dir(&paths.segments()).map_err(|e| (FlushTarget::Directory, e))
+        sync_dir(&paths.segments()).map_err(|e| (FlushedFile::Directory, e))
     }
 }
 

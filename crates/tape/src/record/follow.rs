@@ -16,7 +16,7 @@ use unitape_model::Position;
 use crate::disk::definitions::{DefinitionLog, LogRecoveryLimits};
 use crate::disk::durable::DurableMark;
 use crate::disk::end::{committed_bytes, find_end};
-use crate::disk::failure::FlushTarget;
+use crate::disk::failure::FlushedFile;
 use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::lock::FileLock;
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
@@ -380,7 +380,7 @@ impl TapeRecorder {
         }
         self.sums.begin(&self.live.paths, &segment, &self.flush.durable)?;
         if let Some((file, path)) = &self.sums.file {
-            self.flush.hold(FlushTarget::Checksums(index), file, path)?;
+            self.flush.hold(FlushedFile::Checksums(index), file, path)?;
         }
         self.position = segment.base;
         let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
@@ -429,7 +429,7 @@ impl TapeRecorder {
                     match self.spare.take(&self.live, header, path, durable) {
                         Ok(segment) => (segment, covered),
                         Err(e) if covered > 0 => {
-                            return Err(self.handle_flush_failure(FlushTarget::Segment(header.index), e)?);
+                            return Err(self.handle_flush_failure(FlushedFile::Segment(header.index), e)?);
                         }
                         Err(e) => return Err(e),
                     }
@@ -438,7 +438,7 @@ impl TapeRecorder {
             Some(Arc::new(SegmentCopy::new(segment, have)))
         };
         let written = self.copy.as_ref().map_or(&source, |copy| &copy.segment);
-        self.flush.hold(FlushTarget::Segment(header.index), &written.file, &written.path)?;
+        self.flush.hold(FlushedFile::Segment(header.index), &written.file, &written.path)?;
         self.source = Some(source);
         Ok(())
     }

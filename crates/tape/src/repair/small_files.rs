@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use unitape_model::LINE;
 
 use crate::disk::cursor::Cursor;
-use crate::disk::failure::FlushTarget;
+use crate::disk::failure::FlushedFile;
 use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::hot_notice::HOT_WAYS;
 use crate::disk::layout::{PLACE_MAX, TapeManifest, read_small, remove, write_whole};
@@ -47,7 +47,7 @@ impl RepairSession<'_> {
             self.aside.keep(&path)?;
             remove(&path)?;
             // It said whether a flush had failed.
-            StatePage::open(self.paths)?.fail(libc::EIO, FlushTarget::Durable, false);
+            StatePage::open(self.paths)?.fail(libc::EIO, FlushedFile::Durable, false);
         }
         Ok(())
     }

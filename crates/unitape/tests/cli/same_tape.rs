@@ -19,7 +19,7 @@ use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_codec::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
 use unitape_codec::text::mail::sample::sample_mbox;
-use unitape_codec::text::xml::sample::{XmlSampleFormat as News, sample_feed};
+use unitape_codec::text::xml::sample::{SampleFeedKind as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FeedInput, FileFeed, Mapping, MasterLoader, RunFeed, RunOptions,

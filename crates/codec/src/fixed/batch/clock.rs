@@ -2,7 +2,7 @@
 
 use super::rows::RecordBatch;
 use super::simd::BatchKernel;
-use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneBuffers, LaneValidity};
+use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneBuffers, LaneFaults};
 use crate::fixed::datetime::{CachedTimeZone, DateTimeFormat, DateTimeKind};
 use crate::fixed::text::TrimSide;
 use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
@@ -59,7 +59,7 @@ impl ClockColumn {
         rows: impl RecordBatch<'b>,
         day: DayOrigin<'_>,
         buffers: LaneBuffers<'_>,
-    ) -> LaneValidity {
+    ) -> LaneFaults {
         let LaneBuffers { values, scratch, odd } = buffers;
         let mut odd_date = *odd;
         let mut found = kernel.clocks(self, rows, values, odd);

@@ -111,7 +111,7 @@ struct DigitColumn {
 
 /// Lanes that are bad, and lanes that have no value.
 #[derive(Debug, Clone, Copy, Default)]
-struct LaneValidity {
+struct LaneFaults {
     pub bad: u64,
     pub none: u64,
 }
@@ -286,7 +286,7 @@ impl DigitColumn {
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
         buffers: LaneBuffers<'_>,
-    ) -> LaneValidity {
+    ) -> LaneFaults {
         if self.above == 0 {
             return kernel.numbers(self, rows, buffers.values, buffers.odd);
         }
@@ -299,7 +299,7 @@ impl DigitColumn {
         kernel: BatchKernel,
         rows: impl RecordBatch<'b>,
         buffers: LaneBuffers<'_>,
-    ) -> LaneValidity {
+    ) -> LaneFaults {
         let LaneBuffers { values, scratch, odd } = buffers;
         // The first digits, which may be blank, and the sixteen after them, which are then digits or blank too.
         let above = DigitColumn { width: self.above, start: self.start, above: 0, ..*self };
@@ -308,7 +308,7 @@ impl DigitColumn {
         let high = kernel.numbers(&above, rows, scratch, &mut odd_above);
         let low = kernel.numbers(&below, rows, values, odd);
         *odd |= odd_above;
-        let mut found = LaneValidity { bad: high.bad | low.bad, none: high.none & low.none };
+        let mut found = LaneFaults { bad: high.bad | low.bad, none: high.none & low.none };
         if !self.leading {
             found.bad |= high.none & !low.none;
         }
@@ -392,7 +392,7 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
 
 /// Lanes of blank text.
 #[inline]
-fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -> LaneValidity {
+fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -> LaneFaults {
     let mut bad = 0;
     // Nearly always the first bytes say enough.
     if rows.column::<1>(start).fold(false, |any, [first]| any | (*first == pad)) {
@@ -400,7 +400,7 @@ fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -
             bad |= u64::from(text.iter().all(|b| *b == pad)) << lane;
         }
     }
-    LaneValidity { bad, none: 0 }
+    LaneFaults { bad, none: 0 }
 }
 
 /// The lanes among `lanes` that hold the none text itself, and not only a number of its value.
@@ -417,8 +417,8 @@ fn one_by_one<'b>(
     column: u16,
     rows: impl RecordBatch<'b>,
     values: &mut Lanes,
-) -> LaneValidity {
-    let mut found = LaneValidity::default();
+) -> LaneFaults {
+    let mut found = LaneFaults::default();
     let (layout, header, zones) = decoder.context();
     let record = &layout.records()[usize::from(kind)];
     let column = &record.columns()[usize::from(column)];

@@ -2,7 +2,7 @@
 
 use super::clock::ClockColumn;
 use super::rows::RecordBatch;
-use super::{DigitColumn, LaneValidity, Lanes};
+use super::{DigitColumn, LaneFaults, Lanes};
 use crate::fixed::digits::number;
 
 pub(super) fn numbers<'b>(
@@ -10,8 +10,8 @@ pub(super) fn numbers<'b>(
     rows: impl RecordBatch<'b>,
     values: &mut Lanes,
     odd: &mut bool,
-) -> LaneValidity {
-    let mut found = LaneValidity::default();
+) -> LaneFaults {
+    let mut found = LaneFaults::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         values[lane] = match number(text, 0, op.width) {
@@ -33,7 +33,7 @@ pub(super) fn plain(op: &DigitColumn, text: &[u8], value: &mut i64) -> bool {
 
 /// A number that is not all digits.
 #[cold]
-fn one(op: &DigitColumn, text: &[u8], lane: usize, found: &mut LaneValidity) -> i64 {
+fn one(op: &DigitColumn, text: &[u8], lane: usize, found: &mut LaneFaults) -> i64 {
     let blanks = text.iter().take_while(|b| **b == op.pad).count();
     let digits = &text[blanks..];
     if digits.is_empty() {
@@ -53,8 +53,8 @@ pub(super) fn clocks<'b>(
     rows: impl RecordBatch<'b>,
     values: &mut Lanes,
     odd: &mut bool,
-) -> LaneValidity {
-    let mut found = LaneValidity::default();
+) -> LaneFaults {
+    let mut found = LaneFaults::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         if plain_clock(op, text, &mut values[lane]) {

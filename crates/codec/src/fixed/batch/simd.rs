@@ -16,7 +16,7 @@
 
 use super::clock::ClockColumn;
 use super::rows::RecordBatch;
-use super::{DigitColumn, LANES, LaneValidity, Lanes, portable};
+use super::{DigitColumn, LANES, LaneFaults, Lanes, portable};
 
 /// A kernel that this processor can run.
 ///
@@ -54,11 +54,11 @@ impl BatchKernel {
         rows: impl RecordBatch<'b>,
         values: &mut Lanes,
         odd: &mut bool,
-    ) -> LaneValidity {
+    ) -> LaneFaults {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a Kernel of this kind exists only where detection found the instructions.
         if self.0 == BatchInstructionSet::Avx2 && !*odd && unsafe { avx2::numbers(op, rows, values) } {
-            return LaneValidity::default();
+            return LaneFaults::default();
         }
         portable::numbers(op, rows, values, odd)
     }
@@ -71,11 +71,11 @@ impl BatchKernel {
         rows: impl RecordBatch<'b>,
         values: &mut Lanes,
         odd: &mut bool,
-    ) -> LaneValidity {
+    ) -> LaneFaults {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a Kernel of this kind exists only where detection found the instructions.
         if self.0 == BatchInstructionSet::Avx2 && !*odd && unsafe { avx2::clocks(op, rows, values) } {
-            return LaneValidity::default();
+            return LaneFaults::default();
         }
         portable::clocks(op, rows, values, odd)
     }

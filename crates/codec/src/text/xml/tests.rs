@@ -1,5 +1,5 @@
 use super::check::{agree, any_bytes};
-use super::sample::{XmlSampleFormat, sample_feed};
+use super::sample::{SampleFeedKind, sample_feed};
 use super::*;
 use crate::text::{check, decode_json};
 use proptest::prelude::*;
@@ -187,7 +187,7 @@ fn what_is_no_feed_is_not_taken_for_one() {
 
 #[test]
 fn samples_are_what_the_twin_reads() {
-    for sample in [XmlSampleFormat::Rss, XmlSampleFormat::Atom, XmlSampleFormat::NewsMl] {
+    for sample in [SampleFeedKind::Rss, SampleFeedKind::Atom, SampleFeedKind::NewsMl] {
         let feed = sample_feed(sample, 50, 3);
         agree(&mut XmlDecoder::default(), &feed).unwrap();
         let all = decoded(&feed);
@@ -197,7 +197,7 @@ fn samples_are_what_the_twin_reads() {
         let summary = decode_json(&mut &feed[..], "f", &mut XmlDecoder::default(), &mut out).unwrap();
         assert_eq!((summary.messages, summary.errors, summary.bytes), (51, 0, feed.len() as u64));
     }
-    let feed = sample_feed(XmlSampleFormat::Rss, 2, 3);
+    let feed = sample_feed(SampleFeedKind::Rss, 2, 3);
     assert!(feed[XmlDecoder::cut(&feed)..].starts_with(b"<item>\n"));
     assert_eq!(XmlDecoder::cut(b"<item><a/></item>"), 0);
     check::cuts(&mut XmlDecoder::default(), 2000, &feed[..600]).unwrap();

@@ -7,7 +7,7 @@ use unitape_codec::iso20022::{ElementValueSpan, ElementVisitor, MessageRoot, Spa
 
 /// The registers of the message in hand, and its entries.
 #[derive(Debug)]
-pub(super) struct IsoFieldTable {
+pub(super) struct ElementRegisters {
     pub(super) tree: ElementTree,
     pub(super) registers: Vec<Option<IsoFieldValue>>,
     /// Entries of groups in the order in which they were known: group, and where in `values` theirs begin.
@@ -47,7 +47,7 @@ pub(super) struct NodeOccurrence {
     serial: u32,
 }
 
-impl IsoFieldTable {
+impl ElementRegisters {
     pub(super) fn new(tree: ElementTree) -> Self {
         Self {
             registers: vec![None; tree.registers],
@@ -139,7 +139,7 @@ fn act(
     }
 }
 
-impl ElementVisitor for IsoFieldTable {
+impl ElementVisitor for ElementRegisters {
     type Mark = NodeOccurrence;
 
     fn begin(&mut self, live: usize) {

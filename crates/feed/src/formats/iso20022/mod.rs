@@ -29,7 +29,7 @@ use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
     ParsedMessage, compile,
 };
-use field_table::{IsoFieldTable, MESSAGE, NodeOccurrence, RepeatedElementFault};
+use field_table::{ElementRegisters, MESSAGE, NodeOccurrence, RepeatedElementFault};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
 pub struct IsoFeedDecoder {
     decoder: Iso20022Decoder<NodeOccurrence>,
     mapper: MessageMapper<IsoFieldValue>,
-    noted: IsoFieldTable,
+    noted: ElementRegisters,
     detail: String,
     /// The head of a message in which nothing came before it, and which what is around it does not end with.
     blank: Arc<[u8]>,
@@ -99,7 +99,7 @@ impl IsoFeedDecoder {
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
             decoder: Iso20022Decoder::default(),
-            noted: IsoFieldTable::new(tree),
+            noted: ElementRegisters::new(tree),
             mapper: MessageMapper::new(plan),
             detail: String::new(),
             blank: b" "[..].into(),
@@ -253,7 +253,7 @@ fn parting(plan: &MappingPlan, groups: usize) -> Vec<bool> {
     parts.iter().zip(used).map(|(parts, used)| *parts && used).collect()
 }
 
-impl IsoFieldTable {
+impl ElementRegisters {
     /// Fills the slots of values that no element gives.
     fn set_message_slots(&mut self, message: &iso20022::FramedIsoMessage) {
         if message.goes_on {
@@ -288,7 +288,7 @@ struct IsoMessageView<'m> {
     text: &'m [u8],
     /// The message with its context.
     all: &'m [u8],
-    noted: &'m IsoFieldTable,
+    noted: &'m ElementRegisters,
 }
 
 impl IsoMessageView<'_> {

@@ -104,7 +104,7 @@ struct OrderExecution {
 
 /// The price of an execution that is not at the order's own.
 #[derive(Clone, Copy)]
-struct PrintTerms {
+struct PrintPrice {
     /// In 10^-4 of the currency.
     px: u32,
     /// Whether it is a print of its own; others are in a later cross print.
@@ -164,7 +164,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     shares: m.shares(),
                     match_number: m.match_number(),
                 };
-                let at = PrintTerms { px: m.price(), printable: m.printable() != b'N' };
+                let at = PrintPrice { px: m.price(), printable: m.printable() != b'N' };
                 self.executed(d, execution, Some(at))
             }
             ItchMessage::OrderCancel(m) => {
@@ -404,7 +404,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &mut ItchDecoder,
         execution: OrderExecution,
-        at: Option<PrintTerms>,
+        at: Option<PrintPrice>,
     ) -> Result<(), MessageRefusal> {
         let OrderExecution { locate, order, shares, match_number } = execution;
         some_shares(shares)?;

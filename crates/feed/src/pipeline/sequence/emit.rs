@@ -7,7 +7,7 @@ use crate::block::affected_books::AffectedBooks;
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::{FeedSessions, flag_frame};
 use crate::block::quarantine_event::{QuarantineDetails, RawDigest, quarantine_frame};
-use crate::block::{Block, BlockMessage, BlockMessageKind, IdFixup, MessageReclassification, NO_TS};
+use crate::block::{Block, BlockMessage, BlockMessageKind, IdFixup, NO_TS, TurnVerdict};
 use crate::error::Error;
 use crate::pipeline::feed_state::{FeedState, SourceState};
 use crate::pipeline::job::{BlockJob, VersionedFormat};
@@ -179,7 +179,7 @@ impl UnitEmitter<'_> {
                 self.keep_raw(unit, frames, is_new)?
             }
             BlockMessageKind::Duplicate => {
-                self.block.recount(self.cursor.unit, MessageReclassification::Duplicate);
+                self.block.recount(self.cursor.unit, TurnVerdict::Duplicate);
                 return Ok(false);
             }
             BlockMessageKind::Switch => {
@@ -333,7 +333,7 @@ impl UnitEmitter<'_> {
         late: bool,
         dict: NameKind,
     ) -> Result<(), Error> {
-        self.block.recount(self.cursor.unit, MessageReclassification::Quarantined);
+        self.block.recount(self.cursor.unit, TurnVerdict::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
         let added = refuse(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;

@@ -24,7 +24,7 @@ use crate::pipeline::job::{BlockJob, BlockKind};
 use crate::pipeline::lead::{ClockLeadContext, ClockLeadLimits};
 use crate::pipeline::open_sources::SourceNotesWriter;
 use crate::quarantine::RawLog;
-use crate::sources::stats::{FeedStats, RunStats};
+use crate::sources::stats::{FeedStats, RunMonitor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use unitape_model::{Dictionary, FrameHeader, NameKind, UnixNanos, frames};
@@ -61,7 +61,7 @@ pub struct BlockSequencer {
     placed_before: UnixNanos,
     /// The bound on the lead of an event's time.
     lead: ClockLeadLimits,
-    stats: Option<Arc<RunStats>>,
+    stats: Option<Arc<RunMonitor>>,
     /// For a run that continues while flushes fail: up when it is to end.
     stopping: Option<Arc<AtomicBool>>,
     flushes: FlushFailures,
@@ -108,7 +108,7 @@ pub struct InitialSequencerState {
     pub patience: MergeTimer,
     /// The latest time on the tape.
     pub placed_max: UnixNanos,
-    pub stats: Option<Arc<RunStats>>,
+    pub stats: Option<Arc<RunMonitor>>,
 }
 
 /// A stretch of frames that goes onto the tape unchanged.

@@ -18,7 +18,7 @@ use crate::sources::journal::{
     journaled_bytes, noted_number,
 };
 use crate::sources::link::RestartPolicy;
-use crate::sources::stats::{FeedStats, RunStats};
+use crate::sources::stats::{FeedStats, RunMonitor};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub struct ReceiverContext {
     /// Directory of the journal.
     pub dir: PathBuf,
     /// Figures of the run.
-    pub stats: Arc<RunStats>,
+    pub stats: Arc<RunMonitor>,
     /// Index of the feed.
     pub index: usize,
     /// When up, receiving ends.

@@ -7,7 +7,7 @@
 
 use super::ReceiverContext;
 use crate::error::Error;
-use crate::sources::link::LinkPart;
+use crate::sources::link::FeedStage;
 use std::time::Duration;
 
 impl ReceiverContext {
@@ -40,7 +40,7 @@ impl ReceiverContext {
             match work() {
                 Ok(done) => {
                     if failed {
-                        link.recover(LinkPart::Receiver);
+                        link.recover(FeedStage::Receiver);
                         self.wake();
                     }
                     return Ok(Some(done));
@@ -55,7 +55,7 @@ impl ReceiverContext {
                 }
                 Err(error) => {
                     failed = true;
-                    link.note_failure(LinkPart::Receiver, &error.to_string(), error.cause());
+                    link.note_failure(FeedStage::Receiver, &error.to_string(), error.cause());
                     self.wake();
                     wait = self.restart.next_wait(wait);
                     self.sleep(wait);

@@ -6,7 +6,7 @@ use unitape_model::Position;
 
 use super::TapeRecorder;
 use crate::disk::durable::{DurableMark, store_durable};
-use crate::disk::failure::{DurabilityFailure, FlushTarget};
+use crate::disk::failure::{DurabilityFailure, FlushedFile};
 use crate::disk::layout::{list_segments, sync_dir};
 use crate::disk::lineage::{check_newest, newest_epoch};
 use crate::disk::seal::seal;
@@ -52,7 +52,7 @@ impl TapeRecorder {
         let paths = self.live.paths.clone();
         let flushed = self.flush.files(&paths);
         let flushed =
-            flushed.and_then(|()| self.definitions.sync().map_err(|e| (FlushTarget::Definitions, e)));
+            flushed.and_then(|()| self.definitions.sync().map_err(|e| (FlushedFile::Definitions, e)));
         if let Err((what, error)) = flushed {
             return Err(self.handle_flush_failure(what, error)?);
         }
@@ -68,7 +68,7 @@ impl TapeRecorder {
         if let Err(error) = stored {
             // The files are on the disk; only the word that says so is written once more.
             let errno = errno_of(&error);
-            self.state.fail(errno, FlushTarget::Durable, false);
+            self.state.fail(errno, FlushedFile::Durable, false);
             self.flush.in_a_row += 1;
             let failure = DurabilityFailure { errno, path: paths.durable(), lasting: false };
             return Err(failure.error(self.flush.durable.position));
@@ -86,7 +86,7 @@ impl TapeRecorder {
         let live = self.position.0 / size;
         seal(&paths, before.0 / size, live)?;
         self.flush.open.retain(|(what, _)| match what {
-            FlushTarget::Segment(index) | FlushTarget::Checksums(index) => *index >= live,
+            FlushedFile::Segment(index) | FlushedFile::Checksums(index) => *index >= live,
             _ => false,
         });
         self.flush.last = Instant::now();
@@ -155,8 +155,8 @@ impl TapeRecorder {
 
     /// Gives durability up: somebody has removed segment `index` before it was looked at.
     pub fn give_up_durability(&mut self, index: u64) -> Error {
-        let what = FlushTarget::Segment(index);
-        let path = FlushTarget::path_of(what.word(), &self.live.paths);
+        let what = FlushedFile::Segment(index);
+        let path = FlushedFile::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno: libc::ENOENT, path, lasting: true };
         let error = failure.error(self.flush.durable.position);
         if !self.flush.is_lost() {
@@ -167,7 +167,7 @@ impl TapeRecorder {
     }
 
     /// Goes back to what is flushed where the hot segments have all since, or gives durability up.
-    pub(crate) fn handle_flush_failure(&mut self, what: FlushTarget, error: Error) -> Result<Error> {
+    pub(crate) fn handle_flush_failure(&mut self, what: FlushedFile, error: Error) -> Result<Error> {
         let errno = errno_of(&error);
         let size = self.live.meta.segment_bytes;
         let first = self.flush.flushed.position.0 / size;
@@ -180,7 +180,7 @@ impl TapeRecorder {
         // Without the dictionary log nothing is written again.
         let from = Position(first * size);
         let again = there && self.definitions.rewind(definitions_bytes, position, from).is_ok();
-        let path = FlushTarget::path_of(what.word(), &self.live.paths);
+        let path = FlushedFile::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();
         self.state.fail(errno, what, !again);

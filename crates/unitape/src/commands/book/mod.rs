@@ -95,7 +95,7 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
 
 /// The point that the books show.
 #[derive(Clone, Copy, Debug, Default)]
-struct TapeMoment {
+struct BookMoment {
     /// Ordinal of the last event applied.
     seq: u64,
     /// Its position on the tape.
@@ -115,7 +115,7 @@ pub fn run(args: BookArgs) -> output::Result {
     let (mut follower, names) = args.read.follow(&args.dir)?;
     let mut tape = TapeBooks::with_names(BookOptions::default(), names);
     let mut view = BookPrinter { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
-    let mut here = TapeMoment::default();
+    let mut here = BookMoment::default();
     // Changes before this were printed.
     let mut quiet_to = Position(0);
     loop {
@@ -151,7 +151,7 @@ pub fn run(args: BookArgs) -> output::Result {
             break;
         }
         if !frame.header.is_meta() {
-            here = TapeMoment { seq, position: frame.position, ts };
+            here = BookMoment { seq, position: frame.position, ts };
         }
         let position = frame.position;
         let changes = match tape.on_frame(position, frame.bytes) {
@@ -230,7 +230,7 @@ fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
 }
 
 /// Says why nothing was printed, and what there is.
-fn explain(args: &BookArgs, tape: &TapeBooks, here: TapeMoment) {
+fn explain(args: &BookArgs, tape: &TapeBooks, here: BookMoment) {
     let asked = [
         (NameKind::Instrument, "instruments", args.instr.as_deref()),
         (NameKind::Venue, "venues", args.venue.as_deref().filter(|v| *v != ALL_VENUES)),
@@ -294,7 +294,7 @@ impl<W: Write> BookPrinter<'_, W> {
     }
 
     /// Prints the books that changed.
-    fn books(&mut self, tape: &TapeBooks, here: TapeMoment) -> Result<(), CommandFailure> {
+    fn books(&mut self, tape: &TapeBooks, here: BookMoment) -> Result<(), CommandFailure> {
         let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| self.dirty.contains(id)).collect();
         self.dirty.clear();
         let over_all = |v: &str| v == ALL_VENUES;
@@ -328,7 +328,7 @@ impl<W: Write> BookPrinter<'_, W> {
     fn change(
         &mut self,
         tape: &TapeBooks,
-        here: TapeMoment,
+        here: BookMoment,
         change: &BookChange,
     ) -> Result<(), CommandFailure> {
         let args = self.args;

@@ -1,6 +1,6 @@
 //! Books and best prices, for people and as JSON.
 
-use super::{BookArgs, TapeMoment, ladder};
+use super::{BookArgs, BookMoment, ladder};
 use crate::commands::tape::utc;
 use crate::output::{CommandFailure, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ fn line(out: &mut impl Write, value: &Value) -> Result<(), CommandFailure> {
 pub fn book_json(
     out: &mut impl Write,
     tape: &TapeBooks,
-    here: TapeMoment,
+    here: BookMoment,
     listing: ListingView<'_>,
     book: BookView<'_>,
     args: &BookArgs,
@@ -132,7 +132,7 @@ pub fn book_table(
 
 /// A best price.
 pub struct BestPriceRow<'a> {
-    here: TapeMoment,
+    here: BookMoment,
     venue: &'a str,
     instr: &'a str,
     basis: &'static str,
@@ -146,7 +146,7 @@ impl<'a> BestPriceRow<'a> {
     /// The row of a venue, from `basis` or from the basis of its best price.
     pub fn for_venue(
         tape: &'a TapeBooks,
-        here: TapeMoment,
+        here: BookMoment,
         listing: ListingView<'a>,
         basis: Option<Basis>,
     ) -> Self {
@@ -163,7 +163,7 @@ impl<'a> BestPriceRow<'a> {
     }
 
     /// Over all venues of an instrument.
-    pub fn for_all_venues(tape: &'a TapeBooks, here: TapeMoment, instrument: InstrumentId) -> Self {
+    pub fn for_all_venues(tape: &'a TapeBooks, here: BookMoment, instrument: InstrumentId) -> Self {
         let best = tape.books.consolidated(instrument);
         let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
         let has = |side: Side| {

@@ -90,7 +90,7 @@ pub fn locks(dir: &Path) -> DoctorFinding {
             "mount a local disk (ext4, xfs, tmpfs) and say --dir",
         )
     };
-    let probe = ProbeFile(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
+    let probe = ScratchFile(dir.join(format!(".unitape-doctor-lock-{}", std::process::id())));
     let tried = || -> std::io::Result<bool> {
         let first = File::create(&probe.0)?;
         first.try_lock().map_err(|e| match e {
@@ -142,13 +142,13 @@ pub fn speed(dir: &Path) -> DoctorFinding {
 
 /// Makes and removes a small file.
 pub fn try_file(dir: &Path) -> std::io::Result<()> {
-    let probe = ProbeFile(dir.join(format!(".unitape-doctor-{}", std::process::id())));
+    let probe = ScratchFile(dir.join(format!(".unitape-doctor-{}", std::process::id())));
     fs::write(&probe.0, b"can this be written?")
 }
 
 /// Median and worst time of a few writes of 64 KiB that are flushed.
 fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
-    let probe = ProbeFile(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
+    let probe = ScratchFile(dir.join(format!(".unitape-doctor-sync-{}", std::process::id())));
     let mut file = File::create(&probe.0)?;
     let mut times = Vec::with_capacity(FLUSHES);
     for _ in 0..FLUSHES {
@@ -162,9 +162,9 @@ fn flush_times(dir: &Path) -> std::io::Result<(Duration, Duration)> {
 }
 
 /// A file that goes with its owner.
-struct ProbeFile(PathBuf);
+struct ScratchFile(PathBuf);
 
-impl Drop for ProbeFile {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         // It was only a trial; what cannot be removed was most likely never made.
         _ = fs::remove_file(&self.0);

@@ -13,7 +13,7 @@ use unitape_run::{RunEvent, RunReport};
 pub fn print_event(event: RunEvent<'_>, json: bool) {
     match event {
         RunEvent::HotNotice { tape, notice } => output::print_notice(tape, notice),
-        RunEvent::SourceNote(text) => note!("unitape: {text}"),
+        RunEvent::SourceFingerprint(text) => note!("unitape: {text}"),
         RunEvent::LinkNote { feed, text } => note!("unitape: feed {feed}: {text}"),
         RunEvent::RetentionWarning { tape, warning } => note!("unitape: {}: {warning}", tape.display()),
         RunEvent::NotDurable { failure } => note!("unitape: {failure}"),
