@@ -9,7 +9,7 @@ use crate::apart::Worker;
 use crate::messaging::pair::{fresh, shared_memory};
 use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_bench::swift_passes::{MeasuredComponent, SwiftPassResult, fast_pass, slow_pass};
-use unitape_codec::swift_mt::parts::ComponentKind;
+use unitape_codec::swift_mt::parts::SubfieldFormat;
 use unitape_codec::swift_mt::sample::sample_messages;
 use unitape_codec::swift_mt::{SwiftFieldTokenizer, SwiftTag};
 
@@ -164,13 +164,13 @@ impl Condition {
         let digits =
             || value.text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0')));
         match value.kind {
-            ComponentKind::Amount => number(b'A', value.number),
-            ComponentKind::Date | ComponentKind::ValueDate | ComponentKind::DateLong => {
+            SubfieldFormat::Amount => number(b'A', value.number),
+            SubfieldFormat::Date | SubfieldFormat::ValueDate | SubfieldFormat::DateLong => {
                 number(b'D', value.number / DAY_NS)
             }
-            ComponentKind::EntryDate => number(b'D', digits()),
+            SubfieldFormat::EntryDate => number(b'D', digits()),
             _ if self == Condition::Amounts => {}
-            ComponentKind::Time => number(b'T', value.number),
+            SubfieldFormat::Time => number(b'T', value.number),
             _ if value.tag == SwiftTag::new(b"28C") => number(b'N', digits()),
             _ => value.text.split(|byte| b"\r\n".contains(byte)).for_each(|line| hash.add(line)),
         }

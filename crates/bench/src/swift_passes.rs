@@ -2,7 +2,7 @@
 //!
 //! Like `typed.rs` this is compiled by `bench/peers` too.
 
-use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents, split_field};
+use unitape_codec::swift_mt::parts::{SubfieldFormat, SwiftComponent, SwiftComponents, split_field};
 use unitape_codec::swift_mt::{
     NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer, SwiftTag, naive, naive_parts,
 };
@@ -24,7 +24,7 @@ pub struct SwiftPassResult {
 #[allow(missing_docs)]
 pub struct MeasuredComponent<'a> {
     pub tag: SwiftTag,
-    pub kind: ComponentKind,
+    pub kind: SubfieldFormat,
     pub text: &'a [u8],
     /// Its part of the sum.
     pub number: u64,
@@ -35,12 +35,12 @@ pub struct MeasuredComponent<'a> {
 #[inline]
 fn number(part: &SwiftComponent, value: &[u8]) -> u64 {
     match part.kind {
-        ComponentKind::Amount => (part.number as u64) << 6 | u64::from(part.exponent.unsigned_abs()),
-        ComponentKind::Date
-        | ComponentKind::ValueDate
-        | ComponentKind::DateLong
-        | ComponentKind::EntryDate
-        | ComponentKind::Time => part.number as u64,
+        SubfieldFormat::Amount => (part.number as u64) << 6 | u64::from(part.exponent.unsigned_abs()),
+        SubfieldFormat::Date
+        | SubfieldFormat::ValueDate
+        | SubfieldFormat::DateLong
+        | SubfieldFormat::EntryDate
+        | SubfieldFormat::Time => part.number as u64,
         _ => words(part.slice(value)),
     }
 }
@@ -52,7 +52,7 @@ fn words(text: &[u8]) -> u64 {
 }
 
 /// A component as a number, by the standard library.
-fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
+fn slow_number(kind: SubfieldFormat, value: &[u8], (start, end): (usize, usize)) -> Option<u64> {
     let text = value.get(start..end)?;
     let text_of = std::str::from_utf8(text).ok()?;
     let day = |year: i64, month: &str, day: &str| {
@@ -63,23 +63,23 @@ fn slow_number(kind: ComponentKind, value: &[u8], (start, end): (usize, usize)) 
         Some(((years + months + day.parse::<i64>().ok()? - 1) * 86_400_000_000_000) as u64)
     };
     match kind {
-        ComponentKind::Amount => {
+        SubfieldFormat::Amount => {
             let (whole, decimals) = text_of.split_once(',').unwrap_or((text_of, ""));
             let mantissa: u64 = format!("{whole}{decimals}").parse().ok()?;
             Some(mantissa << 6 | decimals.len() as u64)
         }
-        ComponentKind::Date | ComponentKind::ValueDate => {
+        SubfieldFormat::Date | SubfieldFormat::ValueDate => {
             day(2000 + text_of.get(..2)?.parse::<i64>().ok()?, text_of.get(2..4)?, text_of.get(4..)?)
         }
         // The year is that of the value date before it, in these messages.
-        ComponentKind::EntryDate => {
+        SubfieldFormat::EntryDate => {
             let year = std::str::from_utf8(value.get(..2)?).ok()?;
             day(2000 + year.parse::<i64>().ok()?, text_of.get(..2)?, text_of.get(2..)?)
         }
-        ComponentKind::DateLong => {
+        SubfieldFormat::DateLong => {
             day(text_of.get(..4)?.parse().ok()?, text_of.get(4..6)?, text_of.get(6..)?)
         }
-        ComponentKind::Time => {
+        SubfieldFormat::Time => {
             let pairs: Option<Vec<u64>> =
                 (0..text.len()).step_by(2).map(|n| text_of.get(n..n + 2)?.parse().ok()).collect();
             Some(pairs?.iter().chain(&[0, 0, 0]).take(3).fold(0, |sum, pair| sum * 60 + pair))

@@ -143,7 +143,7 @@ fn is_blank(rest: &[u8]) -> bool {
 }
 
 /// The kind of bytes that start no message.
-pub(super) enum PrefaceOutcome {
+pub(super) enum PrefaceVerdict {
     /// A preface; the body starts here.
     Preface(usize),
     /// Garbage up to here.
@@ -153,7 +153,7 @@ pub(super) enum PrefaceOutcome {
 }
 
 /// Lines from `from` on, where nothing starts, up to where something does.
-pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceOutcome {
+pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceVerdict {
     let (mut at, mut lines, mut braces) = (from, 0, false);
     loop {
         let line_end = memchr(b'\n', &buf[at..]).map(|n| at + n);
@@ -165,26 +165,26 @@ pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceOutc
         let starts_at = memmem::find(line, b"{1:");
         let ends_at = memmem::find(line, b"-}").map(|n| n + 2);
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
-            return PrefaceOutcome::Garbage(at + n);
+            return PrefaceVerdict::Garbage(at + n);
         }
         if braces && line_end.is_some() && terminator(line) == Some(1) {
-            return PrefaceOutcome::Garbage(at + 1);
+            return PrefaceVerdict::Garbage(at + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
         let Some(end) = line_end else {
-            return if whole { PrefaceOutcome::Garbage(buf.len()) } else { PrefaceOutcome::Need };
+            return if whole { PrefaceVerdict::Garbage(buf.len()) } else { PrefaceVerdict::Need };
         };
         at = end + 1;
         lines += 1;
         if !braces {
             match starts(buf, at) {
                 Some(true) if lines <= PREFACE_LINES && at - from <= PREFACE_BYTES => {
-                    return PrefaceOutcome::Preface(at);
+                    return PrefaceVerdict::Preface(at);
                 }
-                Some(true) => return PrefaceOutcome::Garbage(at),
+                Some(true) => return PrefaceVerdict::Garbage(at),
                 Some(false) => {}
                 None if whole => {}
-                None => return PrefaceOutcome::Need,
+                None => return PrefaceVerdict::Need,
             }
         }
     }

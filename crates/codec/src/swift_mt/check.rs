@@ -3,7 +3,7 @@
 use super::fault::ValueFault;
 use super::frame::{NextSwiftFrame, SwiftFramer};
 use super::json::decode_json;
-use super::parts::{self, ComponentKind, SwiftComponent, SwiftComponents};
+use super::parts::{self, SubfieldFormat, SwiftComponent, SwiftComponents};
 use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftTag};
 use super::value;
 use super::{naive, naive_parts};
@@ -78,15 +78,15 @@ fn number(part: &SwiftComponent, value: &[u8], before: Option<&SwiftComponent>) 
     let text = part.slice(value);
     let midnight = |day: Option<value::CalendarDay>| day.map(|day| (day.nanos(), 0));
     match part.kind {
-        ComponentKind::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
-        ComponentKind::Date => midnight(value::date(text)),
-        ComponentKind::ValueDate => midnight(value::value_date(text)),
-        ComponentKind::DateLong => midnight(value::date_long(text)),
-        ComponentKind::EntryDate => {
+        SubfieldFormat::Amount => value::amount(text).map(|amount| (amount.mantissa, amount.exponent)),
+        SubfieldFormat::Date => midnight(value::date(text)),
+        SubfieldFormat::ValueDate => midnight(value::value_date(text)),
+        SubfieldFormat::DateLong => midnight(value::date_long(text)),
+        SubfieldFormat::EntryDate => {
             let day = value::entry_date(text, value::value_date(before?.slice(value))?);
             Some((day.map_or(i64::MIN, value::CalendarDay::nanos), 0))
         }
-        ComponentKind::Time => value::time(text).map(|seconds| (seconds, 0)),
+        SubfieldFormat::Time => value::time(text).map(|seconds| (seconds, 0)),
         _ => Some((0, 0)),
     }
 }

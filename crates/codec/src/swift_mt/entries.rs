@@ -1,7 +1,7 @@
 //! The lines of a statement as JSON: each `61` with the `86` after it.
 
 use super::fault::ValueFault;
-use super::parts::{self, ComponentKind, SwiftComponents};
+use super::parts::{self, SubfieldFormat, SwiftComponents};
 use super::tokens::{SwiftField, SwiftTag};
 use super::value;
 use unitape_base::json::value as text;
@@ -107,7 +107,7 @@ fn line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
             text(out, bytes);
         }
     }
-    debug_assert!(parts.part("amount").is_some_and(|part| part.kind == ComponentKind::Amount));
+    debug_assert!(parts.part("amount").is_some_and(|part| part.kind == SubfieldFormat::Amount));
 }
 
 /// Appends an amount as [`unitape_model::Amount`] shows it: as [`value::write_amount`], without zeros after the last

@@ -285,11 +285,11 @@ impl SwiftFramer {
     #[cold]
     fn loose(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
         match bare::check_preface(w.view, w.from, w.whole) {
-            bare::PrefaceOutcome::Preface(first) if first < w.limit => self.bare(w, first),
-            bare::PrefaceOutcome::Garbage(end) if end <= w.limit => {
+            bare::PrefaceVerdict::Preface(first) if first < w.limit => self.bare(w, first),
+            bare::PrefaceVerdict::Garbage(end) if end <= w.limit => {
                 NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
-            bare::PrefaceOutcome::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+            bare::PrefaceVerdict::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
                 NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {

@@ -1,7 +1,7 @@
 //! The parts of blocks 1 and 2.
 
 use super::fault::ValueFault;
-use super::parts::{ComponentKind, SwiftComponents, ends, positions};
+use super::parts::{SubfieldFormat, SwiftComponents, ends, positions};
 
 /// Takes block 1 or 2 apart (`number`); false for other blocks. If it fails there are no parts.
 ///
@@ -35,13 +35,13 @@ pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Res
         let digits = rest.iter().all(u8::is_ascii_digit);
         match rest.len() {
             0 => return Ok(true),
-            1 if digits => positions(parts, content, &[("monitoring", ComponentKind::Text, after, 1)])?,
+            1 if digits => positions(parts, content, &[("monitoring", SubfieldFormat::Text, after, 1)])?,
             4 if digits => positions(
                 parts,
                 content,
                 &[
-                    ("monitoring", ComponentKind::Text, after, 1),
-                    ("obsolescence", ComponentKind::Text, after + 1, 3),
+                    ("monitoring", SubfieldFormat::Text, after, 1),
+                    ("obsolescence", SubfieldFormat::Text, after + 1, 3),
                 ],
             )?,
             _ => return Err(ends(parts, after)),
@@ -55,32 +55,32 @@ pub fn header(number: usize, content: &[u8], parts: &mut SwiftComponents) -> Res
 const INPUT_BYTES_MAX: usize = 21;
 
 /// Name, kind, first byte, bytes.
-pub(super) type HeaderComponent = (&'static str, ComponentKind, usize, usize);
+pub(super) type HeaderComponent = (&'static str, SubfieldFormat, usize, usize);
 
 const BASIC: [HeaderComponent; 5] = [
-    ("application", ComponentKind::Text, 0, 1),
-    ("service", ComponentKind::Text, 1, 2),
-    ("terminal", ComponentKind::Text, 3, 12),
-    ("session", ComponentKind::Text, 15, 4),
-    ("sequence", ComponentKind::Text, 19, 6),
+    ("application", SubfieldFormat::Text, 0, 1),
+    ("service", SubfieldFormat::Text, 1, 2),
+    ("terminal", SubfieldFormat::Text, 3, 12),
+    ("session", SubfieldFormat::Text, 15, 4),
+    ("sequence", SubfieldFormat::Text, 19, 6),
 ];
 
 const INPUT: [HeaderComponent; 4] = [
-    ("direction", ComponentKind::Text, 0, 1),
-    ("type", ComponentKind::Text, 1, 3),
-    ("receiver", ComponentKind::Text, 4, 12),
-    ("priority", ComponentKind::Text, 16, 1),
+    ("direction", SubfieldFormat::Text, 0, 1),
+    ("type", SubfieldFormat::Text, 1, 3),
+    ("receiver", SubfieldFormat::Text, 4, 12),
+    ("priority", SubfieldFormat::Text, 16, 1),
 ];
 
 const OUTPUT: [HeaderComponent; 10] = [
-    ("direction", ComponentKind::Text, 0, 1),
-    ("type", ComponentKind::Text, 1, 3),
-    ("input_time", ComponentKind::Time, 4, 4),
-    ("input_date", ComponentKind::Date, 8, 6),
-    ("sender", ComponentKind::Text, 14, 12),
-    ("session", ComponentKind::Text, 26, 4),
-    ("sequence", ComponentKind::Text, 30, 6),
-    ("output_date", ComponentKind::Date, 36, 6),
-    ("output_time", ComponentKind::Time, 42, 4),
-    ("priority", ComponentKind::Text, 46, 1),
+    ("direction", SubfieldFormat::Text, 0, 1),
+    ("type", SubfieldFormat::Text, 1, 3),
+    ("input_time", SubfieldFormat::Time, 4, 4),
+    ("input_date", SubfieldFormat::Date, 8, 6),
+    ("sender", SubfieldFormat::Text, 14, 12),
+    ("session", SubfieldFormat::Text, 26, 4),
+    ("sequence", SubfieldFormat::Text, 30, 6),
+    ("output_date", SubfieldFormat::Date, 36, 6),
+    ("output_time", SubfieldFormat::Time, 42, 4),
+    ("priority", SubfieldFormat::Text, 46, 1),
 ];

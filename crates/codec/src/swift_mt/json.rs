@@ -19,7 +19,7 @@
 use super::fault::{SwiftFault, ValueFault};
 use super::frame::{EnvelopeForm, FramedSwiftMessage, NextSwiftFrame, SwiftFramer};
 use super::header::header;
-use super::parts::{self, ComponentKind, SwiftComponents};
+use super::parts::{self, SubfieldFormat, SwiftComponents};
 use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag, sub_blocks};
 use super::value::{self, CalendarDay};
 use std::fmt::Write as _;
@@ -253,8 +253,8 @@ impl SwiftJsonWriter {
             self.put(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
             let bytes = part.slice(content);
             match part.kind {
-                ComponentKind::Text => text(&mut self.text, bytes),
-                ComponentKind::Lines => {
+                SubfieldFormat::Text => text(&mut self.text, bytes),
+                SubfieldFormat::Lines => {
                     self.text.push(b'[');
                     for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
                         if n > 0 {
@@ -264,19 +264,19 @@ impl SwiftJsonWriter {
                     }
                     self.text.push(b']');
                 }
-                ComponentKind::Amount => {
+                SubfieldFormat::Amount => {
                     self.text.push(b'"');
                     value::write_amount(bytes, &mut self.text);
                     self.text.push(b'"');
                 }
-                ComponentKind::Date => self.day(value::date(bytes), bytes),
-                ComponentKind::DateLong => self.day(value::date_long(bytes), bytes),
-                ComponentKind::ValueDate => {
+                SubfieldFormat::Date => self.day(value::date(bytes), bytes),
+                SubfieldFormat::DateLong => self.day(value::date_long(bytes), bytes),
+                SubfieldFormat::ValueDate => {
                     day = value::value_date(bytes);
                     self.day(day, bytes);
                 }
-                ComponentKind::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
-                ComponentKind::Time => {
+                SubfieldFormat::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
+                SubfieldFormat::Time => {
                     let pairs = bytes.chunks(2);
                     self.text.push(b'"');
                     for (n, pair) in pairs.enumerate() {

@@ -39,7 +39,7 @@ pub fn frame(framer: &SwiftFramer, input: &[u8], at: usize) -> NextSwiftFrame {
 }
 
 /// Why a message has no end.
-enum Stop {
+enum UnfinishedReason {
     /// The bytes end.
     Short,
     /// The next message starts.
@@ -83,12 +83,12 @@ impl Seen<'_> {
                     NextSwiftFrame::Bad { span: message.span, fault: SwiftFault::TextBeforeTag { offset } }
                 }
             }
-            Err(Stop::Next(at)) if at <= self.limit => self.bad(at, SwiftFault::Truncated),
-            Err(Stop::Wrong(fault, at)) if at < self.limit => {
+            Err(UnfinishedReason::Next(at)) if at <= self.limit => self.bad(at, SwiftFault::Truncated),
+            Err(UnfinishedReason::Wrong(fault, at)) if at < self.limit => {
                 let next = (at..self.buf.len()).find(|&i| self.buf[i..].starts_with(b"{1:"));
                 self.bad(next.unwrap_or(self.limit).min(self.limit), fault)
             }
-            Err(Stop::Short) if self.whole() && self.len <= self.limit => {
+            Err(UnfinishedReason::Short) if self.whole() && self.len <= self.limit => {
                 self.bad(self.len, SwiftFault::Truncated)
             }
             _ => self.no_end(),
@@ -96,7 +96,7 @@ impl Seen<'_> {
     }
 
     /// The blocks, one after the other.
-    fn blocks(&self) -> Result<FramedSwiftMessage, Stop> {
+    fn blocks(&self) -> Result<FramedSwiftMessage, UnfinishedReason> {
         let mut message = FramedSwiftMessage::default();
         let (mut at, mut over) = (self.from, None);
         loop {
@@ -105,7 +105,7 @@ impl Seen<'_> {
                     at += 1;
                 }
             }
-            let wrong = |fault| Err(Stop::Wrong(fault, at));
+            let wrong = |fault| Err(UnfinishedReason::Wrong(fault, at));
             let offset = (at - self.from) as u32;
             let ended = |message: &FramedSwiftMessage, end| {
                 Ok(FramedSwiftMessage { span: Span { start: self.from, end }, ..*message })
@@ -116,18 +116,18 @@ impl Seen<'_> {
             let cut = here.is_empty()
                 || (here.len() < 3 && b"{1:{2:{3:{4:{5:{S:".chunks(3).any(|b| b.starts_with(here)));
             if cut && !self.whole() {
-                return Err(Stop::Short);
+                return Err(UnfinishedReason::Short);
             }
             let Some(id) = block else {
                 return match over {
                     Some(end) => ended(&message, end),
-                    None if cut => Err(Stop::Short),
+                    None if cut => Err(UnfinishedReason::Short),
                     None => wrong(SwiftFault::NoBlock { offset }),
                 };
             };
             let index = "12345S".find(char::from(id)).expect("one of these");
             if id == b'1' && at > self.from {
-                let Some(end) = over else { return Err(Stop::Next(at)) };
+                let Some(end) = over else { return Err(UnfinishedReason::Next(at)) };
                 let service = message.blocks[0].slice(self.buf);
                 let acknowledges = service.len() > 2
                     && &service[1..3] == b"21"
@@ -164,7 +164,9 @@ impl Seen<'_> {
                     let deep = (0..line.len()).find(|&n| open(n) >= NEST_MAX as i64);
                     match (0..line.len()).find(|&n| open(n) < 0) {
                         Some(n) if deep.is_none_or(|deep| deep > n) => start + n,
-                        None if deep.is_none() && stop.is_none() && !self.whole() => return Err(Stop::Short),
+                        None if deep.is_none() && stop.is_none() && !self.whole() => {
+                            return Err(UnfinishedReason::Short);
+                        }
                         _ => return ended(&message, over),
                     }
                 }
@@ -178,30 +180,30 @@ impl Seen<'_> {
     }
 
     /// Where the text ends.
-    fn text(&self, start: usize) -> Result<usize, Stop> {
+    fn text(&self, start: usize) -> Result<usize, UnfinishedReason> {
         match after_line_ends(&self.buf[start..]) {
-            None => Err(Stop::Short),
+            None => Err(UnfinishedReason::Short),
             Some(b'{') => self.closing(start, b'4', true),
             Some(_) => self.dash(start),
         }
     }
 
     /// The first `-}`.
-    fn dash(&self, start: usize) -> Result<usize, Stop> {
+    fn dash(&self, start: usize) -> Result<usize, UnfinishedReason> {
         for at in start..self.buf.len() {
             if self.buf[at..].starts_with(b"-}") {
                 return Ok(at);
             }
             if self.buf[at..].starts_with(b"{1:") {
-                return Err(Stop::Next(at));
+                return Err(UnfinishedReason::Next(at));
             }
         }
-        Err(Stop::Short)
+        Err(UnfinishedReason::Short)
     }
 
     /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong. With `may_quote`
     /// they may be messages quoted in a text.
-    fn closing(&self, start: usize, block: u8, may_quote: bool) -> Result<usize, Stop> {
+    fn closing(&self, start: usize, block: u8, may_quote: bool) -> Result<usize, UnfinishedReason> {
         let (mut open, mut at) = (0, start);
         while at < self.buf.len() {
             let here = &self.buf[at..];
@@ -213,13 +215,13 @@ impl Seen<'_> {
             }
             if here[0] == b'{' {
                 if b"{1:{2:{3:{4:{5:{S:".chunks(3).any(|b| here.len() < 3 && b.starts_with(here)) {
-                    return Err(Stop::Short);
+                    return Err(UnfinishedReason::Short);
                 }
                 let offset = (at - self.from) as u32;
                 match block_at(here) {
-                    Some(b'1') if !may_quote || at > start => return Err(Stop::Next(at)),
+                    Some(b'1') if !may_quote || at > start => return Err(UnfinishedReason::Next(at)),
                     Some(b'4') if may_quote => match after_line_ends(&here[3..]) {
-                        None => return Err(Stop::Short),
+                        None => return Err(UnfinishedReason::Short),
                         Some(b'{') => {}
                         Some(_) => {
                             at = self.dash(at + 3)? + 2;
@@ -227,18 +229,18 @@ impl Seen<'_> {
                         }
                     },
                     Some(_) if !may_quote => {
-                        return Err(Stop::Wrong(SwiftFault::Unclosed { block, offset }, at));
+                        return Err(UnfinishedReason::Wrong(SwiftFault::Unclosed { block, offset }, at));
                     }
                     _ => {}
                 }
                 open += 1;
                 if open == NEST_MAX {
-                    return Err(Stop::Wrong(SwiftFault::Depth { offset }, at));
+                    return Err(UnfinishedReason::Wrong(SwiftFault::Depth { offset }, at));
                 }
             }
             at += 1;
         }
-        Err(Stop::Short)
+        Err(UnfinishedReason::Short)
     }
 
     /// Lines with where they start; the last one is there only if the input ends with it.

@@ -11,10 +11,10 @@
 //! | `'text'` | that text; `$` a line end; `w` a line end or a blank, or neither |
 //! | `[…]` | maybe; `{1/}` only if that is here, `{!/}` only if not |
 
-use super::parts::ComponentKind;
+use super::parts::SubfieldFormat;
 
 /// Name, kind, start and end of each part.
-pub type Found = Vec<(String, ComponentKind, usize, usize)>;
+pub type Found = Vec<(String, SubfieldFormat, usize, usize)>;
 
 /// The parts of a value: `None` if no form is known for the tag, `Err` if the value is not of it.
 #[allow(clippy::missing_errors_doc, reason = "said in the line above")]
@@ -249,7 +249,7 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
 }
 
 /// The lengths a component may have here, longest first.
-fn lengths(what: &str, rest: &[u8]) -> (ComponentKind, Vec<usize>) {
+fn lengths(what: &str, rest: &[u8]) -> (SubfieldFormat, Vec<usize>) {
     let line: Vec<u8> = {
         let line = rest.split(|b| *b == b'\n').next().unwrap_or_default();
         let ends = line.len() < rest.len();
@@ -270,19 +270,19 @@ fn lengths(what: &str, rest: &[u8]) -> (ComponentKind, Vec<usize>) {
     };
     let century = |two: u32| if two >= 80 { 1900 + two } else { 2000 + two };
     match what {
-        "x" => (ComponentKind::Text, if_some(line.len())),
+        "x" => (SubfieldFormat::Text, if_some(line.len())),
         "r" => {
             let to = (0..line.len()).find(|&n| line[n..].starts_with(b"//"));
             let all = if line.len() > 16 && line[..17].is_ascii() { 16 } else { line.len() };
-            (ComponentKind::Text, if_some(to.unwrap_or(all)))
+            (SubfieldFormat::Text, if_some(to.unwrap_or(all)))
         }
-        "z" => (ComponentKind::Lines, if_some(rest.len())),
+        "z" => (SubfieldFormat::Lines, if_some(rest.len())),
         "B" => {
             let plain = |b: &u8| b.is_ascii_digit() || b.is_ascii_uppercase();
             let good = (line.len() == 8 || line.len() == 11)
                 && line.iter().all(plain)
                 && line[4..6].iter().all(u8::is_ascii_uppercase);
-            (ComponentKind::Text, if good { vec![line.len()] } else { Vec::new() })
+            (SubfieldFormat::Text, if good { vec![line.len()] } else { Vec::new() })
         }
         "d" => {
             let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b',').count();
@@ -292,34 +292,34 @@ fn lengths(what: &str, rest: &[u8]) -> (ComponentKind, Vec<usize>) {
                 && text.matches(',').count() <= 1
                 && !all.is_empty()
                 && all.trim_start_matches('0').len() <= 18;
-            (ComponentKind::Amount, if good { vec![len] } else { Vec::new() })
+            (SubfieldFormat::Amount, if good { vec![len] } else { Vec::new() })
         }
         "D" => {
             let good = digits(6) && day(century(number(0, 2)), number(2, 4), number(4, 6));
-            (ComponentKind::Date, if good { vec![6] } else { Vec::new() })
+            (SubfieldFormat::Date, if good { vec![6] } else { Vec::new() })
         }
         "V" => {
             let good = digits(6)
                 && (day(century(number(0, 2)), number(2, 4), number(4, 6))
                     || number(2, 4) == 2 && matches!(number(4, 6), 29 | 30));
-            (ComponentKind::ValueDate, if good { vec![6] } else { Vec::new() })
+            (SubfieldFormat::ValueDate, if good { vec![6] } else { Vec::new() })
         }
         "L" => {
             let good = digits(8) && day(number(0, 4), number(4, 6), number(6, 8));
-            (ComponentKind::DateLong, if good { vec![8] } else { Vec::new() })
+            (SubfieldFormat::DateLong, if good { vec![8] } else { Vec::new() })
         }
-        "E" => (ComponentKind::EntryDate, if digits(4) { vec![4] } else { Vec::new() }),
+        "E" => (SubfieldFormat::EntryDate, if digits(4) { vec![4] } else { Vec::new() }),
         "T4" | "T6" => {
             let len = if what == "T4" { 4 } else { 6 };
             let good =
                 digits(len) && number(0, 2) < 24 && number(2, 4) < 60 && (len == 4 || number(4, 6) <= 60);
-            (ComponentKind::Time, if good { vec![len] } else { Vec::new() })
+            (SubfieldFormat::Time, if good { vec![len] } else { Vec::new() })
         }
         "M" => {
             let two = rest.len() > 1 && b"RE".contains(&rest[0]) && b"DC".contains(&rest[1]);
             let one = !two && rest.first().is_some_and(|b| b"DC".contains(b));
             (
-                ComponentKind::Text,
+                SubfieldFormat::Text,
                 if two {
                     vec![2]
                 } else if one {
@@ -330,19 +330,19 @@ fn lengths(what: &str, rest: &[u8]) -> (ComponentKind, Vec<usize>) {
             )
         }
         "m" => (
-            ComponentKind::Text,
+            SubfieldFormat::Text,
             if rest.first().is_some_and(|b| b"DC".contains(b)) { vec![1] } else { vec![] },
         ),
         "s" => (
-            ComponentKind::Text,
+            SubfieldFormat::Text,
             if rest.first().is_some_and(|b| b"+-".contains(b)) { vec![1] } else { vec![] },
         ),
-        "1!N" => (ComponentKind::Text, if rest.starts_with(b"N") { vec![1] } else { Vec::new() }),
+        "1!N" => (SubfieldFormat::Text, if rest.starts_with(b"N") { vec![1] } else { Vec::new() }),
         "4!t" => {
             let good = rest.len() >= 4
                 && rest[0].is_ascii_uppercase()
                 && rest[1..4].iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b' ');
-            (ComponentKind::Text, if good { vec![4] } else { Vec::new() })
+            (SubfieldFormat::Text, if good { vec![4] } else { Vec::new() })
         }
         _ => {
             let (most, class) = what.split_at(what.len() - 1);
@@ -360,7 +360,7 @@ fn lengths(what: &str, rest: &[u8]) -> (ComponentKind, Vec<usize>) {
             } else {
                 (1..=run).rev().collect()
             };
-            (ComponentKind::Text, lengths)
+            (SubfieldFormat::Text, lengths)
         }
     }
 }

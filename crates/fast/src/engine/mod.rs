@@ -39,7 +39,7 @@ use super::slot::DictionaryLayout;
 use super::workspace::DecodeWorkspace;
 use state::{BytePtr, EngineState, SLACK};
 use std::ops::Range;
-use steps::{NumberedSlotRange, TemplateSlotRanges};
+use steps::{SharedArea, TemplateSlotRanges};
 
 /// Decodes the message in the range of the buffer into the workspace's entries: its template and its bytes. None where the
 /// exact engine is to do it; what was done until then is to be put back.
@@ -125,7 +125,7 @@ unsafe fn message_at(
 unsafe fn begin(
     workspace: &mut DecodeWorkspace,
     entries: &DictionaryLayout,
-    pieces: &[NumberedSlotRange],
+    pieces: &[SharedArea],
     start: &steps::TemplateEntryPoint,
 ) {
     let before = workspace.epoch;
@@ -152,7 +152,7 @@ unsafe fn begin_several(
     workspace: &mut DecodeWorkspace,
     entries: &DictionaryLayout,
     before: u32,
-    pieces: &[NumberedSlotRange],
+    pieces: &[SharedArea],
 ) {
     for &piece in pieces {
         // SAFETY: as in `begin`: the piece is of the program's entries.
@@ -163,13 +163,8 @@ unsafe fn begin_several(
 /// # Safety
 /// As [`begin`]; it is one of the program's shares.
 #[inline(always)]
-unsafe fn fill(
-    workspace: &mut DecodeWorkspace,
-    entries: &DictionaryLayout,
-    before: u32,
-    piece: NumberedSlotRange,
-) {
-    let NumberedSlotRange { share, from, slots } = piece;
+unsafe fn fill(workspace: &mut DecodeWorkspace, entries: &DictionaryLayout, before: u32, piece: SharedArea) {
+    let SharedArea { share, from, slots } = piece;
     let (share, from, slots) = (share as usize, from as usize, slots as usize);
     // SAFETY: a share is a range of the program's entries, and the workspace's vectors have one for each of these.
     unsafe {

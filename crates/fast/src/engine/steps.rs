@@ -29,7 +29,7 @@ pub(crate) struct StepProgram {
     blocks: Vec<StepBlock>,
     /// By the lowest bits of the id, or after it; a power of two of them.
     starts: Vec<TemplateEntryPoint>,
-    pub(super) pieces: Vec<NumberedSlotRange>,
+    pub(super) pieces: Vec<SharedArea>,
     /// A message of more bytes is for the exact engine: its values may be more than are taken.
     pub(super) bytes_max: usize,
 }
@@ -40,24 +40,24 @@ pub(super) enum TemplateSlotRanges {
     #[default]
     None,
     /// This many, from this slot on.
-    One(NumberedSlotRange),
+    One(SharedArea),
     /// A range of [`StepProgram::pieces`].
     Several { from: u32, to: u32 },
 }
 
 /// A share of several: its place, its first slot, and how many slots it has.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NumberedSlotRange {
+pub(super) struct SharedArea {
     pub share: u32,
     pub from: u32,
     pub slots: u32,
 }
 
 impl TemplateSlotRanges {
-    fn of(entries: &DictionaryLayout, of: SharedSlotRange, pieces: &mut Vec<NumberedSlotRange>) -> Self {
+    fn of(entries: &DictionaryLayout, of: SharedSlotRange, pieces: &mut Vec<SharedArea>) -> Self {
         let piece = |share: &u32| {
             let SharedSlotRange { from, to } = entries.shares[*share as usize];
-            NumberedSlotRange { share: *share, from, slots: to - from }
+            SharedArea { share: *share, from, slots: to - from }
         };
         match &entries.of[of.range()] {
             [] => TemplateSlotRanges::None,

@@ -6,13 +6,13 @@ use crate::error::Error;
 use crate::formats::format::FormatId;
 use crate::formats::format::Statefulness;
 use crate::pipeline::feed_state::{FeedResumeState, FeedState, SourceState};
-use crate::pipeline::intake::SourceSupply;
+use crate::pipeline::intake::SourceDiscovery;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::source_check::{self, FileComparison, SourcePlan};
 use crate::sources::content::{self, ContentHash};
 use crate::sources::folder::{self, KnownFile, KnownFolder, SourceFolder};
 use crate::sources::journal::{InitialJournalState, StreamContinuity, number_of_file};
-use crate::sources::known_content::ContentFingerprint;
+use crate::sources::known_content::KnownContent;
 use crate::sources::open::FIRST;
 use crate::sources::source::FileGrowth;
 use crate::sources::source::{PendingSource, SourceFacts};
@@ -30,7 +30,7 @@ pub fn open_feed(
     plans: Vec<SourcePlan>,
     account: &mut TapeAccount,
     writer: &mut Writer,
-) -> Result<(FeedState, SourceSupply), Error> {
+) -> Result<(FeedState, SourceDiscovery), Error> {
     let sort = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
     let mut states = Vec::new();
@@ -73,7 +73,7 @@ pub fn open_feed(
         states.push(if stream && !source.end { state.read_again() } else { state });
     }
     let open = pending.len();
-    Ok((feed_state(feed, account, states, false, open), SourceSupply::Static(pending)))
+    Ok((feed_state(feed, account, states, false, open), SourceDiscovery::Static(pending)))
 }
 
 /// Puts onto the tape, and into its account, that the source at this index has grown.
@@ -101,7 +101,7 @@ pub struct FolderPlan {
     /// Names that the tape knows and that are other files now.
     fresh: BTreeSet<String>,
     /// The contents that the tape has, so that none is read under another name.
-    contents: Vec<ContentFingerprint>,
+    contents: Vec<KnownContent>,
     /// Ids of sources that did not end and of which nothing more is read: another file has their name, or one of a greater
     /// number was read.
     over: BTreeSet<u32>,
@@ -293,7 +293,7 @@ pub fn open_folder(
     mut plan: FolderPlan,
     account: &mut TapeAccount,
     writer: &mut Writer,
-) -> Result<(FeedState, SourceSupply), Error> {
+) -> Result<(FeedState, SourceDiscovery), Error> {
     let FolderSettings { dir, kind, scan } = settings;
     let sort = FormatId::from_format(&feed.format);
     let stream = feed.format.statefulness() == Statefulness::Stream;
@@ -346,7 +346,7 @@ pub fn open_folder(
     }
     let mut state = feed_state(feed, account, states, true, 1);
     state.hashes = matches!(kind, folder::FolderKind::Files { .. });
-    Ok((state, SourceSupply::Folder(Box::new(folder))))
+    Ok((state, SourceDiscovery::Folder(Box::new(folder))))
 }
 
 pub fn feed_state(

@@ -14,7 +14,7 @@ use crate::formats::decoder::{DecodeOptions, FeedDecoder};
 use crate::formats::format::Format;
 use crate::pipeline::begin::{FolderPlan, FolderSettings, feed_state, open_feed, open_folder, plan_folder};
 use crate::pipeline::feed_state::FeedState;
-use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceSupply};
+use crate::pipeline::intake::{BlockIntake, FeedIntake, LiveRun, SourceDiscovery};
 use crate::pipeline::job::{BlockJob, BlockKind, VersionedFormat};
 use crate::pipeline::lead::ClockLeadLimits;
 use crate::pipeline::open_sources::SourceNotesWriter;
@@ -266,9 +266,9 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
                 let settings = FolderSettings { dir, kind, scan: setup.scan };
                 open_folder(feed, settings, plan, &mut account, &mut writer)?
             }
-            _ => (feed_state(feed, &account, Vec::new(), false, 0), SourceSupply::Static(VecDeque::new())),
+            _ => (feed_state(feed, &account, Vec::new(), false, 0), SourceDiscovery::Static(VecDeque::new())),
         };
-        if let SourceSupply::Static(pending) = &supply {
+        if let SourceDiscovery::Static(pending) = &supply {
             let left: u64 =
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
             setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::sources::content::ContentHash;
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::open::first_message_hash;
 use crate::sources::source::SourceFacts;
-use crate::sources::stats::DecodeProgress;
+use crate::sources::stats::JournalPosition;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -297,12 +297,12 @@ impl FeedState {
     }
 
     /// The decoded part of its journal.
-    pub fn settled(&self) -> DecodeProgress {
+    pub fn settled(&self) -> JournalPosition {
         let (source, through) = self.expected.unwrap_or_default();
         let file = self.sources.get(source).map_or("", |source| &source.file);
         let number = file.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
         let between_messages = self.leftover.is_empty() && self.carried.is_none();
-        DecodeProgress {
+        JournalPosition {
             number,
             through: if self.expected.is_some() { through } else { 0 },
             between_messages,

@@ -85,7 +85,7 @@ impl FormatReloadQueue {
 /// A feed as the intake has it.
 pub struct FeedIntake {
     sorted: Arc<VersionedFormat>,
-    supply: SourceSupply,
+    supply: SourceDiscovery,
     open: Option<SourceReader>,
     /// A source that was found and has too few bytes yet to recognise its format.
     found: Option<(PendingSource, Option<Box<SourceFacts>>)>,
@@ -110,7 +110,7 @@ pub struct FeedIntake {
 
 /// The supply of a feed's sources.
 #[derive(Debug)]
-pub enum SourceSupply {
+pub enum SourceDiscovery {
     /// Known beforehand.
     Static(VecDeque<PendingSource>),
     /// Found while it runs.
@@ -124,7 +124,7 @@ impl FeedIntake {
     /// A feed with its sources; `every` is how often its directory is looked at.
     pub fn new(
         sorted: VersionedFormat,
-        supply: SourceSupply,
+        supply: SourceDiscovery,
         outstanding: Arc<AtomicU64>,
         every: Duration,
     ) -> Self {
@@ -160,7 +160,7 @@ impl FeedIntake {
             // Acquire: pairs with the Release of who received it; it is in the file.
             flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Acquire)
         };
-        if let (true, SourceSupply::Folder(folder)) = (lower(&stats.began), &mut self.supply) {
+        if let (true, SourceDiscovery::Folder(folder)) = (lower(&stats.began), &mut self.supply) {
             folder.look_again();
             (self.quiet, self.calm) = (None, 0);
         }
@@ -174,12 +174,12 @@ impl FeedIntake {
     /// How long the intake may leave it alone unless something is reported; `idle` where nobody reports.
     fn pause(&self, stats: &FeedStats, idle: Duration) -> Duration {
         match &self.supply {
-            SourceSupply::Folder(folder) => match folder.kind() {
+            SourceDiscovery::Folder(folder) => match folder.kind() {
                 FolderKind::Files { .. } if !stats.watched.load(Ordering::Relaxed) => idle,
                 // A further file is seen soon after what came last; later only what nobody reports is looked for.
                 _ => self.every * self.calm.max(1),
             },
-            SourceSupply::Static(_) => idle,
+            SourceDiscovery::Static(_) => idle,
         }
     }
 
@@ -200,10 +200,10 @@ impl FeedIntake {
             }
             let open = self.open.as_mut().expect("opened above");
             let (followed, journal) = match &self.supply {
-                SourceSupply::Folder(folder) => {
+                SourceDiscovery::Folder(folder) => {
                     (matches!(folder.kind(), FolderKind::Files { .. }), folder.kind())
                 }
-                SourceSupply::Static(_) => (false, FolderKind::Files { follow: false }),
+                SourceDiscovery::Static(_) => (false, FolderKind::Files { follow: false }),
             };
             // Received bytes are read to their end; files stay where they are.
             if stop && matches!(journal, FolderKind::Files { .. }) {
@@ -214,7 +214,7 @@ impl FeedIntake {
             let filled = open.fill(block, block_bytes, &self.sorted.format)?;
             if filled == BlockFill::Nothing {
                 // A stream's own journal says where it ends.
-                if let SourceSupply::Folder(folder) = &mut self.supply
+                if let SourceDiscovery::Folder(folder) = &mut self.supply
                     && journal != FolderKind::Streams
                 {
                     if followed && self.checked.elapsed() >= self.every {
@@ -237,8 +237,8 @@ impl FeedIntake {
                 && let Some(open) = self.open.take()
             {
                 block.more = match &mut self.supply {
-                    SourceSupply::Static(pending) => !pending.is_empty(),
-                    SourceSupply::Folder(folder) => {
+                    SourceDiscovery::Static(pending) => !pending.is_empty(),
+                    SourceDiscovery::Folder(folder) => {
                         folder.note_ended(open.path.clone(), open.read_bytes());
                         folder.has_more()
                     }
@@ -252,8 +252,8 @@ impl FeedIntake {
     fn open_next(&mut self, stop: bool) -> Result<Option<bool>, Error> {
         if self.found.is_none() {
             self.found = match &mut self.supply {
-                SourceSupply::Static(pending) => pending.pop_front().map(|p| (p, None)),
-                SourceSupply::Folder(folder) => match folder.next()? {
+                SourceDiscovery::Static(pending) => pending.pop_front().map(|p| (p, None)),
+                SourceDiscovery::Folder(folder) => match folder.next()? {
                     NextFolderSource::Source(pending, facts) => Some((pending, facts)),
                     NextFolderSource::Nothing if stop => {
                         self.stopped = true;
@@ -266,8 +266,8 @@ impl FeedIntake {
         }
         let Some((pending, facts)) = &mut self.found else { return Ok(None) };
         self.open = match &mut self.supply {
-            SourceSupply::Static(_) => SourceReader::new(pending.clone(), false, false)?,
-            SourceSupply::Folder(folder) => {
+            SourceDiscovery::Static(_) => SourceReader::new(pending.clone(), false, false)?,
+            SourceDiscovery::Folder(folder) => {
                 let journal = folder.kind() == FolderKind::Streams;
                 match SourceReader::new(pending.clone(), true, journal)? {
                     None if folder.ends(&pending.path)? => {
@@ -415,7 +415,7 @@ impl BlockIntake {
             if filled.is_ok() && feed.retry.take().is_some() {
                 link.inspect(|link| link.recover(FeedStage::Reader));
             }
-            if let (SourceSupply::Folder(folder), Some(link)) = (&mut feed.supply, link) {
+            if let (SourceDiscovery::Folder(folder), Some(link)) = (&mut feed.supply, link) {
                 for name in folder.take_overtaken() {
                     link.note(format!(
                         "{name} came after a file of a greater name had begun: it waits until that one ends, with the next greater name"

@@ -14,7 +14,7 @@ use crate::pipeline::consolidate::PipelineConfig;
 use crate::pipeline::run::RunFeed;
 use crate::sources::content::{self, ContentHash};
 use crate::sources::hash;
-use crate::sources::known_content::{ContentFingerprint, FeedFile, same_content};
+use crate::sources::known_content::{KnownContent, SourceName, same_content};
 use crate::sources::open::{FIRST, is_first_message};
 use crate::sources::source::{FileGrowth, SourceFacts};
 use std::fs::File;
@@ -196,8 +196,8 @@ pub fn find_same_content(setup: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>])
             if let Some((other, g)) = before.iter().find(same)
                 && !feed.rules.again
             {
-                let this = FeedFile { feed: &feed.name, file: &f.file };
-                error.get_or_insert(same_content(this, FeedFile { feed: &other.name, file: &g.file }));
+                let this = SourceName { feed: &feed.name, file: &f.file };
+                error.get_or_insert(same_content(this, SourceName { feed: &other.name, file: &g.file }));
             }
             before.push((feed, f));
         }
@@ -283,8 +283,8 @@ pub fn plan_files(
                         && !(s.feed != feed.name && s.file == f.file && other)
                 });
                 if let Some(s) = same {
-                    let this = FeedFile { feed: &feed.name, file: &f.file };
-                    return Err(same_content(this, FeedFile { feed: &s.feed, file: &s.file }));
+                    let this = SourceName { feed: &feed.name, file: &f.file };
+                    return Err(same_content(this, SourceName { feed: &s.feed, file: &s.file }));
                 }
             }
             SourcePlan::New => {}
@@ -295,10 +295,10 @@ pub fn plan_files(
 }
 
 /// The known contents of all sources.
-pub fn contents(account: &TapeAccount) -> Vec<ContentFingerprint> {
+pub fn contents(account: &TapeAccount) -> Vec<KnownContent> {
     let content = |s: &SourceAccount| {
         let (bytes, hash, first) = s.content_read().filter(|(bytes, ..)| *bytes > 0)?;
-        Some(ContentFingerprint { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
+        Some(KnownContent { feed: s.feed.clone(), file: s.file.clone(), bytes, hash, first })
     };
     account.sources.iter().filter_map(content).collect()
 }

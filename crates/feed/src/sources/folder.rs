@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::sources::journal::CLOSED;
-use crate::sources::known_content::{self, ContentFingerprint, FeedFile};
+use crate::sources::known_content::{self, KnownContent, SourceName};
 use crate::sources::source::{PendingSource, SourceFacts};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::ErrorKind;
@@ -32,7 +32,7 @@ pub struct SourceFolder {
     /// Sources that the tape knows and that have not ended.
     resume: VecDeque<PendingSource>,
     taken: BTreeSet<String>,
-    contents: Vec<ContentFingerprint>,
+    contents: Vec<KnownContent>,
     /// Files that were begun in this run, by the hash of their first bytes, so that none is read under two names; none
     /// where that may be.
     begun: Option<BTreeMap<[u8; 32], Vec<PathBuf>>>,
@@ -55,7 +55,7 @@ pub struct KnownFolder {
     /// Its sources, in the order of the tape.
     pub files: Vec<KnownFile>,
     /// The contents of all sources of the tape.
-    pub contents: Vec<ContentFingerprint>,
+    pub contents: Vec<KnownContent>,
     /// A file may be read although another source has the same content.
     pub again: bool,
 }
@@ -181,8 +181,8 @@ impl SourceFolder {
                 let other = other.file_name().unwrap_or_default().to_string_lossy();
                 let feed = &self.feed;
                 return Err(known_content::same_content(
-                    FeedFile { feed, file: name },
-                    FeedFile { feed, file: &other },
+                    SourceName { feed, file: name },
+                    SourceName { feed, file: &other },
                 ));
             }
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The known content of a source, to find it under another name.
 #[derive(Clone, Debug)]
-pub struct ContentFingerprint {
+pub struct KnownContent {
     /// Name of its feed.
     pub feed: String,
     /// Name of its file.
@@ -22,7 +22,7 @@ pub struct ContentFingerprint {
     pub first: Option<String>,
 }
 
-impl ContentFingerprint {
+impl KnownContent {
     /// Whether the file at `path` begins with all of it.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl ContentFingerprint {
 
     /// That `file` of `feed` has it, too.
     pub fn error(&self, feed: &str, file: &str) -> Error {
-        same_content(FeedFile { feed, file }, FeedFile { feed: &self.feed, file: &self.file })
+        same_content(SourceName { feed, file }, SourceName { feed: &self.feed, file: &self.file })
     }
 }
 
@@ -82,13 +82,13 @@ fn read_full(reader: &mut impl std::io::Read, buf: &mut [u8]) -> std::io::Result
 
 /// A file by the name under which a feed has it.
 #[derive(Clone, Copy)]
-pub struct FeedFile<'f> {
+pub struct SourceName<'f> {
     pub feed: &'f str,
     pub file: &'f str,
 }
 
 /// The error for equal content under two names.
-pub fn same_content(this: FeedFile<'_>, other: FeedFile<'_>) -> Error {
+pub fn same_content(this: SourceName<'_>, other: SourceName<'_>) -> Error {
     let what = format!(
         "it holds what {} of feed {} holds; leave one of them out, or read it a second time with \
          --again (again = true)",

@@ -84,7 +84,7 @@ pub struct FeedStats {
 
 /// The decoded part of a stream's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DecodeProgress {
+pub(crate) struct JournalPosition {
     /// Number of the file.
     pub number: u64,
     /// Bytes of it.
@@ -266,10 +266,10 @@ impl FeedStats {
     }
 
     /// The decoded part of a stream's journal.
-    pub(crate) fn settled(&self) -> DecodeProgress {
+    pub(crate) fn settled(&self) -> JournalPosition {
         // Acquire: pairs with the Release in `settle`.
         let word = self.settled.load(Acquire);
-        DecodeProgress {
+        JournalPosition {
             number: word >> 41,
             through: (word >> 1) & ((1 << 40) - 1),
             between_messages: word & 1 == 1,
@@ -277,7 +277,7 @@ impl FeedStats {
     }
 
     /// Says how far the journal of a stream has been decoded.
-    pub(crate) fn settle(&self, settled: DecodeProgress) {
+    pub(crate) fn settle(&self, settled: JournalPosition) {
         let fits = settled.through < 1 << 40 && settled.number < 1 << 23;
         let word = settled.number << 41 | settled.through << 1 | u64::from(settled.between_messages);
         self.settled.store(if fits { word } else { 0 }, Release);

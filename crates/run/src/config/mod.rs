@@ -5,7 +5,7 @@ mod span;
 mod udp;
 
 pub use span::{TimeSpan, TimeSpanRefusal, WaitLimit};
-pub use udp::{BacklogPolicy, TimeOfDay, UdpListenTarget, UdpTargets};
+pub use udp::{BacklogPolicy, MinuteOfDay, UdpListenTarget, UdpTargets};
 
 use crate::Error;
 use crate::layered::{FlagValue, LayeredConfig, OriginTable, load, variables};
@@ -221,7 +221,7 @@ pub struct FeedConfig {
     /// With `udp = "channels"`: the same for line B, if it comes by another one.
     pub interface_b: Option<NetworkInterface>,
     /// With `udp`: at this time of UTC the journal begins a new file, and decoders with state start afresh.
-    pub day_begins: Option<TimeOfDay>,
+    pub day_begins: Option<MinuteOfDay>,
     /// With `udp`: bytes of the buffer of each socket.
     #[serde(default = "buffer_bytes")]
     pub buffer_bytes: usize,

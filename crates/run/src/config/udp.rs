@@ -81,11 +81,11 @@ pub enum BacklogPolicy {
 /// A time of the day, UTC, as text: `22:30`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct TimeOfDay {
+pub struct MinuteOfDay {
     minutes: u16,
 }
 
-impl FromStr for TimeOfDay {
+impl FromStr for MinuteOfDay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -99,7 +99,7 @@ impl FromStr for TimeOfDay {
     }
 }
 
-impl TryFrom<String> for TimeOfDay {
+impl TryFrom<String> for MinuteOfDay {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -107,8 +107,8 @@ impl TryFrom<String> for TimeOfDay {
     }
 }
 
-impl From<TimeOfDay> for String {
-    fn from(time: TimeOfDay) -> String {
+impl From<MinuteOfDay> for String {
+    fn from(time: MinuteOfDay) -> String {
         format!("{:02}:{:02}", time.minutes / 60, time.minutes % 60)
     }
 }
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn times_of_the_day_come_back() {
         for text in ["00:00", "22:30", "23:59"] {
-            assert_eq!(String::from(text.parse::<TimeOfDay>().unwrap()), text);
+            assert_eq!(String::from(text.parse::<MinuteOfDay>().unwrap()), text);
         }
         for text in ["", "24:00", "7:00", "12:60", "+1:00", "12:00:00", "1200"] {
-            assert!(text.parse::<TimeOfDay>().is_err(), "{text}");
+            assert!(text.parse::<MinuteOfDay>().is_err(), "{text}");
         }
     }
 }

@@ -229,7 +229,7 @@ mod tests {
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
     struct LayerTestConfig {
-        tape: LayerTestTape,
+        tape: SampleTapeSection,
         #[serde(default = "four")]
         workers: u64,
         #[serde(default)]
@@ -238,7 +238,7 @@ mod tests {
 
     #[derive(Debug, Deserialize, Serialize)]
     #[serde(deny_unknown_fields)]
-    struct LayerTestTape {
+    struct SampleTapeSection {
         dir: String,
     }
 

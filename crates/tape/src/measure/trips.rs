@@ -109,8 +109,8 @@ pub fn round_trips(
     count: u64,
     spawn: PeerCommand<'_>,
 ) -> Result<Vec<u64>> {
-    let mut ends = RoundTripEnds::open(dir, options, lines, count, false, spawn)?;
-    let RoundTripEnds { writer, reader, child, .. } = &mut ends;
+    let mut ends = PingSide::open(dir, options, lines, count, false, spawn)?;
+    let PingSide { writer, reader, child, .. } = &mut ends;
     let mut messages = BenchFrameGenerator::new(lines);
     let mut times = Vec::with_capacity(count as usize);
     for i in 0..count {
@@ -152,8 +152,8 @@ pub fn round_trips_at(
     spawn: PeerCommand<'_>,
     mut out: impl FnMut(u64),
 ) -> Result<u64> {
-    let mut ends = RoundTripEnds::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
-    let RoundTripEnds { writer, reader, batch, child } = &mut ends;
+    let mut ends = PingSide::open(dir, options, lines, pace.count, pace.batch > 0, spawn)?;
+    let PingSide { writer, reader, batch, child } = &mut ends;
     let (mut messages, mut load) = (BenchFrameGenerator::new(lines), BenchFrameGenerator::new(lines));
     let every = pace.every.as_nanos() as u64;
     let (mut sent, mut back, mut loaded, mut turns) = (0, 0, 0, 0u32);
@@ -190,14 +190,14 @@ pub fn round_trips_at(
 const PART: u64 = 4;
 
 /// This side of the tapes of a round trip.
-struct RoundTripEnds {
+struct PingSide {
     writer: Writer,
     reader: Reader,
     batch: Option<Writer>,
     child: PeerProcess,
 }
 
-impl RoundTripEnds {
+impl PingSide {
     fn open(
         dir: &Path,
         options: &WriterOptions,

@@ -22,7 +22,7 @@ use crate::write::hot::HotDirectory;
 use crate::write::options::WriterOptions;
 
 /// The facts that were found before this opening.
-pub(crate) struct OpeningInputs<'a> {
+pub(crate) struct OpeningState<'a> {
     /// The text of the lock file.
     pub before: &'a str,
     /// This boot of the machine.
@@ -50,10 +50,10 @@ impl WriterOpening {
     pub fn begin(
         paths: &TapePaths,
         tape: TapeId,
-        found: &OpeningInputs<'_>,
+        found: &OpeningState<'_>,
         options: &WriterOptions,
     ) -> Result<Self> {
-        let &OpeningInputs { before, boot, created } = found;
+        let &OpeningState { before, boot, created } = found;
         let known = match Lineage::load(paths, tape) {
             // A lineage of a tape that was removed, or that is given up with the damage, counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {

@@ -26,7 +26,7 @@ use crate::disk::sys;
 use crate::error::{Error, FileContext, Result, with_committed_end};
 use crate::trust::unsynced_tail::{check_before_writing, check_known, end_of_copy, first_lost, trusted_end};
 use crate::write::backing::settle_backing;
-use crate::write::cut::{CutPlan, OpeningInputs, RecoveredEnd, WriterOpening, cut_sums, truncate};
+use crate::write::cut::{CutPlan, OpeningState, RecoveredEnd, WriterOpening, cut_sums, truncate};
 use crate::write::hot::{HotDirectory, HotDiscovery};
 use crate::write::options::WriterOptions;
 use crate::write::prior_state::PriorTapeState;
@@ -117,7 +117,7 @@ fn open_locked(
     let mut opening = WriterOpening::begin(
         &paths,
         meta.id,
-        &OpeningInputs { before: &before, boot: &boot, created },
+        &OpeningState { before: &before, boot: &boot, created },
         options,
     )?;
     let (rebooted, epoch) = (opening.rebooted, opening.lineage.epoch);

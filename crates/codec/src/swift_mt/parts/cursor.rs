@@ -4,7 +4,7 @@ use super::super::fault::ValueFault;
 use super::super::tokens::SwiftField;
 use super::super::value::{self, CalendarDay, Decimal};
 use super::super::words;
-use super::{ComponentKind, SwiftComponent, SwiftComponents};
+use super::{SubfieldFormat, SwiftComponent, SwiftComponents};
 use memchr::memchr;
 
 /// The contents expected at the cursor: mostly the name of the component. It is small enough to be handed on in
@@ -100,7 +100,7 @@ impl<'c> ValueCursor<'c> {
 
     /// Notes the next `len` bytes.
     #[inline(always)]
-    pub(super) fn component(&mut self, name: &'static str, kind: ComponentKind, len: usize) {
+    pub(super) fn component(&mut self, name: &'static str, kind: SubfieldFormat, len: usize) {
         self.take_number(name, kind, len, 0, 0);
     }
 
@@ -109,7 +109,7 @@ impl<'c> ValueCursor<'c> {
     fn take_number(
         &mut self,
         name: &'static str,
-        kind: ComponentKind,
+        kind: SubfieldFormat,
         len: usize,
         number: i64,
         exponent: i8,
@@ -146,7 +146,7 @@ impl<'c> ValueCursor<'c> {
         if self.run(class, len) < len {
             return Err(name);
         }
-        self.component(name, ComponentKind::Text, len);
+        self.component(name, SubfieldFormat::Text, len);
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl<'c> ValueCursor<'c> {
         match self.run(class, max) {
             0 => Err(name),
             len => {
-                self.component(name, ComponentKind::Text, len);
+                self.component(name, SubfieldFormat::Text, len);
                 Ok(())
             }
         }
@@ -169,11 +169,11 @@ impl<'c> ValueCursor<'c> {
 
     /// `YYMMDD` and its like; gives midnight.
     #[inline(always)]
-    pub(super) fn date(&mut self, name: &'static str, kind: ComponentKind) -> Result<i64, ExpectedText> {
+    pub(super) fn date(&mut self, name: &'static str, kind: SubfieldFormat) -> Result<i64, ExpectedText> {
         let word = self.word(0);
         let (len, midnight) = match kind {
-            ComponentKind::DateLong => (8, words::date_long(word)),
-            _ => (6, words::date(word, kind == ComponentKind::ValueDate)),
+            SubfieldFormat::DateLong => (8, words::date_long(word)),
+            _ => (6, words::date(word, kind == SubfieldFormat::ValueDate)),
         };
         let Some(midnight) = midnight else { return Err(name) };
         self.take_number(name, kind, len, midnight, 0);
@@ -185,7 +185,7 @@ impl<'c> ValueCursor<'c> {
     pub(super) fn entry_date(&mut self, midnight: i64) {
         let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);
         let said = near.or_else(|| far_entry_date(&self.text[self.at - 6..])).unwrap_or(i64::MIN);
-        self.take_number("entry_date", ComponentKind::EntryDate, 4, said, 0);
+        self.take_number("entry_date", SubfieldFormat::EntryDate, 4, said, 0);
     }
 
     /// `HHMM` or `HHMMSS`.
@@ -195,7 +195,7 @@ impl<'c> ValueCursor<'c> {
         let zeros = u64::from_le_bytes(*b"\0\0\0\x0000\0\0");
         let word = if len == 4 { word & 0xffff_ffff | zeros } else { word };
         let Some(seconds) = words::time(word) else { return Err(name) };
-        self.take_number(name, ComponentKind::Time, len, seconds, 0);
+        self.take_number(name, SubfieldFormat::Time, len, seconds, 0);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl<'c> ValueCursor<'c> {
     pub(super) fn amount(&mut self, name: &'static str) -> ComponentResult {
         match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
             Some((len, amount)) => {
-                self.take_number(name, ComponentKind::Amount, len, amount.mantissa, amount.exponent);
+                self.take_number(name, SubfieldFormat::Amount, len, amount.mantissa, amount.exponent);
                 Ok(())
             }
             None => Err(name),
@@ -225,7 +225,7 @@ impl<'c> ValueCursor<'c> {
         if !value::is_bic(&self.rest()[..len]) {
             return Err("bic");
         }
-        self.component("bic", ComponentKind::Text, len);
+        self.component("bic", SubfieldFormat::Text, len);
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl<'c> ValueCursor<'c> {
         match self.line_len() {
             0 => Err(name),
             len => {
-                self.component(name, ComponentKind::Text, len);
+                self.component(name, SubfieldFormat::Text, len);
                 Ok(())
             }
         }
@@ -247,7 +247,7 @@ impl<'c> ValueCursor<'c> {
         match self.rest().len() {
             0 => Err(name),
             len => {
-                self.component(name, ComponentKind::Lines, len);
+                self.component(name, SubfieldFormat::Lines, len);
                 Ok(())
             }
         }

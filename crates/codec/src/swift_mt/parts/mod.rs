@@ -29,7 +29,7 @@ use cursor::{ExpectedText, ValueCursor};
 /// How a component is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ComponentKind {
+pub enum SubfieldFormat {
     /// Text of one line.
     Text,
     /// Lines of text.
@@ -108,7 +108,7 @@ pub struct SwiftComponent {
     /// UTC, seconds of a time; 0 for text, `i64::MIN` for an entry date that is no day.
     pub number: i64,
     /// How it is written.
-    pub kind: ComponentKind,
+    pub kind: SubfieldFormat,
     /// The exponent of an amount: its mantissa is multiplied by ten to this power.
     pub exponent: i8,
 }
@@ -135,7 +135,7 @@ const PARTS_MAX: usize = 12;
 impl Default for SwiftComponents {
     fn default() -> Self {
         let none =
-            SwiftComponent { name: "", start: 0, end: 0, number: 0, kind: ComponentKind::Text, exponent: 0 };
+            SwiftComponent { name: "", start: 0, end: 0, number: 0, kind: SubfieldFormat::Text, exponent: 0 };
         SwiftComponents { items: [none; PARTS_MAX], len: 0 }
     }
 }
@@ -250,8 +250,8 @@ pub(super) fn positions(
     for &(name, kind, start, len) in places {
         let there = text.get(start..start + len);
         let number = there.and_then(|t| match kind {
-            ComponentKind::Date => value::date(t).map(value::CalendarDay::nanos),
-            ComponentKind::Time => value::time(t),
+            SubfieldFormat::Date => value::date(t).map(value::CalendarDay::nanos),
+            SubfieldFormat::Time => value::time(t),
             _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(0),
         });
         let Some(number) = number else {

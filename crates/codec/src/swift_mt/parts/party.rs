@@ -1,6 +1,6 @@
 //! Parties: `50` to `59` and `82` to `87` with their options.
 
-use super::ComponentKind;
+use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
@@ -62,7 +62,7 @@ fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> 
     }
     let len = c.line_len();
     if marked && c.run(CharacterClass::Letters, 2) == 1 && (len == 1 || len > 2 && c.rest()[1] == b'/') {
-        c.component("mark", ComponentKind::Text, 1);
+        c.component("mark", SubfieldFormat::Text, 1);
         if len > 1 {
             c.skip(1);
             c.line("account")?;

@@ -1,6 +1,6 @@
 //! Payments and what all categories share: references, dates, amounts, narratives.
 
-use super::ComponentKind;
+use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ExpectedText, ValueCursor};
 
 #[inline(always)]
@@ -28,14 +28,14 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
             c.expect_literal(b"/", "/")?;
             c.fixed("total", CharacterClass::Digits, 1)?;
         }
-        (30, 0) | (31, b'C' | b'E') => _ = c.date("date", ComponentKind::Date)?,
-        (30, b'A'..=b'Z') => _ = c.date("date", ComponentKind::DateLong)?,
+        (30, 0) | (31, b'C' | b'E') => _ = c.date("date", SubfieldFormat::Date)?,
+        (30, b'A'..=b'Z') => _ = c.date("date", SubfieldFormat::DateLong)?,
         (31, b'D') => {
-            c.date("date", ComponentKind::Date)?;
+            c.date("date", SubfieldFormat::Date)?;
             c.line("place")?;
         }
         (32, b'A' | b'C' | b'D') => {
-            c.date("date", ComponentKind::Date)?;
+            c.date("date", SubfieldFormat::Date)?;
             c.currency_amount()?;
         }
         (32, b'B') | (33, b'B') | (34, b'B') | (71, b'F' | b'G') => c.currency_amount()?,

@@ -1,6 +1,6 @@
 //! Category 5: generic fields `:qualifier/issuer/…` or `:qualifier//…`, and the few that are not.
 
-use super::ComponentKind;
+use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
@@ -78,7 +78,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
         }
         (97, b'A') => slashes(c)?.line("account")?,
         (97, b'B') => typed(issuer(c)?)?.line("account")?,
-        (98, b'A') => _ = slashes(c)?.date("date", ComponentKind::DateLong)?,
+        (98, b'A') => _ = slashes(c)?.date("date", SubfieldFormat::DateLong)?,
         (98, b'C') => moment(slashes(c)?)?,
         (98, b'E') => {
             moment(slashes(c)?)?;
@@ -135,7 +135,7 @@ fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>,
     c.expect_literal(b"/", "/")?;
     match c.run(CharacterClass::Plain, 8) {
         0 => {}
-        len => c.component("issuer", ComponentKind::Text, len),
+        len => c.component("issuer", SubfieldFormat::Text, len),
     }
     c.expect_literal(b"/", "/")?;
     Ok(c)
@@ -153,14 +153,14 @@ fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, 
 #[inline(always)]
 pub(super) fn signed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     if c.rest().starts_with(b"N") && matches!(c.run(CharacterClass::Letters, 4), 1 | 4) {
-        c.component("sign", ComponentKind::Text, 1);
+        c.component("sign", SubfieldFormat::Text, 1);
     }
     Ok(c)
 }
 
 #[inline(always)]
 fn moment(c: &mut ValueCursor<'_>) -> ComponentResult {
-    c.date("date", ComponentKind::DateLong)?;
+    c.date("date", SubfieldFormat::DateLong)?;
     c.time("time", 6)
 }
 
@@ -172,10 +172,10 @@ fn zone(c: &mut ValueCursor<'_>) -> ComponentResult {
     }
     if c.literal(b"/") {
         if c.rest().starts_with(b"N") {
-            c.component("sign", ComponentKind::Text, 1);
+            c.component("sign", SubfieldFormat::Text, 1);
         }
         match c.run(CharacterClass::Digits, 4) {
-            len @ (2 | 4) => c.component("offset", ComponentKind::Text, len),
+            len @ (2 | 4) => c.component("offset", SubfieldFormat::Text, len),
             _ => return Err("hours and maybe minutes"),
         }
     }

@@ -1,6 +1,6 @@
 //! Statements (940, 942, 950): balances, statement lines, sums.
 
-use super::ComponentKind;
+use super::SubfieldFormat;
 use super::cursor::{CharacterClass, ComponentResult, ExpectedText, ValueCursor};
 
 #[inline(always)]
@@ -8,7 +8,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
     match (number, letter) {
         (60 | 62 | 64 | 65, _) => {
             mark(c)?;
-            c.date("date", ComponentKind::Date)?;
+            c.date("date", SubfieldFormat::Date)?;
             c.currency_amount()?;
         }
         (61, 0) => line(c)?,
@@ -30,7 +30,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
         (34, _) => {
             c.fixed("currency", CharacterClass::Letters, 3)?;
             if matches!(c.rest(), [b'D' | b'C', ..]) {
-                c.component("mark", ComponentKind::Text, 1);
+                c.component("mark", SubfieldFormat::Text, 1);
             }
             c.amount("amount")?;
         }
@@ -39,7 +39,7 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
             c.currency_amount()?;
         }
         (13, _) => {
-            c.date("date", ComponentKind::Date)?;
+            c.date("date", SubfieldFormat::Date)?;
             c.time("time", 4)?;
             if letter == b'D' {
                 offset(c)?;
@@ -62,7 +62,7 @@ pub(super) fn offset(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'+' | b'-', ..]) {
         return Err("+ or -");
     }
-    c.component("sign", ComponentKind::Text, 1);
+    c.component("sign", SubfieldFormat::Text, 1);
     c.time("offset", 4)
 }
 
@@ -71,26 +71,26 @@ fn mark(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'D' | b'C', ..]) {
         return Err("D or C");
     }
-    c.component("mark", ComponentKind::Text, 1);
+    c.component("mark", SubfieldFormat::Text, 1);
     Ok(())
 }
 
 /// `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
 #[inline(always)]
 fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
-    let midnight = c.date("date", ComponentKind::ValueDate)?;
+    let midnight = c.date("date", SubfieldFormat::ValueDate)?;
     if c.run(CharacterClass::Digits, 4) == 4 {
         c.entry_date(midnight);
     } else {
         c.skip(c.rest().iter().take(4).take_while(|b| **b == b' ').count());
     }
     match c.rest() {
-        [b'R' | b'E', b'D' | b'C', ..] => c.component("mark", ComponentKind::Text, 2),
-        [b'D' | b'C', ..] => c.component("mark", ComponentKind::Text, 1),
+        [b'R' | b'E', b'D' | b'C', ..] => c.component("mark", SubfieldFormat::Text, 2),
+        [b'D' | b'C', ..] => c.component("mark", SubfieldFormat::Text, 1),
         _ => return Err("D, C, RD, RC, ED or EC"),
     }
     if c.run(CharacterClass::Letters, 1) == 1 {
-        c.component("funds", ComponentKind::Text, 1);
+        c.component("funds", SubfieldFormat::Text, 1);
     }
     if !c.newline() {
         c.literal(b" ");
@@ -99,7 +99,7 @@ fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.run(CharacterClass::Letters, 1) == 1 {
         let more = c.rest()[1..].iter().take(3);
         if more.filter(|b| CharacterClass::Plain.holds(**b) || **b == b' ').count() == 3 {
-            c.component("type", ComponentKind::Text, 4);
+            c.component("type", SubfieldFormat::Text, 4);
         }
     }
     let len = c.line_len();
@@ -108,18 +108,18 @@ fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
     // A reference has sixteen characters; banks that fill it up continue right after it with what the standard has on
     // the next line.
     if slashes.is_none() && len > REFERENCE_MAX && text[..=REFERENCE_MAX].is_ascii() {
-        c.component("reference", ComponentKind::Text, REFERENCE_MAX);
+        c.component("reference", SubfieldFormat::Text, REFERENCE_MAX);
         return c.lines("details");
     }
     match slashes.unwrap_or(len) {
         0 => {}
-        len => c.component("reference", ComponentKind::Text, len),
+        len => c.component("reference", SubfieldFormat::Text, len),
     }
     if slashes.is_some() {
         c.skip(2);
         match c.line_len() {
             0 => {}
-            len => c.component("bank_reference", ComponentKind::Text, len),
+            len => c.component("bank_reference", SubfieldFormat::Text, len),
         }
     }
     if c.newline() {

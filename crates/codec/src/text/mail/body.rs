@@ -14,7 +14,7 @@
 //! content, or where its message has no other text. Text before the first boundary and after the last is ignored
 //! (RFC 2046, 5.1.1). Parts in each other and parts in all are bounded, those of forwarded messages among them.
 
-use super::header::{HeaderField, fields, fields_of_part, unfold};
+use super::header::{MailHeaderField, fields, fields_of_part, unfold};
 use super::mime_field::MimeField;
 use super::words::{base64, characters, charset_by_name, decode_quoted_printable, decode_words};
 use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
@@ -33,7 +33,7 @@ const FORWARDED: [(&str, &str); 3] =
 /// Puts the content of `message`, which begins at `from`, into `path_values`.
 pub(super) fn read(
     message: &[u8],
-    fields: &[HeaderField],
+    fields: &[MailHeaderField],
     from: usize,
     leaves: &mut PathValues,
 ) -> Result<(), TextFault> {
@@ -162,7 +162,7 @@ struct MailAttachment {
 #[derive(Clone, Copy)]
 struct MimeEntity<'m> {
     message: &'m [u8],
-    fields: &'m [HeaderField],
+    fields: &'m [MailHeaderField],
     span: Span,
 }
 

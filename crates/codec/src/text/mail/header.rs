@@ -9,12 +9,12 @@ const FIELDS_MAX: usize = 2048;
 
 /// A field: name and value as they are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HeaderField {
+pub(super) struct MailHeaderField {
     pub name: Span,
     pub value: Span,
 }
 
-impl HeaderField {
+impl MailHeaderField {
     pub(super) fn is(&self, message: &[u8], name: &str) -> bool {
         self.name.slice(message).eq_ignore_ascii_case(name.as_bytes())
     }
@@ -31,18 +31,21 @@ fn is_name(byte: u8) -> bool {
 }
 
 /// The header fields at `from`, and where the content after the blank line begins.
-pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
+pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<MailHeaderField>, usize), TextFault> {
     fields_to(message, from, false)
 }
 
 /// The header fields of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line
 /// after it.
-pub(super) fn fields_of_part(message: &[u8], from: usize) -> Result<(Vec<HeaderField>, usize), TextFault> {
+pub(super) fn fields_of_part(
+    message: &[u8],
+    from: usize,
+) -> Result<(Vec<MailHeaderField>, usize), TextFault> {
     fields_to(message, from, true)
 }
 
-fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<HeaderField>, usize), TextFault> {
-    let mut found: Vec<HeaderField> = Vec::new();
+fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHeaderField>, usize), TextFault> {
+    let mut found: Vec<MailHeaderField> = Vec::new();
     let mut at = from;
     loop {
         let rest = &message[at..];
@@ -91,12 +94,12 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<HeaderFi
             return Err(TextFault::new(TextFaultCode::TooDeep, start, "more than 2048 header fields"));
         }
         let name = Span { start, end: start + name };
-        found.push(HeaderField { name, value: Span { start: name.end + behind + 1, end } });
+        found.push(MailHeaderField { name, value: Span { start: name.end + behind + 1, end } });
     }
 }
 
 /// The value of a field: its lines joined, without white space around it.
-pub(super) fn unfold(message: &[u8], field: &HeaderField) -> Result<String, TextFault> {
+pub(super) fn unfold(message: &[u8], field: &MailHeaderField) -> Result<String, TextFault> {
     let raw = field.value.slice(message);
     let text = std::str::from_utf8(raw).map_err(|e| {
         let at = field.value.start + e.valid_up_to();
@@ -142,7 +145,7 @@ impl MailHeaderSummary {
     pub(super) fn field(
         &mut self,
         message: &[u8],
-        field: &HeaderField,
+        field: &MailHeaderField,
         leaves: &mut PathValues,
     ) -> Result<(), TextFault> {
         let at = field.name.start;

@@ -1,6 +1,6 @@
 //! The fields of MIME, which have a value and parameters: `text/plain; charset=utf-8`.
 
-use super::header::{HeaderField, unfold};
+use super::header::{MailHeaderField, unfold};
 use crate::text::{TextFault, TextFaultCode};
 
 /// Parameters of a field, at most.
@@ -18,7 +18,7 @@ impl MimeField {
     /// The field of this name, if it is there.
     pub(super) fn find(
         message: &[u8],
-        fields: &[HeaderField],
+        fields: &[MailHeaderField],
         name: &str,
     ) -> Result<Option<Self>, TextFault> {
         let Some(field) = fields.iter().find(|f| f.is(message, name)) else { return Ok(None) };

@@ -20,7 +20,7 @@ mod path;
 mod single_elements;
 mod tree;
 
-pub use path::IsoDialect;
+pub use path::IsoPathSyntax;
 
 use crate::block::{Block, CarriedMessage};
 use crate::error::Error;
@@ -93,7 +93,7 @@ impl IsoFeedDecoder {
     /// # Errors
     /// When the mapping cannot be compiled.
     pub fn new(mapping: &Mapping) -> Result<Self, Error> {
-        let (plan, places) = compile(mapping, &IsoDialect)?;
+        let (plan, places) = compile(mapping, &IsoPathSyntax)?;
         let wrong = |what| Error::Mapping { origin: mapping.origin.clone(), what };
         let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(wrong)?;
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);

@@ -22,7 +22,7 @@ use crate::mapping::Dialect;
 
 /// ISO 20022 names its fields by paths of elements.
 #[derive(Clone, Copy, Debug)]
-pub struct IsoDialect;
+pub struct IsoPathSyntax;
 
 /// A place in a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ pub struct IsoPathStep {
     pub only: Option<(Vec<String>, String)>,
 }
 
-impl Dialect for IsoDialect {
+impl Dialect for IsoPathSyntax {
     type Path = IsoPath;
     const TYPE_PATH: &'static str = "@message";
     const COUNTED_GROUPS: bool = false;
@@ -205,10 +205,10 @@ mod tests {
             "./Bal[Tp/CdOrPrtry/Cd=OPBD]/Amt@signed",
             "@Ccy",
         ] {
-            assert!(IsoDialect.path(good).is_ok(), "{good}: {:?}", IsoDialect.path(good));
+            assert!(IsoPathSyntax.path(good).is_ok(), "{good}: {:?}", IsoPathSyntax.path(good));
         }
-        let document = IsoDialect.path("Document/A/B");
-        assert_eq!(document, IsoDialect.path("A/B"));
+        let document = IsoPathSyntax.path("Document/A/B");
+        assert_eq!(document, IsoPathSyntax.path("A/B"));
         for (bad, says) in [
             ("", "names no element"),
             ("A//B", "no element"),
@@ -222,7 +222,7 @@ mod tests {
             ("../", "no element"),
             ("a b", "no element"),
         ] {
-            let error = IsoDialect.path(bad).map(|p| format!("{p:?}")).expect_err(bad);
+            let error = IsoPathSyntax.path(bad).map(|p| format!("{p:?}")).expect_err(bad);
             assert!(error.contains(says), "{bad}: {error}");
         }
     }

@@ -75,7 +75,7 @@ struct ItchEventWriter<'o, I> {
 
 /// The fields of an order that an event has; unknown ones are left out.
 #[derive(Clone, Copy, Default)]
-struct ItchOrderFields {
+struct OrderEventFields {
     order: u64,
     side: u8,
     px: Option<u32>,
@@ -84,7 +84,7 @@ struct ItchOrderFields {
     locate: u16,
 }
 
-impl ItchOrderFields {
+impl OrderEventFields {
     fn of(order: &ItchOrderState, shares: u32) -> Self {
         let ItchOrderState { order, px, side, firm, locate, .. } = *order;
         Self { order, side, px: Some(px), shares: Some(shares), firm, locate }
@@ -170,7 +170,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
             ItchMessage::OrderCancel(m) => {
                 some_shares(m.shares())?;
                 if d.orders.is_none() {
-                    let fields = ItchOrderFields { order: m.order(), ..ItchOrderFields::default() };
+                    let fields = OrderEventFields { order: m.order(), ..OrderEventFields::default() };
                     return self.order(d, EventKind::OrderAmend, &fields, |e| {
                         e.keep_number("cancelled", m.shares().into())
                     });
@@ -180,23 +180,23 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                     0 => self.order(
                         d,
                         EventKind::OrderCancel,
-                        &ItchOrderFields::of(&order, m.shares()),
+                        &OrderEventFields::of(&order, m.shares()),
                         |_| Ok(()),
                     ),
                     left => self.order(
                         d,
                         EventKind::OrderAmend,
-                        &ItchOrderFields::of(&order, order.done + left),
+                        &OrderEventFields::of(&order, order.done + left),
                         |_| Ok(()),
                     ),
                 }
             }
             ItchMessage::OrderDelete(m) => {
                 let fields = match d.orders {
-                    None => ItchOrderFields { order: m.order(), ..ItchOrderFields::default() },
+                    None => OrderEventFields { order: m.order(), ..OrderEventFields::default() },
                     Some(_) => {
                         let order = d.remove_order(m.stock_locate(), m.order())?;
-                        ItchOrderFields::of(&order, order.left)
+                        OrderEventFields::of(&order, order.left)
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &fields, |_| Ok(()))
@@ -206,17 +206,17 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 let (old, new) = match d.orders {
                     None => {
                         let (px, shares) = (Some(m.price()), Some(m.shares()));
-                        let new = ItchOrderFields {
+                        let new = OrderEventFields {
                             order: m.new_order(),
                             px,
                             shares,
-                            ..ItchOrderFields::default()
+                            ..OrderEventFields::default()
                         };
-                        (ItchOrderFields { order: m.order(), ..ItchOrderFields::default() }, new)
+                        (OrderEventFields { order: m.order(), ..OrderEventFields::default() }, new)
                     }
                     Some(_) => {
                         let (old, new) = d.replace_order(m.stock_locate(), m)?;
-                        (ItchOrderFields::of(&old, old.left), ItchOrderFields::of(&new, new.left))
+                        (OrderEventFields::of(&old, old.left), OrderEventFields::of(&new, new.left))
                     }
                 };
                 self.order(d, EventKind::OrderCancel, &old, |_| Ok(()))?;
@@ -396,7 +396,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
     ) -> Result<(), MessageRefusal> {
         some_shares(order.left)?;
         d.add_order(order, stock)?;
-        let fields = ItchOrderFields::of(&order, order.left);
+        let fields = OrderEventFields::of(&order, order.left);
         self.order_of(d, EventKind::OrderNew, &fields, Some(stock), |_| Ok(()))
     }
 
@@ -410,17 +410,17 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         some_shares(shares)?;
         let liq = if at.is_none_or(|at| at.printable) { "A" } else { "X" };
         let fields = match d.orders {
-            None => ItchOrderFields {
+            None => OrderEventFields {
                 order,
                 px: at.map(|at| at.px),
                 shares: Some(shares),
-                ..ItchOrderFields::default()
+                ..OrderEventFields::default()
             },
             Some(_) => {
                 let taken = d.reduce_order(locate, order, shares, true)?.order;
                 let px = at.map_or(taken.px, |at| at.px);
                 let left = taken.left;
-                let fields = ItchOrderFields { px: Some(px), ..ItchOrderFields::of(&taken, shares) };
+                let fields = OrderEventFields { px: Some(px), ..OrderEventFields::of(&taken, shares) };
                 self.order(d, EventKind::Exec, &fields, |e| {
                     e.id(EventField::MatchId, match_number)?.text(EventField::Liq, liq.as_bytes())?;
                     e.keep_number("left", left.into())
@@ -445,7 +445,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        fields: &ItchOrderFields,
+        fields: &OrderEventFields,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {
         let stock = if d.orders.is_some() { d.stocks.symbol(fields.locate) } else { None };
@@ -456,7 +456,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
         &mut self,
         d: &ItchDecoder,
         kind: EventKind,
-        fields: &ItchOrderFields,
+        fields: &OrderEventFields,
         stock: Option<&[u8; 8]>,
         more: impl FnOnce(&mut ItchEventDraft<'_, I>) -> Result<(), Refusal>,
     ) -> Result<(), MessageRefusal> {

@@ -43,7 +43,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use time::SwiftTimeCandidates;
-use unitape_codec::swift_mt::parts::{self, ComponentKind, SwiftComponents};
+use unitape_codec::swift_mt::parts::{self, SubfieldFormat, SwiftComponents};
 use unitape_codec::swift_mt::{
     NextSwiftFrame, Span, SwiftField, SwiftFieldTokenizer, SwiftFramer, SwiftMessageType, SwiftTag, entries,
     header, sub_blocks,
@@ -290,7 +290,7 @@ impl SwiftFieldTable {
                 let whole = Span { start: base + token.start as usize, end: base + token.end as usize };
                 let found = match &want.part {
                     SwiftFieldSelector::Whole => {
-                        Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
+                        Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(SubfieldFormat::Lines)))
                     }
                     part => {
                         let result =
@@ -399,7 +399,7 @@ impl SwiftFieldTable {
         if wants.variant != 0
             && let Some(span) = variant
         {
-            let found = SwiftFieldValue::from_span(span, SwiftValueKind::Part(ComponentKind::Text));
+            let found = SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
@@ -423,7 +423,7 @@ impl SwiftFieldTable {
                 }),
                 5 if !repeated && want.part.starts_with("PD") => None,
                 block => in_block(usize::from(block), want.part.as_bytes())
-                    .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(ComponentKind::Text))),
+                    .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))),
             };
             self.slots[usize::from(want.slot)] = found.map(|found| push(&mut self.found, found));
         }
@@ -609,7 +609,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
             }
             let whole = SwiftFieldValue::from_span(
                 Span { start: token.start as usize, end: token.end as usize },
-                SwiftValueKind::Part(ComponentKind::Lines),
+                SwiftValueKind::Part(SubfieldFormat::Lines),
             );
             keep(name, whole.text(self.text, scratch))?;
         }

@@ -1,7 +1,7 @@
 //! Values found in a message, and how they are read.
 
 use super::selection::SwiftFieldSelector;
-use unitape_codec::swift_mt::parts::{ComponentKind, SwiftComponent, SwiftComponents};
+use unitape_codec::swift_mt::parts::{SubfieldFormat, SwiftComponent, SwiftComponents};
 use unitape_codec::swift_mt::{Span, ValueFault, value};
 use unitape_model::words;
 
@@ -17,7 +17,7 @@ pub(super) struct SwiftFieldValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SwiftValueKind {
     /// A component, or lines of text.
-    Part(ComponentKind),
+    Part(SubfieldFormat),
     /// An amount, and whether it is less than zero.
     Signed(bool),
     /// Nanoseconds since 1970 in UTC.
@@ -72,7 +72,7 @@ impl SwiftFieldValue {
         let text = self.of(buf);
         scratch.clear();
         match self.is {
-            SwiftValueKind::Part(ComponentKind::Lines | ComponentKind::Text) => {
+            SwiftValueKind::Part(SubfieldFormat::Lines | SubfieldFormat::Text) => {
                 // Up to a carriage return, which stays unless a line feed follows.
                 let mut rest = text;
                 while let Some(at) = words::find(rest, b'\r') {
@@ -85,7 +85,7 @@ impl SwiftFieldValue {
                 }
                 scratch.extend_from_slice(rest);
             }
-            SwiftValueKind::Part(ComponentKind::Amount) => value::write_amount(text, scratch),
+            SwiftValueKind::Part(SubfieldFormat::Amount) => value::write_amount(text, scratch),
             SwiftValueKind::Signed(less) => {
                 // Nothing is not less than nothing.
                 if less && text.iter().any(|b| (b'1'..=b'9').contains(b)) {
@@ -112,11 +112,11 @@ impl SwiftFieldValue {
     }
 }
 
-fn day(kind: ComponentKind, text: &[u8]) -> Option<value::CalendarDay> {
+fn day(kind: SubfieldFormat, text: &[u8]) -> Option<value::CalendarDay> {
     match kind {
-        ComponentKind::Date => value::date(text),
-        ComponentKind::ValueDate => value::value_date(text),
-        ComponentKind::DateLong => value::date_long(text),
+        SubfieldFormat::Date => value::date(text),
+        SubfieldFormat::ValueDate => value::value_date(text),
+        SubfieldFormat::DateLong => value::date_long(text),
         _ => None,
     }
 }
@@ -138,13 +138,13 @@ pub(super) fn part(
     };
     match want {
         SwiftFieldSelector::Whole => {
-            Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(ComponentKind::Lines)))
+            Some(SwiftFieldValue::from_span(whole, SwiftValueKind::Part(SubfieldFormat::Lines)))
         }
         SwiftFieldSelector::Named(name) => parts
             .part(name)
             .map(|part| SwiftFieldValue::from_span(place(part), SwiftValueKind::Part(part.kind))),
         SwiftFieldSelector::Signed => {
-            let amount = parts.as_slice().iter().find(|part| part.kind == ComponentKind::Amount)?;
+            let amount = parts.as_slice().iter().find(|part| part.kind == SubfieldFormat::Amount)?;
             let mark = parts.get(value, "mark").unwrap_or_default();
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
             Some(SwiftFieldValue::from_span(place(amount), SwiftValueKind::Signed(less)))

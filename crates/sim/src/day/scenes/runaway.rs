@@ -10,29 +10,29 @@ use super::{MS, S, Scenario, Scene, ScenePlacement};
 use unitape_model::Side;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunawayReason {
+enum BreachedLimit {
     MessageRate,
     Repeat,
     Notional,
     Overfill,
 }
 
-const REASONS: [(RunawayReason, &str, &str); 4] = [
-    (RunawayReason::MessageRate, "message_rate", "max_msgs messages in the window and not more"),
+const REASONS: [(BreachedLimit, &str, &str); 4] = [
+    (BreachedLimit::MessageRate, "message_rate", "max_msgs messages in the window and not more"),
     (
-        RunawayReason::Repeat,
+        BreachedLimit::Repeat,
         "repeat",
         "max_repeats alike in the window; the next comes exactly repeat_window_ms after the first",
     ),
-    (RunawayReason::Notional, "notional", "max_notional is not passed"),
-    (RunawayReason::Overfill, "overfill", "exactly overfill_pct of the parent is executed"),
+    (BreachedLimit::Notional, "notional", "max_notional is not passed"),
+    (BreachedLimit::Overfill, "overfill", "exactly overfill_pct of the parent is executed"),
 ];
 
 #[derive(Debug)]
 pub(crate) struct RunawayAlgoScene {
     cast: SceneParticipants,
     flood: MessageFlood,
-    reason: RunawayReason,
+    reason: BreachedLimit,
     word: &'static str,
     /// Why it does not fire.
     miss: Option<&'static str>,
@@ -144,7 +144,7 @@ impl RunawayAlgoScene {
         let px = stage.middle(book, &self.cast);
         if self.entered == 0 {
             self.flood.first_seq = stage.next_seq();
-            if self.reason == RunawayReason::Overfill {
+            if self.reason == BreachedLimit::Overfill {
                 *stage.next_parent += 1;
                 self.parent = (*stage.next_parent, stage.rng.between(4, 40) * 100);
                 let (instr, qty) = (stage.x.world.instr_of(book), self.parent.1);
@@ -153,10 +153,10 @@ impl RunawayAlgoScene {
         }
         let qty = match (self.reason, self.miss.is_some()) {
             // A fifth of the parent each, or a little more with the last.
-            (RunawayReason::Overfill, missed) if self.entered == 4 => {
+            (BreachedLimit::Overfill, missed) if self.entered == 4 => {
                 self.parent.1 - self.executed + i64::from(!missed)
             }
-            (RunawayReason::Overfill, _) => self.parent.1 / 5,
+            (BreachedLimit::Overfill, _) => self.parent.1 / 5,
             (_, true) => stage.qty_worth(book, px, 1_990_000) - 1,
             (_, false) => stage.qty_worth(book, px, 2_050_000),
         };
@@ -179,9 +179,9 @@ impl Scene for RunawayAlgoScene {
             self.px = self.flood.untouched_px(stage, &self.cast);
         }
         match self.reason {
-            RunawayReason::MessageRate => self.message_rate(stage),
-            RunawayReason::Repeat => self.repeat(stage),
-            RunawayReason::Notional | RunawayReason::Overfill => self.trades(stage),
+            BreachedLimit::MessageRate => self.message_rate(stage),
+            BreachedLimit::Repeat => self.repeat(stage),
+            BreachedLimit::Notional | BreachedLimit::Overfill => self.trades(stage),
         }
     }
 }
