@@ -31,6 +31,8 @@ class Canonical:
             delta = event.ts_recv - event.ts
             self.put(24, 4, self.narrow(event.ts_recv, abs(delta) < (1 << 31) - 1 or delta == 1 - (1 << 31),
                                         (1 << 31) - 1, TS_RECV, delta))
+        if kind.layout is not None:
+            self.frame[38] = kind.layout
         given = dict(event.values)
         for field in kind.fields:
             self.field(field, given.get(field))
@@ -58,7 +60,9 @@ class Canonical:
 
     def field(self, field, value):
         form, at, size = field.form, field.at, field.size
-        if form == "name" and value is not None:
+        if form == "name" and at is None and value is not None:
+            self.extend(field.tag, struct.pack("<I", value))
+        elif form == "name" and value is not None:
             self.put(at, size, value)
             self.frame[38] |= 64 if field.bank else 0
         elif form == "names" and value is not None:
@@ -82,6 +86,21 @@ class Canonical:
             self.text(field, value.encode(), value != "")
         elif form == "bits" and value is not None:
             self.frame[at] |= field.values.index(value) + 1 << field.shift
+        elif form == "flag" and value is not None:
+            self.frame[at] |= 1 << field.shift
+        elif form == "byte" and value is not None:
+            self.extend(field.tag, b"\2" if value else b"\1")
+        elif form == "set" and value is not None:
+            self.flag_set(field, value)
+        elif form == "date" and value is not None:
+            self.date(field, value)
+        elif form in ("tape", "tape position") and at is not None and value is not None:
+            self.frame[at : at + size] = value
+        elif form in ("tape position", "tape positions") and value is not None:
+            self.extend(field.tag, value)
+        elif form in ("uint", "ns") and at is None:
+            if value is not None:
+                self.extend(field.tag, (value % (1 << 64)).to_bytes(8, "little"))
         elif form == "uint":
             none = (1 << 8 * size) - 1
             self.put(at, size, none if value is None else self.narrow(value, value < none - 1, none - 1, field.tag))
@@ -93,6 +112,23 @@ class Canonical:
             self.put(at, 2, after if fits else self.narrow(value, False, 65534, field.tag))
         elif form == "json" and value is not None:
             self.extend(field.tag, value.encode())
+
+    def flag_set(self, field, value):
+        sets = 1, 2, 4, 8, 10
+        code = sets.index(value) + 1 if field.at is not None and value in sets else 7
+        if field.at is not None:
+            self.frame[field.at] |= code << field.shift
+        if code == 7:
+            self.extend(field.tag, bytes([value]))
+
+    def date(self, field, days):
+        mark = (1 << 8 * field.size) - 1
+        code = days + 1 - (self.ts // 86_400_000_000_000 if field.size == 1 else 0)
+        code = code if 0 < code < mark else mark
+        if field.at is not None:
+            self.put(field.at, field.size, code)
+        if field.at is None or code == mark:
+            self.extend(field.tag, struct.pack("<i", days))
 
     def text(self, field, data, may_be_inside):
         if may_be_inside and len(data) <= field.size and 0 not in data:
@@ -159,6 +195,10 @@ def comes_back(event, within_ext):
             if not good or mantissa == -(1 << 127):
                 return False
         if field.form == "inline id" and isinstance(value, bytes) and text_of(value) is None:
+            return False
+        if field.form == "tape position" and not any(value[:16]) or field.form == "tape positions" and (
+            len(value) % 24 or any(not any(value[i : i + 16]) for i in range(0, len(value), 24))
+        ):
             return False
         if field.form == "ms" and value == NS_NONE or field.form == "json" and value == "null":
             return False

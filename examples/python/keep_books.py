@@ -76,7 +76,7 @@ def oid_of(event):
 
 def hidden_of(event):
     """Whether the order can never rest; None where the event does not say."""
-    if number(event.get("display")) == 0 or event.get("reason") == "suspended":
+    if number(event.get("display_qty")) == 0 or event.get("reason") == "suspended":
         return True
     if event.get("tif") in ("IOC", "FOK"):
         return True
@@ -152,7 +152,7 @@ class OrderBook:
         known = self.orders.get(oid)
         if known is not None:
             self.drop(known)
-        left, display = number(event.get("left", total)), number(event.get("display"))
+        left, display = number(event.get("left", total)), number(event.get("display_qty"))
         if left <= 0 or left > total or display is not None and display < 0:
             raise Fault("bad_quantity")
         order = Order(str(oid), event["side"])
@@ -182,7 +182,7 @@ class OrderBook:
             self.settle()
 
     def amend(self, order, event, continuous):
-        total, left, display = (number(event.get(name)) for name in ("qty", "left", "display"))
+        total, left, display = (number(event.get(name)) for name in ("qty", "left", "display_qty"))
         wrong = left is not None and (left < 0 or total is not None and left > total)
         if wrong or display is not None and display < 0:
             raise Fault("bad_quantity")

@@ -31,16 +31,17 @@ RESERVED = "rec seq ts kind src_seq ts_recv src flags ids position ext raw".spli
 
 
 class Field:
-    """A row of a kind's table: tag, name, offset in the fixed part (None: extension), form."""
+    """A row of a kind's table: tag, name, whether it came with layout 1, offset in the fixed part (None: extension), form."""
 
-    def __init__(self, tag, name, at, form):
+    def __init__(self, tag, name, mark, at, form):
         self.tag, self.name, self.at = int(tag), name, None if at == "extension" else int(at)
+        self.added = mark == "layout 1"
         numbers = [int(n) for n in re.findall(r"\d+", form)]
         named = re.search(r"\((\w+)\)", form)
         self.dict = named.group(1) if named else None
         self.size = self.exponent_at = self.shift = self.mask = 0
         if form.startswith("id of a name"):
-            self.form, self.size = "name", 2 if self.dict == "venue" else 4
+            self.form, self.size = "name", 0 if self.at is None else 2 if self.dict == "venue" else 4
             # A venue and a bank share a place; a bit of another byte says whose it is.
             self.bank = ("not set" not in form) if "bit 6" in form else None
         elif form.startswith("ids of names"):
@@ -52,30 +53,60 @@ class Field:
             self.form, self.size, self.exponent_at = form[: bits.end()], int(bits.group(1)) // 8, numbers[-1]
         elif form.startswith(("inline id", "text")):
             self.form, self.size = form.split(",")[0], numbers[0] if numbers else 0
+        elif "set of" in form:
+            self.form, self.shift = "set", numbers[0] if self.at is not None else 0
+            self.values = re.findall(r"\d+ `(\w+)`", form)
+        elif form.startswith("bit "):
+            self.form, self.shift = "flag", numbers[0]
+        elif form.startswith("byte"):
+            self.form = "byte"
+        elif form.startswith("date"):
+            self.form, self.size = "date", 0 if self.at is None else int(re.search(r"u(\d+)", form).group(1)) // 8
+        elif form.startswith("id of a tape"):
+            self.form, self.size = "tape", 16
+        elif form.startswith("position on a tape"):
+            self.form, self.size = "tape position", 24
+        elif form.startswith("positions on tapes"):
+            self.form = "tape positions"
         elif form.startswith("bits"):
             self.form, self.shift, self.mask = "bits", numbers[0], (1 << (numbers[1] - numbers[0] + 1)) - 1
             self.values = [False, True] if "1 false, 2 true" in form else re.findall(r"\d+ `(\w+)`", form)
         elif form.startswith("u16 ms"):
             self.form, self.size = "ms", 2
         elif re.fullmatch(r"u(8|16|32|64)", form):
-            self.form, self.size = "uint", numbers[0] // 8
+            self.form, self.size = "uint", numbers[0] // 8 if self.at is not None else 0
         else:
             self.form = {"price, i64 in 1e-9": "price", "i64 ns since 1970": "ns", "JSON text": "json"}[form]
 
 
 class Kind:
-    def __init__(self, name, number, size):
+    def __init__(self, name, number, size, layout):
         self.name, self.number, self.size, self.fields = name, int(number), int(size), []
+        self.layout = None if layout is None else int(layout)
+
+
+class Kinds:
+    """Kinds by number and, where a kind has had several layouts, by the layout that its frames say."""
+
+    def __init__(self):
+        self.by_number = {}
+
+    def add(self, kind):
+        self.by_number[kind.number, kind.layout] = kind
+
+    def get(self, frame):
+        """The kind of a frame; None if the page does not have it."""
+        return self.by_number.get((frame[6], None)) or self.by_number.get((frame[6], frame[38]))
 
 
 def read_page(path):
-    """Kinds by number, names of dictionaries by number."""
-    kinds, dictionaries, kind = {}, {}, None
+    """Kinds, and names of dictionaries by number."""
+    kinds, dictionaries, kind = Kinds(), {}, None
     for line in open(path, encoding="utf-8"):
-        if head := re.match(r"### `(\w+)`: kind (\d+), (\d+) bytes", line):
+        if head := re.match(r"### `(\w+)`: kind (\d+), (\d+) bytes(?:, layout (\d+))?", line):
             kind = Kind(*head.groups())
-            kinds[kind.number] = kind
-        elif row := re.match(r"\| (\d+) \| `(\w+)`(?: \(must\))? \| (\d+|extension) \| (.+) \|$", line):
+            kinds.add(kind)
+        elif row := re.match(r"\| (\d+) \| `(\w+)`(?: \((must|layout 1)\))? \| (\d+|extension) \| (.+) \|$", line):
             kind.fields.append(Field(*row.groups()))
         elif (row := re.match(r"\| (\d+) \| `(\w+)` \| \d+ \|$", line)) and kind is None:
             dictionaries[int(row.group(1))] = row.group(2)
@@ -111,6 +142,44 @@ def inline_id(place, entry):
     return place.split(b"\0")[0]
 
 
+def date_of(days):
+    """The text of a date; None outside years 0000 to 9999."""
+    if not -719_528 <= days <= 2_932_896:
+        return None
+    era, day = divmod(days + 719_468, 146_097)
+    year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day, month = day - (153 * month + 2) // 5 + 1, month + 3 if month < 10 else month - 9
+    return "%04d-%02d-%02d" % (year + era * 400 + (month <= 2), month, day)
+
+
+def date_value(field, place, ts, entry):
+    """A date, in days since 1970-01-01, as a field has it."""
+    code, mark = uint(place, 0, field.size) if place else 0xFF, (1 << 8 * field.size) - 1 if place else 0xFF
+    if code == mark:
+        days = uint(entry, 0, 4, True) if entry is not None and len(entry) == 4 else None
+    elif code == 0:
+        days = None
+    else:
+        days = code - 1 + (ts // 86_400_000_000_000 if field.size == 1 else 0)
+        days = days if days < 1 << 31 else None
+    return None if days is None or date_of(days) is None else days
+
+
+FLAG_SETS = 1, 2, 4, 8, 10
+
+
+def flag_set(field, frame, entry):
+    """A set of flags, as a sum."""
+    code = 7 if field.at is None else frame[field.at] >> field.shift & 7
+    if code == 7:
+        total = entry[0] if entry is not None and len(entry) == 1 else 0
+    else:
+        total = FLAG_SETS[code - 1] if 0 < code <= len(FLAG_SETS) else 0
+    return total & (1 << len(field.values)) - 1 or None
+
+
 def wrap(ns):
     return (ns + (1 << 63)) % (1 << 64) - (1 << 63)
 
@@ -123,7 +192,22 @@ def value_of(field, frame, ts, entry):
     if form == "name":
         if field.bank is not None and field.bank != bool(frame[38] & 64):
             return None
+        if at is None:
+            return uint(entry, 0, 4) or None if entry is not None and len(entry) == 4 else None
         return uint(place, 0, size) or None
+    if form == "flag":
+        return True if frame[at] >> field.shift & 1 else None
+    if form == "byte":
+        return {b"\1": False, b"\2": True}.get(entry)
+    if form == "set":
+        return flag_set(field, frame, entry)
+    if form == "date":
+        return date_value(field, place, ts, entry)
+    if form in ("tape", "tape position"):
+        data = entry if at is None else place
+        return data if data is not None and len(data) == size and any(data) else None
+    if form == "tape positions":
+        return entry
     if form == "names":
         return None if entry is None else [uint(entry, i, 4) for i in range(0, len(entry) // 4 * 4, 4)]
     if form == "price":
@@ -150,12 +234,15 @@ def value_of(field, frame, ts, entry):
         code = frame[at] >> field.shift & field.mask
         return field.values[code - 1] if 0 < code <= len(field.values) else None
     if form == "uint":
+        if at is None:
+            return None if wide is None else uint(wide, 0, 8)
         number, none = uint(place, 0, size), (1 << 8 * size) - 1
         if number == none - 1:
             return None if wide is None else uint(wide, 0, 8)
         return None if number == none else number
     if form == "ns":
-        ns = uint(frame, at, 8, True)
+        data = wide if at is None else frame[at : at + 8]
+        ns = NS_NONE if data is None else uint(data, 0, 8, True)
         return None if ns == NS_NONE else ns
     if form == "ms":
         ms = uint(place, 0, 2)
@@ -193,6 +280,7 @@ class Event:
             self.src_seq = sequence
         values = [(f, value_of(f, frame, self.ts, first.get(f.tag))) for f in kind.fields]
         self.values = [(f, v) for f, v in values if v is not None]
+        self.needs_layout_1 = bool(kind.layout) or any(f.added for f, _ in self.values)
 
     def get(self, name):
         return next((v for f, v in self.values if f.name == name), None)
@@ -214,6 +302,10 @@ def quoted_bytes(data):
 
 def json_text(text):
     return quoted(text) if json_depth(text) is None else text.strip(" \t\n\r").replace("\n", " ")
+
+
+def tape_position(data):
+    return '{"tape":"%032x","position":%d}' % (uint(data, 0, 16), uint(data, 16, 8))
 
 
 def decimal(mantissa, exponent):
@@ -268,6 +360,17 @@ class Lines:
             return f'"{decimal(*value)}"'
         if form == "json":
             return json_text(value)
+        if form == "set":
+            words = [f'"{word}"' for bit, word in enumerate(field.values) if value >> bit & 1]
+            return "[" + ",".join(words) + "]"
+        if form == "date":
+            return f'"{date_of(value)}"'
+        if form == "tape":
+            return '"%032x"' % uint(value, 0, 16)
+        if form == "tape position":
+            return tape_position(value)
+        if form == "tape positions":
+            return "[" + ",".join(tape_position(value[i : i + 24]) for i in range(0, len(value) // 24 * 24, 24)) + "]"
         if isinstance(value, bytes):
             return quoted_bytes(value)
         if isinstance(value, bool):
@@ -280,7 +383,7 @@ class Lines:
         kind, parts = event.kind, [f'"seq":{seq}', f'"ts":{event.ts}', f'"kind":"{event.kind.name}"']
         parts += [f'"{f.name}":{self.value(f, v)}' for f, v in event.values]
         known = self.sources.get(event.source)
-        used = set(RESERVED) | {f.name for f in kind.fields}
+        used = set(RESERVED) | {f.name for f in kind.fields if event.needs_layout_1 or not f.added}
         if kind.number == QUARANTINE and event.source:
             used |= {"source", "offset"}
             parts.append(f'"source":{quoted(known[0] + "/" + known[1]) if known else json_id(event.source)}')
@@ -307,6 +410,7 @@ class Lines:
                 source += f',"feed":{quoted(known[0])},"file":{quoted(known[1])},"base":{known[2]}'
             parts.append('"src":{' + source + ("" if overflows else f',"offset":{place}') + "}")
         words = [f'"{w}"' for bit, w in FLAG_WORDS if event.flags & bit]
+        words += ['"layout_1"'] if event.needs_layout_1 else []
         parts.append(f'"flags":[{",".join(words)}]')
         ids = [f'"{f.name}":{str(v).replace(" ", "")}' for f, v in event.values if f.form in ("name", "names")]
         parts.append('"ids":{' + ",".join(ids) + "}")
@@ -335,17 +439,18 @@ def main():
     tape, lines = Tape(args.tape), Lines(kinds, dictionaries)
     out = open(sys.stdout.fileno(), "w", encoding="utf-8", newline="\n", closefd=False)
     for position, frame in tape.log.items():
-        if frame[6] in kinds and not lines.learn(Event(kinds[frame[6]], frame)):
+        kind = kinds.get(frame)
+        if kind and not lines.learn(Event(kind, frame)):
             tape.wrong("definitions.log", 0, f"the definition of position {position} does not follow those before it")
     raw_bytes = os.path.getsize(tape.path("quarantine.raw")) if os.path.exists(tape.path("quarantine.raw")) else 0
     seen, first = set(), None
     for position, ordinal, frame in tape.frames():
         first = position if first is None else first
-        kind = frame[6]
+        kind, known = frame[6], kinds.get(frame)
         if kind == MESSAGE:
             line = lines.message(frame, ordinal + 1, position)
-        elif kind in kinds:
-            event = Event(kinds[kind], frame)
+        elif known:
+            event = Event(known, frame)
             if 2 <= kind <= 7:
                 seen.add(position)
                 if not lines.learn(event) or (position < tape.durable and tape.log.get(position) != frame):

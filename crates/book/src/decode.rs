@@ -68,7 +68,7 @@ pub(crate) fn terms(event: &Event<'_>, order: &OrderRecord) -> OrderTerms {
 #[inline(never)]
 fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
-    const DISPLAY: u16 = EventField::Display as u16;
+    const DISPLAY: u16 = EventField::DisplayQty as u16;
     const REASON: u16 = EventField::Reason as u16;
     for (tag, payload) in event.extension_entries() {
         if !matches!(tag, LEFT | DISPLAY | REASON) {

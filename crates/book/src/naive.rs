@@ -368,7 +368,7 @@ impl Listing {
         let left = f.qty(EventField::Qty).filter(|q| *q > 0).ok_or(BookFault::BadQuantity)?;
         let total = left;
         let left = f.qty(EventField::Left).unwrap_or(total);
-        let display = f.qty(EventField::Display);
+        let display = f.qty(EventField::DisplayQty);
         if left < 0 || display.is_some_and(|d| d < 0) || left > total || left == 0 {
             self.take(&oid);
             return Err(BookFault::BadQuantity);
@@ -393,7 +393,7 @@ impl Listing {
             };
         };
         let mut order = was.clone();
-        let display = f.qty(EventField::Display);
+        let display = f.qty(EventField::DisplayQty);
         let total = f.qty(EventField::Qty);
         let less = said_left.zip(total).is_some_and(|(left, total)| left > total);
         if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less {

@@ -14,7 +14,7 @@ fn sort_of(slot: FieldLayout) -> Value {
     };
     let name = json!({"type": "string", "minLength": 1, "maxLength": 255});
     match slot {
-        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => name,
+        FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Publisher { .. } => name,
         FieldLayout::Syms { .. } => json!({"type": "array", "items": name}),
         FieldLayout::Price { .. } => decimal("price, up to nine places"),
         FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
@@ -26,13 +26,38 @@ fn sort_of(slot: FieldLayout) -> Value {
         }
         FieldLayout::Text { .. } => json!({"type": "string"}),
         FieldLayout::Code { values, .. } => json!({"enum": values}),
-        FieldLayout::Bool { .. } => json!({"type": "boolean"}),
+        FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => json!({"type": "boolean"}),
+        FieldLayout::FlagSet { values, .. } => {
+            json!({"type": "array", "items": {"enum": values}, "uniqueItems": true})
+        }
+        FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+            json!({
+                "description": "a date: YYYY-MM-DD, read as YYYYMMDD as well",
+                "anyOf": [{"type": "string", "pattern": "^[0-9]{4}-?[0-9]{2}-?[0-9]{2}$"}, {"type": "integer"}]
+            })
+        }
+        FieldLayout::Tape { .. } => tape(),
+        FieldLayout::TapePosition { .. } => tape_position(),
+        FieldLayout::TapePositions => json!({"type": "array", "items": tape_position()}),
         FieldLayout::UInt { .. } => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
         FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => {
             json!({"type": "integer", "description": "nanoseconds since 1970, UTC"})
         }
         FieldLayout::Json => json!({}),
     }
+}
+
+fn tape() -> Value {
+    json!({"type": "string", "pattern": "^[0-9A-Fa-f]{32}$", "description": "id of a tape"})
+}
+
+fn tape_position() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"tape": tape(), "position": {"type": "integer", "minimum": 0, "maximum": u64::MAX}},
+        "required": ["tape", "position"],
+        "additionalProperties": false
+    })
 }
 
 fn kind_schema(kind: EventKind) -> Value {

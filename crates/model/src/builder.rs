@@ -1,5 +1,6 @@
 //! Building events by field, exactly, through [`EventSchema`].
 
+use crate::date::Date;
 use crate::dict::NameResolver;
 use crate::event::EventValue;
 use crate::event::{ENTRY_HEAD, Event};
@@ -9,9 +10,10 @@ use crate::kind::{EventField, EventKind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::refusal::Refusal;
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FieldLayout, PUBLISHER_IS_BANK, RECV_EXT,
-    RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FLAG_SET_EXT, FLAG_SETS, FieldLayout,
+    PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SCHEMAS, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
 };
+use crate::tape_position::TapePosition;
 use crate::words;
 
 /// A value that will be set again and again, such as what represents a code of the wire: it is put into its field
@@ -31,7 +33,7 @@ impl PreparedValue {
                 let i = values.iter().position(|v| v.as_bytes() == text)?;
                 (at, (i as u64 + 1) << shift)
             }
-            FieldLayout::Bool { at, shift } => match text {
+            FieldLayout::Bool { at, shift } if at != EXT_ONLY => match text {
                 b"Y" | b"true" | b"1" => (at, 2 << shift),
                 b"N" | b"false" | b"0" => (at, 1 << shift),
                 _ => return None,
@@ -59,9 +61,26 @@ impl<'a> EventBuilder<'a> {
     /// Begins an event of `kind` at the end of `buf`, all its fields none.
     #[inline]
     pub fn begin(buf: &'a mut Vec<u8>, kind: EventKind, ts_event: UnixNanos) -> Self {
-        let schema = EventSchema::for_kind(kind);
+        Self::begin_with(buf, EventSchema::for_kind(kind), &TEMPLATES[kind as usize], ts_event)
+    }
+
+    /// Begins an event of this layout, which may be an earlier one of its kind.
+    #[inline]
+    pub fn begin_layout(buf: &'a mut Vec<u8>, schema: &'static EventSchema, ts_event: UnixNanos) -> Self {
+        if schema.layout == EventSchema::for_kind(schema.kind).layout {
+            return Self::begin(buf, schema.kind, ts_event);
+        }
+        Self::begin_with(buf, schema, &make_template(schema), ts_event)
+    }
+
+    #[inline]
+    fn begin_with(
+        buf: &'a mut Vec<u8>,
+        schema: &'static EventSchema,
+        template: &[u8; FIXED_BYTES_MAX],
+        ts_event: UnixNanos,
+    ) -> Self {
         let start = buf.len();
-        let template = &TEMPLATES[kind as usize];
         // Each slice has a known length, so that it is copied without a call.
         match schema.fixed_bytes {
             64 => buf.extend_from_slice(&template[..64]),
@@ -118,7 +137,13 @@ impl<'a> EventBuilder<'a> {
                 self.put_sym(dict, at, id)
             }
             (FieldLayout::Publisher { bank }, EventValue::Sym(NameKind::Venue, id)) => {
-                self.put_publisher(bank, id)?
+                if self.get::<2>(at::VENUE) != [0; 2] {
+                    return Err(Refusal::TwoPublishers);
+                }
+                self.put_publisher(bank, id)
+            }
+            (FieldLayout::SymExt { dict }, EventValue::Sym(d, id)) if d == dict => {
+                self.extend(tag, &id.to_le_bytes())
             }
             (FieldLayout::Syms { dict }, EventValue::Syms(d, ids)) if d == dict => self.extend(tag, ids),
             (FieldLayout::Price { at }, EventValue::Price(p)) => self.put_price(at, tag, p),
@@ -140,12 +165,38 @@ impl<'a> EventBuilder<'a> {
                 let code = values.iter().position(|v| *v == t).ok_or(Refusal::BadValue)? as u8 + 1;
                 self.buf[self.start + usize::from(at)] |= code << shift;
             }
+            (FieldLayout::Bool { at: EXT_ONLY, .. }, EventValue::Bool(b)) => {
+                self.extend(tag, &[u8::from(b) + 1])
+            }
             (FieldLayout::Bool { at, shift }, EventValue::Bool(b)) => {
                 self.buf[self.start + usize::from(at)] |= (u8::from(b) + 1) << shift;
             }
+            (FieldLayout::Flag { at, shift }, EventValue::Bool(b)) => {
+                self.buf[self.start + usize::from(at)] |= u8::from(b) << shift;
+            }
+            (FieldLayout::FlagSet { at, shift, values }, EventValue::Flags(v, set)) if v == values => {
+                self.put_flag_set(at, shift, tag, set)
+            }
             (FieldLayout::UInt { at, width }, EventValue::UInt(v)) => self.put_uint(at, width, tag, v),
+            (FieldLayout::Nanos { at: EXT_ONLY }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
+                self.extend(tag, &t.0.to_le_bytes())
+            }
             (FieldLayout::Nanos { at }, EventValue::Nanos(t)) if t.0 != i64::MIN => {
                 self.put(at.into(), t.0.to_le_bytes())
+            }
+            (FieldLayout::Date { at }, EventValue::Date(date)) => self.put_date(at, tag, date),
+            (FieldLayout::DateAfter { at }, EventValue::Date(date)) => self.put_date_after(at, tag, date),
+            (FieldLayout::Tape { at }, EventValue::Tape(id)) if id != 0 => {
+                self.put(at.into(), id.to_le_bytes())
+            }
+            (FieldLayout::TapePosition { at }, EventValue::TapePosition(p)) if p.tape != 0 => match at {
+                EXT_ONLY => self.extend(tag, &p.to_bytes()),
+                at => self.put(at.into(), p.to_bytes()),
+            },
+            (FieldLayout::TapePositions, EventValue::TapePositions(list))
+                if list.len().is_multiple_of(TapePosition::BYTES) =>
+            {
+                self.extend(tag, list)
             }
             (FieldLayout::MillisAfter { at }, EventValue::Nanos(t)) => self.put_millis(at, tag, t),
             (FieldLayout::Json, EventValue::Json(j)) => self.extend(tag, j.as_bytes()),
@@ -168,9 +219,18 @@ impl<'a> EventBuilder<'a> {
                 self.put_sym(dict, at, id);
                 Ok(())
             }
+            FieldLayout::SymExt { dict } => {
+                let id = names.resolve(dict, text, self.buf.len() + ENTRY_HEAD)?;
+                self.extend(spec.field as u16, &id.to_le_bytes());
+                Ok(())
+            }
             FieldLayout::Publisher { bank } => {
+                if self.get::<2>(at::VENUE) != [0; 2] {
+                    return self.join_publishers(bank, text, names);
+                }
                 let id = names.resolve(NameKind::Venue, text, self.start + at::VENUE)?;
-                self.put_publisher(bank, id)
+                self.put_publisher(bank, id);
+                Ok(())
             }
             FieldLayout::Price { at } => {
                 self.put_price(at, spec.field as u16, Price::parse(text)?);
@@ -192,7 +252,7 @@ impl<'a> EventBuilder<'a> {
             FieldLayout::Text { .. } | FieldLayout::Code { .. } => {
                 self.set(spec, EventValue::Text(check_utf8(text)?))
             }
-            FieldLayout::Bool { .. } => match text {
+            FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => match text {
                 b"Y" | b"true" | b"1" => self.set(spec, EventValue::Bool(true)),
                 b"N" | b"false" | b"0" => self.set(spec, EventValue::Bool(false)),
                 _ => Err(Refusal::BadValue),
@@ -201,9 +261,23 @@ impl<'a> EventBuilder<'a> {
                 let n = check_utf8(text)?.parse().map_err(|_| Refusal::BadInteger)?;
                 self.set(spec, EventValue::UInt(n))
             }
+            FieldLayout::FlagSet { values, .. } => {
+                let mut set = 0;
+                for word in text.split(|b| matches!(b, b'+' | b' ' | b',')).filter(|word| !word.is_empty()) {
+                    let i = values.iter().position(|value| value.as_bytes() == word);
+                    set |= 1 << i.ok_or(Refusal::BadValue)?;
+                }
+                self.set(spec, EventValue::Flags(values, set))
+            }
+            FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+                self.set(spec, EventValue::Date(Date::parse(text).ok_or(Refusal::BadTime)?))
+            }
             FieldLayout::Syms { .. }
             | FieldLayout::Nanos { .. }
             | FieldLayout::MillisAfter { .. }
+            | FieldLayout::Tape { .. }
+            | FieldLayout::TapePosition { .. }
+            | FieldLayout::TapePositions
             | FieldLayout::Json => Err(Refusal::WrongSort),
         }
     }
@@ -281,7 +355,7 @@ impl<'a> EventBuilder<'a> {
 
     /// The first field without which the event means nothing, if one is missing.
     pub fn missing_field(&self) -> Option<&'static EventFieldSpec> {
-        let event = Event::from_unfinished(&self.buf[self.start..], self.schema.fixed_bytes.into(), self.ext);
+        let event = Event::from_unfinished(&self.buf[self.start..], self.schema, self.ext);
         self.schema.fields.iter().find(|s| s.required && event.value(s, &mut [0; 36]).is_none())
     }
 
@@ -311,13 +385,38 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// A quote is a venue's or a bank's; both share one place.
-    fn put_publisher(&mut self, bank: bool, id: u32) -> Result<(), Refusal> {
-        if self.get::<2>(at::VENUE) != [0; 2] {
-            return Err(Refusal::TwoPublishers);
-        }
+    /// Venue and bank share one place.
+    #[inline]
+    fn put_publisher(&mut self, bank: bool, id: u32) {
         self.put_sym(NameKind::Venue, at::VENUE as u16, id);
         self.buf[self.start + at::KIND_A] |= if bank { PUBLISHER_IS_BANK } else { 0 };
+    }
+
+    /// A bank at a venue is one publisher, `BANK@VENUE`. The name that came first gives up its place.
+    #[cold]
+    fn join_publishers(
+        &mut self,
+        bank: bool,
+        text: &[u8],
+        names: &mut impl NameResolver,
+    ) -> Result<(), Refusal> {
+        let first_is_bank = self.buf[self.start + at::KIND_A] & PUBLISHER_IS_BANK != 0;
+        if first_is_bank == bank {
+            return Err(Refusal::TwoPublishers);
+        }
+        let (mut first, place) = (Vec::new(), self.start + at::VENUE);
+        names.take_back(
+            NameKind::Venue,
+            u16::from_le_bytes(self.get(at::VENUE)).into(),
+            place,
+            &mut first,
+        )?;
+        if first.contains(&b'@') || text.contains(&b'@') {
+            return Err(Refusal::PublisherName);
+        }
+        let (bank, venue) = if bank { (text, &*first) } else { (&*first, text) };
+        let id = names.resolve(NameKind::Venue, &[bank, b"@", venue].concat(), place)?;
+        self.put_publisher(true, id);
         Ok(())
     }
 
@@ -373,6 +472,9 @@ impl<'a> EventBuilder<'a> {
     }
 
     fn put_uint(&mut self, at: u16, width: u8, tag: u16, v: u64) {
+        if at == EXT_ONLY {
+            return self.extend(tag, &v.to_le_bytes());
+        }
         let (at, width) = (self.start + usize::from(at), usize::from(width));
         let none = u64::MAX >> (64 - 8 * width);
         let inline = if v < none - 1 { v } else { none - 1 };
@@ -394,6 +496,44 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
+    fn put_flag_set(&mut self, at: u16, shift: u8, tag: u16, set: u8) {
+        if set == 0 {
+            return;
+        }
+        let code = match FLAG_SETS.iter().position(|s| *s == set) {
+            Some(i) if at != EXT_ONLY => i as u8 + 1,
+            _ => FLAG_SET_EXT,
+        };
+        if at != EXT_ONLY {
+            self.buf[self.start + usize::from(at)] |= code << shift;
+        }
+        if code == FLAG_SET_EXT {
+            self.extend(tag, &[set]);
+        }
+    }
+
+    fn put_date(&mut self, at: u16, tag: u16, date: Date) {
+        let code = u32::try_from(date.days()).map_or(u32::MAX, |days| days + 1);
+        if at != EXT_ONLY {
+            self.put(at.into(), code.to_le_bytes());
+        }
+        if at == EXT_ONLY || code == u32::MAX {
+            self.extend(tag, &date.days().to_le_bytes());
+        }
+    }
+
+    fn put_date_after(&mut self, at: u16, tag: u16, date: Date) {
+        let of_event = Date::from_time(UnixNanos(i64::from_le_bytes(self.get(at::TS_EVENT))));
+        let code = u8::try_from(i64::from(date.days()) - i64::from(of_event.days()) + 1).ok();
+        match code.filter(|code| (1..255).contains(code)) {
+            Some(code) => self.put(at.into(), [code]),
+            None => {
+                self.put(at.into(), [255]);
+                self.extend(tag, &date.days().to_le_bytes());
+            }
+        }
+    }
+
     fn extend(&mut self, tag: u16, payload: &[u8]) {
         self.ext = true;
         self.buf.extend_from_slice(&tag.to_le_bytes());
@@ -411,8 +551,8 @@ fn check_utf8(text: &[u8]) -> Result<&str, Refusal> {
 const FIXED_BYTES_MAX: usize = 192;
 
 /// The fixed part of each kind with every field none, by its number.
-static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::Clock as usize + 1] = {
-    let mut all = [[0; FIXED_BYTES_MAX]; EventKind::Clock as usize + 1];
+static TEMPLATES: [[u8; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1] = {
+    let mut all = [[0; FIXED_BYTES_MAX]; EventKind::NUMBER_MAX as usize + 1];
     let mut i = 0;
     while i < SCHEMAS.len() {
         all[SCHEMAS[i].kind as usize] = make_template(&SCHEMAS[i]);
@@ -426,6 +566,9 @@ const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {
     let mut t = [0; FIXED_BYTES_MAX];
     t = with(t, at::RECV_DELTA, &RECV_NONE.to_le_bytes());
     t = with(t, at::SEQUENCE, &SEQ_NONE.to_le_bytes());
+    if schema.kind.has_layouts() {
+        t = with(t, at::KIND_A, &[schema.layout]);
+    }
     let mut i = 0;
     while i < schema.fields.len() {
         t = match schema.fields[i].slot {
@@ -433,8 +576,10 @@ const fn make_template(schema: &EventSchema) -> [u8; FIXED_BYTES_MAX] {
             FieldLayout::Decimal { exp_at, .. }
             | FieldLayout::DecimalNarrow { exp_at, .. }
             | FieldLayout::Amount { exp_at, .. } => with(t, exp_at as usize, &[EXP_NONE as u8]),
-            FieldLayout::UInt { at, width } => with(t, at as usize, [0xff; 8].split_at(width as usize).0),
-            FieldLayout::Nanos { at } => with(t, at as usize, &i64::MIN.to_le_bytes()),
+            FieldLayout::UInt { at, width } if at != EXT_ONLY => {
+                with(t, at as usize, [0xff; 8].split_at(width as usize).0)
+            }
+            FieldLayout::Nanos { at } if at != EXT_ONLY => with(t, at as usize, &i64::MIN.to_le_bytes()),
             FieldLayout::MillisAfter { at } => with(t, at as usize, &[0xff; 2]),
             _ => t,
         };

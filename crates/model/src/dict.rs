@@ -9,6 +9,16 @@ use std::hash::BuildHasher;
 pub trait NameResolver {
     /// The id of `name`, which will be in the arena at byte `at` (for a fix-up, should it be provisional).
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, crate::Refusal>;
+
+    /// Takes back the name that was resolved last, to `id`, for byte `at`: appends it to `name`, and forgets the fix-up that it
+    /// may have.
+    fn take_back(
+        &mut self,
+        dict: NameKind,
+        id: u32,
+        at: usize,
+        name: &mut Vec<u8>,
+    ) -> Result<(), crate::Refusal>;
 }
 
 /// All names of a tape with their ids, kept by the part that gives ids or has read the definitions.
@@ -194,6 +204,17 @@ impl NameLookup {
 impl NameResolver for Dictionary {
     fn resolve(&mut self, dict: NameKind, name: &[u8], _at: usize) -> Result<u32, crate::Refusal> {
         self.intern(dict, name).map(|(id, _)| id)
+    }
+
+    fn take_back(
+        &mut self,
+        dict: NameKind,
+        id: u32,
+        _at: usize,
+        name: &mut Vec<u8>,
+    ) -> Result<(), crate::Refusal> {
+        name.extend_from_slice(self.name(dict, id).ok_or(crate::Refusal::TwoPublishers)?.as_bytes());
+        Ok(())
     }
 }
 

@@ -1,13 +1,15 @@
 //! Reading events by field, exactly, through [`EventSchema`].
 
+use crate::date::Date;
 use crate::frame::{FrameHeader, flags};
 use crate::id::{InlineId, InstrumentId, NameKind, unpack_id};
 use crate::kind::{EventField, EventKind};
 use crate::num::{Amount, Decimal, Price, UnixNanos};
 use crate::schema::{
-    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FieldLayout, PUBLISHER_IS_BANK, RECV_EXT,
-    RECV_NONE, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
+    EXP_EXT, EXP_NONE, EXT_ONLY, EventFieldSpec, EventSchema, FLAG_SET_EXT, FLAG_SETS, FieldLayout,
+    PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
 };
+use crate::tape_position::TapePosition;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +26,14 @@ pub enum EventValue<'a> {
     Bool(bool),
     UInt(u64),
     Nanos(UnixNanos),
+    Date(Date),
+    /// Names of flags, and the set of them, a bit each.
+    Flags(&'static [&'static str], u8),
+    /// The id of a tape.
+    Tape(u128),
+    TapePosition(TapePosition),
+    /// [`TapePosition::BYTES`] each.
+    TapePositions(&'a [u8]),
     /// A JSON value as text.
     Json(&'a str),
 }
@@ -32,24 +42,25 @@ pub enum EventValue<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     bytes: &'a [u8],
-    fixed: usize,
+    schema: &'static EventSchema,
     ext: bool,
 }
 
 impl<'a> Event<'a> {
     /// The event that a builder has in hand, before its header is written.
-    pub(crate) fn from_unfinished(bytes: &'a [u8], fixed: usize, ext: bool) -> Self {
-        Self { bytes, fixed, ext }
+    pub(crate) fn from_unfinished(bytes: &'a [u8], schema: &'static EventSchema, ext: bool) -> Self {
+        Self { bytes, schema, ext }
     }
 
-    /// Reads the frame `bytes`; `None` for a pad, an unknown kind or a frame shorter than its kind.
+    /// Reads the frame `bytes`; `None` for a pad, an unknown kind or layout, or a frame shorter than its kind.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let header = FrameHeader::read(bytes.get(..8)?);
-        let schema = EventSchema::for_kind(EventKind::from_u8(header.kind())?);
-        let fixed = usize::from(schema.fixed_bytes);
+        let kind = EventKind::from_u8(header.kind())?;
         let bytes = bytes.get(..header.len_bytes())?;
-        (bytes.len() >= fixed).then_some(Self { bytes, fixed, ext: header.flags() & flags::EXT != 0 })
+        let schema = EventSchema::for_frame(kind, *bytes.get(at::KIND_A)?)?;
+        let whole = bytes.len() >= usize::from(schema.fixed_bytes);
+        whole.then_some(Self { bytes, schema, ext: header.flags() & flags::EXT != 0 })
     }
 
     /// The whole frame.
@@ -66,12 +77,19 @@ impl<'a> Event<'a> {
     /// The kind.
     #[inline]
     pub fn kind(&self) -> EventKind {
-        EventKind::from_u8(self.header().kind()).expect("checked when made")
+        self.schema.kind
     }
 
-    /// The layout of the kind.
+    /// The layout of the frame.
+    #[inline]
     pub fn schema(&self) -> &'static EventSchema {
-        EventSchema::for_kind(self.kind())
+        self.schema
+    }
+
+    /// Whether the frame needs layout 1 to be read: it is of a kind that has had another, or has a field that came with it.
+    pub fn needs_layout_1(&self) -> bool {
+        let added = |spec: &&EventFieldSpec| spec.added && self.value(spec, &mut [0; 36]).is_some();
+        self.schema.layout > 0 || self.schema.fields.iter().any(|spec| added(&spec))
     }
 
     /// Event time.
@@ -124,8 +142,54 @@ impl<'a> Event<'a> {
 
     /// A field by its name; `None` when the kind has none such or it is not there. `scratch` takes the text
     /// of an id that is kept in a shorter form.
+    ///
+    /// An older frame may have an entry of its own under the name of a field that came later. That is read as the field, if
+    /// its JSON is a value of the field's form; names come as text, without an id, and lists and texts with escapes do not.
     pub fn field<'s>(&'s self, field: EventField, scratch: &'s mut [u8; 36]) -> Option<EventValue<'s>> {
-        self.value(self.schema().get(field)?, scratch)
+        let spec = self.schema.get(field)?;
+        match self.value(spec, scratch) {
+            None if spec.added && self.ext => self.unmapped_value(spec),
+            value => value,
+        }
+    }
+
+    #[cold]
+    fn unmapped_value(&self, spec: &EventFieldSpec) -> Option<EventValue<'a>> {
+        let (_, json) = self.unmapped_fields().find(|(name, _)| *name == spec.field.name())?;
+        let text = json.strip_prefix('"').and_then(|t| t.strip_suffix('"')).filter(|t| !t.contains('\\'));
+        let digits = text.unwrap_or(json).as_bytes();
+        Some(match spec.slot {
+            FieldLayout::Price { .. } => EventValue::Price(Price::parse(digits).ok()?),
+            FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+                EventValue::Decimal(Decimal::parse(digits).ok()?)
+            }
+            FieldLayout::Amount { .. } => EventValue::Amount(Amount::parse(digits).ok()?),
+            FieldLayout::Id { .. } => match text {
+                Some(text) => EventValue::Id(InlineId::Text(text.as_bytes())),
+                None => EventValue::Id(InlineId::Number(json.parse().ok()?)),
+            },
+            FieldLayout::Code { values, .. } => {
+                EventValue::Text(values.iter().find(|value| text == Some(value))?)
+            }
+            FieldLayout::Sym { .. }
+            | FieldLayout::SymExt { .. }
+            | FieldLayout::Publisher { .. }
+            | FieldLayout::Text { .. } => EventValue::Text(text?),
+            FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => EventValue::Bool(json.parse().ok()?),
+            FieldLayout::UInt { .. } => EventValue::UInt(json.parse().ok()?),
+            FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => {
+                EventValue::Nanos(UnixNanos(json.parse().ok()?))
+            }
+            FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+                EventValue::Date(Date::parse(digits)?)
+            }
+            FieldLayout::Json => EventValue::Json(json),
+            FieldLayout::Syms { .. }
+            | FieldLayout::FlagSet { .. }
+            | FieldLayout::Tape { .. }
+            | FieldLayout::TapePosition { .. }
+            | FieldLayout::TapePositions => return None,
+        })
     }
 
     /// The field of `spec`, which must be one of this kind's.
@@ -143,6 +207,10 @@ impl<'a> Event<'a> {
             }
             FieldLayout::Sym { dict, at } => {
                 let id = u32::from_le_bytes(self.get(at.into()));
+                (id != 0).then_some(EventValue::Sym(dict, id))
+            }
+            FieldLayout::SymExt { dict } => {
+                let id = u32::from_le_bytes(ext()?.try_into().ok()?);
                 (id != 0).then_some(EventValue::Sym(dict, id))
             }
             FieldLayout::Syms { dict } => ext().map(|b| EventValue::Syms(dict, b)),
@@ -187,11 +255,31 @@ impl<'a> Event<'a> {
                 let code = self.bytes[usize::from(at)] >> shift & ((1 << bits) - 1);
                 values.get(usize::from(code).wrapping_sub(1)).map(|v| EventValue::Text(v))
             }
-            FieldLayout::Bool { at, shift } => match self.bytes[usize::from(at)] >> shift & 3 {
-                1 => Some(EventValue::Bool(false)),
-                2 => Some(EventValue::Bool(true)),
-                _ => None,
-            },
+            FieldLayout::Bool { at, shift } => {
+                let code =
+                    if at == EXT_ONLY { ext_u8(ext()?)? } else { self.bytes[usize::from(at)] >> shift & 3 };
+                match code {
+                    1 => Some(EventValue::Bool(false)),
+                    2 => Some(EventValue::Bool(true)),
+                    _ => None,
+                }
+            }
+            FieldLayout::Flag { at, shift } => {
+                (self.bytes[usize::from(at)] >> shift & 1 != 0).then_some(EventValue::Bool(true))
+            }
+            FieldLayout::FlagSet { at, shift, values } => {
+                let code =
+                    if at == EXT_ONLY { FLAG_SET_EXT } else { self.bytes[usize::from(at)] >> shift & 7 };
+                let set = match code {
+                    FLAG_SET_EXT => ext_u8(ext()?)?,
+                    code => *FLAG_SETS.get(usize::from(code).wrapping_sub(1))?,
+                };
+                let set = set & ((1u16 << values.len()) - 1) as u8;
+                (set != 0).then_some(EventValue::Flags(values, set))
+            }
+            FieldLayout::UInt { at: EXT_ONLY, .. } => {
+                self.ext_i64(spec.field).map(|v| EventValue::UInt(v as u64))
+            }
             FieldLayout::UInt { at, width } => {
                 let (at, width) = (usize::from(at), usize::from(width));
                 let mut b = [0; 8];
@@ -204,9 +292,42 @@ impl<'a> Event<'a> {
                 }
             }
             FieldLayout::Nanos { at } => {
-                let v = i64::from_le_bytes(self.get(at.into()));
+                let v = match at {
+                    EXT_ONLY => self.ext_i64(spec.field)?,
+                    at => i64::from_le_bytes(self.get(at.into())),
+                };
                 (v != i64::MIN).then_some(EventValue::Nanos(UnixNanos(v)))
             }
+            FieldLayout::Date { at } => {
+                let code = if at == EXT_ONLY { u32::MAX } else { u32::from_le_bytes(self.get(at.into())) };
+                let days = match code {
+                    0 => return None,
+                    u32::MAX => ext_i32(ext()?)?,
+                    code => i32::try_from(code - 1).ok()?,
+                };
+                Date::from_days(days).map(EventValue::Date)
+            }
+            FieldLayout::DateAfter { at } => {
+                let days = match self.bytes[usize::from(at)] {
+                    0 => return None,
+                    255 => ext_i32(ext()?)?,
+                    code => Date::from_time(self.ts_event()).days() + i32::from(code) - 1,
+                };
+                Date::from_days(days).map(EventValue::Date)
+            }
+            FieldLayout::Tape { at } => {
+                let id = u128::from_le_bytes(self.get(at.into()));
+                (id != 0).then_some(EventValue::Tape(id))
+            }
+            FieldLayout::TapePosition { at } => {
+                let bytes: [u8; TapePosition::BYTES] = match at {
+                    EXT_ONLY => ext()?.try_into().ok()?,
+                    at => self.get(at.into()),
+                };
+                (bytes != [0; TapePosition::BYTES])
+                    .then(|| EventValue::TapePosition(TapePosition::from_bytes(&bytes)))
+            }
+            FieldLayout::TapePositions => ext().map(EventValue::TapePositions),
             FieldLayout::MillisAfter { at } => match u16::from_le_bytes(self.get(at.into())) {
                 65535 => None,
                 65534 => self.ext_i64(spec.field).map(|v| EventValue::Nanos(UnixNanos(v))),
@@ -230,7 +351,7 @@ impl<'a> Event<'a> {
     /// End of the extension's entries, bytes from the start of the frame; the end of the fixed part if there is no
     /// extension.
     pub fn extension_end(&self) -> usize {
-        self.ext_entries().fold(self.fixed, |at, (_, payload)| at + ENTRY_HEAD + payload.len())
+        self.ext_entries().fold(self.fixed(), |at, (_, payload)| at + ENTRY_HEAD + payload.len())
     }
 
     /// The entries of the extension, tag and payload, in their order. For a field, the first entry of its number
@@ -241,7 +362,7 @@ impl<'a> Event<'a> {
     }
 
     fn ext_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-        let mut rest = if self.ext { &self.bytes[self.fixed..] } else { &[] };
+        let mut rest = if self.ext { &self.bytes[self.fixed()..] } else { &[] };
         std::iter::from_fn(move || {
             let head = rest.get(..ENTRY_HEAD)?;
             let tag = u16::from_le_bytes([head[0], head[1]]);
@@ -250,6 +371,11 @@ impl<'a> Event<'a> {
             rest = &rest[ENTRY_HEAD + n..];
             (tag != 0).then_some((tag, payload))
         })
+    }
+
+    #[inline]
+    fn fixed(&self) -> usize {
+        usize::from(self.schema.fixed_bytes)
     }
 
     fn ext(&self, tag: u16) -> Option<&'a [u8]> {
@@ -274,6 +400,14 @@ fn ext_decimal(b: &[u8]) -> Option<Decimal> {
     let b: &[u8; 9] = b.try_into().ok()?;
     let mantissa = i64::from_le_bytes(b[..8].try_into().expect("eight bytes"));
     Some(Decimal::from_canonical(mantissa, b[8] as i8))
+}
+
+fn ext_u8(b: &[u8]) -> Option<u8> {
+    if let [byte] = b { Some(*byte) } else { None }
+}
+
+fn ext_i32(b: &[u8]) -> Option<i32> {
+    Some(i32::from_le_bytes(b.try_into().ok()?))
 }
 
 fn ext_id(b: &[u8]) -> InlineId<'_> {

@@ -39,11 +39,15 @@ pub enum EventKind {
     Control = 39,
     Quarantine = 40,
     Clock = 41,
+    QuoteReject = 42,
+    Deal = 43,
+    Decision = 44,
+    Case = 45,
 }
 
 impl EventKind {
     /// Kinds of events, in the order of `docs/events.md`.
-    pub const EVENTS: [EventKind; 26] = [
+    pub const EVENTS: [EventKind; 30] = [
         EventKind::Ref,
         EventKind::Session,
         EventKind::Status,
@@ -70,7 +74,13 @@ impl EventKind {
         EventKind::Control,
         EventKind::Quarantine,
         EventKind::Clock,
+        EventKind::QuoteReject,
+        EventKind::Deal,
+        EventKind::Decision,
+        EventKind::Case,
     ];
+    /// The greatest number of a kind.
+    pub const NUMBER_MAX: u8 = EventKind::Case as u8;
     /// Bookkeeping kinds.
     pub const META: [EventKind; 3] = [EventKind::Define, EventKind::Source, EventKind::Progress];
 
@@ -81,7 +91,7 @@ impl EventKind {
             2 => Some(EventKind::Define),
             3 => Some(EventKind::Source),
             8 => Some(EventKind::Progress),
-            16..=41 => Some(Self::EVENTS[usize::from(n - 16)]),
+            16..=Self::NUMBER_MAX => Some(Self::EVENTS[usize::from(n - 16)]),
             _ => None,
         }
     }
@@ -118,6 +128,10 @@ impl EventKind {
             EventKind::Control => "control",
             EventKind::Quarantine => "quarantine",
             EventKind::Clock => "clock",
+            EventKind::QuoteReject => "quote_reject",
+            EventKind::Deal => "deal",
+            EventKind::Decision => "decision",
+            EventKind::Case => "case",
         }
     }
 
@@ -129,6 +143,12 @@ impl EventKind {
     /// Whether frames of this kind are bookkeeping.
     pub const fn is_meta(self) -> bool {
         (self as u8) < 16
+    }
+
+    /// Whether the kind has had more than one layout, so that its frames say theirs.
+    #[inline]
+    pub const fn has_layouts(self) -> bool {
+        matches!(self, EventKind::Alert | EventKind::Control)
     }
 
     /// Whether input (a line, a mapping) may name this kind. Definitions, marks of progress and quarantine events are
@@ -192,7 +212,20 @@ fields! {
     95 Duplicates "duplicates", 96 Quarantined "quarantined", 97 Events "events", 98 End "end",
     99 TriggerPosition "trigger_position", 100 Venues "venues", 101 Bank "bank",
     102 Of "of", 103 Unresolved "unresolved", 104 Repeats "repeats", 105 Unsure "unsure",
-    112 Left "left", 113 Display "display",
+    112 Left "left", 113 DisplayQty "display_qty", 114 Entry "entry", 115 TradeFlags "trade_flags",
+    116 Role "role", 117 Issuer "issuer", 118 Linked "linked", 119 How "how",
+    120 AccountClass "account_class", 121 Class "class", 122 LiquidityBand "liquidity_band",
+    123 Expiry "expiry", 124 Strike "strike", 125 Right "right", 126 Barrier "barrier",
+    127 Delta "delta", 128 Float "float", 129 PriceType "price_type", 130 ValidFrom "valid_from",
+    131 Language "language", 132 Revises "revises", 133 ReplyTo "reply_to", 134 Changed "changed",
+    135 Day "day", 136 Uetr "uetr", 137 Stage "stage", 138 DrUltimate "dr_ultimate",
+    139 CrUltimate "cr_ultimate", 140 DrCountry "dr_country", 141 CrCountry "cr_country",
+    142 Withdrawn "withdrawn", 143 ValueDate "value_date", 144 LastLook "last_look",
+    145 Considered "considered", 146 Read "read", 147 PolicyHash "policy_hash", 148 Chosen "chosen",
+    149 ConsideredHash "considered_hash", 150 CaseId "case_id", 151 Id "id", 152 ScopeKind "scope_kind",
+    153 By "by", 154 SecondBy "second_by", 155 Until "until", 156 DryRun "dry_run", 157 Cause "cause",
+    158 SourceTape "source_tape", 159 RuleVersion "rule_version", 160 ParamsHash "params_hash",
+    161 Score "score", 162 Assigned "assigned",
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ compile_error!("tapes are little-endian and so are the machines unitape runs on"
 
 pub mod builder;
 pub mod cause;
+pub mod date;
 pub mod dict;
 pub mod event;
 pub mod frame;
@@ -47,10 +48,12 @@ pub mod records;
 pub mod refusal;
 pub mod schema;
 pub mod side;
+pub mod tape_position;
 pub mod words;
 
 pub use builder::{EventBuilder, PreparedValue};
 pub use cause::ErrorCause;
+pub use date::Date;
 pub use dict::{Dictionary, NameResolver};
 pub use event::{Event, EventValue};
 pub use frame::{FrameHeader, LINE, Position, flags, frames};
@@ -62,3 +65,4 @@ pub use num::{Amount, Decimal, NumberFault, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
 pub use schema::{EventFieldSpec, EventSchema, FieldLayout};
 pub use side::Side;
+pub use tape_position::TapePosition;

@@ -224,13 +224,33 @@ impl DefinitionTable {
         let ids = &IDS[kind as usize & 63];
         let words = event.bytes().as_chunks::<4>().0;
         let source = event.source();
-        let mut known = self.recent[source as usize % RECENT] == source;
+        let mut known = self.recent[source as usize % RECENT] == source && !kind.has_layouts();
         for &(word, dict) in &ids.wide[..usize::from(ids.count)] {
             known &= u32::from_le_bytes(words[usize::from(word)]) <= self.counts[dict as usize];
         }
         known &= !ids.venue || u32::from(event.venue()) <= self.counts[NameKind::Venue as usize];
-        let listed = ids.lists && event.header().flags() & flags::EXT != 0;
-        if known && !listed && !self.gaps { Ok(()) } else { self.check_slowly(event) }
+        let extended = ids.extended && event.header().flags() & flags::EXT != 0;
+        if known && !extended && !self.gaps {
+            return Ok(());
+        }
+        if known && !self.gaps && !ids.lists && self.knows_extension(event) {
+            return Ok(());
+        }
+        self.check_slowly(event)
+    }
+
+    /// Whether all ids in the extension are defined, where a field has one at most.
+    fn knows_extension(&self, event: &Event<'_>) -> bool {
+        let fields = event.schema().fields;
+        event.extension_entries().all(|(tag, payload)| {
+            let spec = fields.iter().find(|spec| spec.field as u16 == tag);
+            match (spec.map(|spec| spec.slot), payload.try_into()) {
+                (Some(FieldLayout::SymExt { dict }), Ok(id)) => {
+                    u32::from_le_bytes(id) <= self.counts[dict as usize]
+                }
+                _ => true,
+            }
+        })
     }
 
     /// Checks id by id, to name the unknown one or to count it.
@@ -367,6 +387,8 @@ struct EventIdLayout {
     count: u8,
     /// It has the id of a venue, in the place of all kinds.
     venue: bool,
+    /// It may have ids in its extension.
+    extended: bool,
     /// It may have lists of ids in its extension.
     lists: bool,
 }
@@ -376,12 +398,21 @@ const WIDE_MAX: usize = 8;
 
 /// By the number of the kind.
 static IDS: [EventIdLayout; 64] = {
-    let none =
-        EventIdLayout { wide: [(0, NameKind::Instrument); WIDE_MAX], count: 0, venue: false, lists: false };
+    let none = EventIdLayout {
+        wide: [(0, NameKind::Instrument); WIDE_MAX],
+        count: 0,
+        venue: false,
+        extended: false,
+        lists: false,
+    };
     let mut all = [none; 64];
     let mut s = 0;
     while s < SCHEMAS.len() {
-        let (kind, fields) = (SCHEMAS[s].kind as usize, SCHEMAS[s].fields);
+        let (kind, mut fields) = (SCHEMAS[s].kind as usize, SCHEMAS[s].fields);
+        // Their ids are where the layout of the frame has them.
+        if SCHEMAS[s].kind.has_layouts() {
+            fields = &[];
+        }
         let mut f = 0;
         while f < fields.len() {
             match fields[f].slot {
@@ -395,7 +426,11 @@ static IDS: [EventIdLayout; 64] = {
                     all[kind].wide[all[kind].count as usize] = ((at / 4) as u8, dict);
                     all[kind].count += 1;
                 }
-                FieldLayout::Syms { .. } => all[kind].lists = true,
+                FieldLayout::Syms { .. } => {
+                    all[kind].lists = true;
+                    all[kind].extended = true;
+                }
+                FieldLayout::SymExt { .. } => all[kind].extended = true,
                 _ => {}
             }
             f += 1;
@@ -406,7 +441,7 @@ static IDS: [EventIdLayout; 64] = {
 };
 
 fn is_id(slot: FieldLayout) -> bool {
-    matches!(slot, FieldLayout::Sym { .. } | FieldLayout::Syms { .. } | FieldLayout::Publisher { .. })
+    slot.dict().is_some() || matches!(slot, FieldLayout::Syms { .. })
 }
 
 #[cfg(test)]

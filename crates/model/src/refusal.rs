@@ -36,9 +36,12 @@ pub enum Refusal {
     /// The event would pass 4 MiB.
     #[error("event longer than 4 MiB")]
     TooLarge,
-    /// A quote that names both a venue and a bank.
-    #[error("a quote is a venue's or a bank's, not both")]
+    /// A second venue or bank of one quote.
+    #[error("a quote has one bank and one venue at most")]
     TwoPublishers,
+    /// A bank at a venue, one of which has an `@` in its name.
+    #[error("a bank at a venue is one publisher, BANK@VENUE: neither may have an @ in its name")]
+    PublisherName,
     /// No more ids in this dictionary.
     #[error("dictionary full")]
     DictionaryFull,
@@ -62,6 +65,7 @@ impl Refusal {
             Self::Missing => "missing",
             Self::TooLarge => "too_large",
             Self::TwoPublishers => "two_publishers",
+            Self::PublisherName => "publisher_name",
             Self::DictionaryFull => "dict_full",
             Self::UnknownInstrument => "unknown_instrument",
         }

@@ -17,6 +17,7 @@
 
 use crate::id::NameKind;
 use crate::kind::{EventField, EventKind};
+use crate::tape_position::TapePosition;
 
 /// The type and place of a field in the fixed part. `at` counts from the start of the frame; an `at` of [`EXT_ONLY`]
 /// means the field is always in the extension.
@@ -27,6 +28,8 @@ pub enum FieldLayout {
     Sym { dict: NameKind, at: u16 },
     /// Interned id in the venue's place, of the venue or of the bank that quotes; bit 6 of the next byte marks a bank.
     Publisher { bank: bool },
+    /// Interned id, u32 in the extension.
+    SymExt { dict: NameKind },
     /// Interned ids, u32 each, in the extension.
     Syms { dict: NameKind },
     /// i64 in 1e-9; `i64::MAX` none.
@@ -45,12 +48,27 @@ pub enum FieldLayout {
     Text { at: u16, n: u16 },
     /// A value out of `values` (1-based, 0 none) in two or three bits.
     Code { at: u16, shift: u8, bits: u8, values: &'static [&'static str] },
-    /// false 1, true 2, none 0, in two bits.
+    /// false 1, true 2, none 0, in two bits; in the extension one byte.
     Bool { at: u16, shift: u8 },
+    /// true 1, in one bit; false is none.
+    Flag { at: u16, shift: u8 },
+    /// Some of `values`, a bit each in one byte of the extension. With a place, three bits hold the sets of
+    /// [`FLAG_SETS`]; 7 means that the set is in the extension.
+    FlagSet { at: u16, shift: u8, values: &'static [&'static str] },
     /// Unsigned integer of `width` bytes; all ones none, all ones less one in the extension.
     UInt { at: u16, width: u8 },
     /// i64 nanoseconds since the epoch; `i64::MIN` none.
     Nanos { at: u16 },
+    /// Days since 1970-01-01 and one, u32; 0 none, 2³²−1 in the extension, as i32 days.
+    Date { at: u16 },
+    /// Days after the UTC date of `ts_event` and one, u8; 0 none, 255 in the extension, as i32 days since 1970-01-01.
+    DateAfter { at: u16 },
+    /// A tape's id, 16 bytes; 0 none.
+    Tape { at: u16 },
+    /// A position on a named tape, 24 bytes ([`TapePosition`]); all zero none.
+    TapePosition { at: u16 },
+    /// Positions on named tapes, 24 bytes each, in the extension.
+    TapePositions,
     /// u16 milliseconds after `ts_event`; 65535 none, 65534 in the extension.
     MillisAfter { at: u16 },
     /// Any JSON value, as its text, in the extension.
@@ -69,6 +87,8 @@ pub struct EventFieldSpec {
     pub slot: FieldLayout,
     /// An event without it is refused.
     pub required: bool,
+    /// The field came with [layout](EventSchema::layout) 1: an older frame may have an entry of its own under this name.
+    pub added: bool,
 }
 
 /// The layout of a kind.
@@ -80,13 +100,16 @@ pub struct EventSchema {
     pub fixed_bytes: u16,
     /// Its fields, in the order JSON prints them.
     pub fields: &'static [EventFieldSpec],
+    /// The layout of the fixed part. The frames of a kind that has had more than one ([`EventKind::has_layouts`]) say
+    /// theirs at [`at::KIND_A`].
+    pub layout: u8,
 }
 
 impl FieldLayout {
-    /// The dictionary of a slot that holds one interned id.
+    /// The dictionary of a slot that holds one interned id, in its place or in the extension.
     pub fn dict(self) -> Option<NameKind> {
         match self {
-            FieldLayout::Sym { dict, .. } => Some(dict),
+            FieldLayout::Sym { dict, .. } | FieldLayout::SymExt { dict } => Some(dict),
             FieldLayout::Publisher { .. } => Some(NameKind::Venue),
             _ => None,
         }
@@ -94,12 +117,32 @@ impl FieldLayout {
 }
 
 impl EventSchema {
-    /// The layout of `kind`.
+    /// The present layout of `kind`.
     #[inline]
     pub fn for_kind(kind: EventKind) -> &'static EventSchema {
         let s = &SCHEMAS[INDEX[kind as usize] as usize];
         debug_assert_eq!(s.kind, kind);
         s
+    }
+
+    /// The layout of this number; `None` if the kind has none such.
+    pub fn for_layout(kind: EventKind, layout: u8) -> Option<&'static EventSchema> {
+        let present = Self::for_kind(kind);
+        if present.layout == layout {
+            return Some(present);
+        }
+        EARLIER.iter().find(|s| s.kind == kind && s.layout == layout)
+    }
+
+    /// The layout of a frame of `kind`, by the byte at [`at::KIND_A`]; `None` if this build does not know it.
+    #[inline]
+    pub fn for_frame(kind: EventKind, kind_a: u8) -> Option<&'static EventSchema> {
+        if kind.has_layouts() { Self::for_layout(kind, kind_a) } else { Some(Self::for_kind(kind)) }
+    }
+
+    /// Every layout of every kind.
+    pub fn all() -> impl Iterator<Item = &'static EventSchema> {
+        SCHEMAS.iter().chain(EARLIER)
     }
 
     /// The field of this name, if the kind has it.
@@ -147,18 +190,31 @@ pub const EXP_EXT: i8 = -127;
 /// Set in the byte at [`at::KIND_A`] when a bank takes the venue's place.
 pub const PUBLISHER_IS_BANK: u8 = 1 << 6;
 
+/// The sets of flags that the three bits of a [`FieldLayout::FlagSet`] hold, as bits of its values, by their number less one.
+pub const FLAG_SETS: [u8; 5] = [1, 2, 4, 8, 2 | 8];
+/// The three bits of a [`FieldLayout::FlagSet`] whose set is in the extension.
+pub const FLAG_SET_EXT: u8 = 7;
+
 const SIDES: &[&str] = &["B", "S"];
 const CAPACITIES: &[&str] = &["P", "A", "R"];
 const SHORTS: &[&str] = &["Y", "N", "E"];
 const LIQUIDITIES: &[&str] = &["A", "R", "X"];
 const LEVEL_ACTIONS: &[&str] = &["A", "C", "D", "R"];
 const TRADE_ACTIONS: &[&str] = &["new", "cancel", "correct"];
+const TRADE_FLAGS: &[&str] = &["auction", "iso", "exempt", "no_last"];
+const ACCOUNT_CLASSES: &[&str] = &["personal", "proprietary", "client"];
+const PAYMENT_STAGES: &[&str] = &["initiation", "interbank", "cover", "return", "recall"];
+const SCOPES: &[&str] = &["venue", "instr", "firm", "trader", "owner", "acct", "desk", "algo"];
 
 const fn must(field: EventField, slot: FieldLayout) -> EventFieldSpec {
-    EventFieldSpec { field, slot, required: true }
+    EventFieldSpec { field, slot, required: true, added: false }
 }
 const fn may(field: EventField, slot: FieldLayout) -> EventFieldSpec {
-    EventFieldSpec { field, slot, required: false }
+    EventFieldSpec { field, slot, required: false, added: false }
+}
+/// A field that came with layout 1.
+const fn add(field: EventField, slot: FieldLayout) -> EventFieldSpec {
+    EventFieldSpec { field, slot, required: false, added: true }
 }
 const fn sym(dict: NameKind, at: u16) -> FieldLayout {
     FieldLayout::Sym { dict, at }
@@ -181,9 +237,15 @@ const INSTR: FieldLayout = sym(NameKind::Instrument, 32);
 const SIDE: FieldLayout = code(38, 0, 2, SIDES);
 const PX: FieldLayout = FieldLayout::Price { at: 40 };
 const TEXT_EXT: FieldLayout = text(EXT_ONLY, 0);
+const ID_EXT: FieldLayout = FieldLayout::Id { at: EXT_ONLY, n: 0 };
+const PRICE_EXT: FieldLayout = FieldLayout::Price { at: EXT_ONLY };
+const NANOS_EXT: FieldLayout = FieldLayout::Nanos { at: EXT_ONLY };
+const fn sym_ext(dict: NameKind) -> FieldLayout {
+    FieldLayout::SymExt { dict }
+}
 
 /// The order family shares one layout: see [`crate::records::OrderRecord`].
-const ORDER: [EventFieldSpec; 22] = [
+const ORDER: [EventFieldSpec; 24] = [
     must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
     may(EventField::Side, SIDE),
     may(EventField::Px, PX),
@@ -199,19 +261,22 @@ const ORDER: [EventFieldSpec; 22] = [
     may(EventField::Algo, sym(NameKind::Algo, 72)),
     may(EventField::Parent, FieldLayout::Id { at: 104, n: 16 }),
     may(EventField::Type, text(120, 8)),
-    may(EventField::StopPx, FieldLayout::Price { at: EXT_ONLY }),
+    may(EventField::StopPx, PRICE_EXT),
     may(EventField::Short, code(38, 4, 2, SHORTS)),
-    may(EventField::Coid, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+    may(EventField::Coid, ID_EXT),
     may(EventField::Ccy, TEXT_EXT),
     may(EventField::Left, FieldLayout::DecimalExt),
-    may(EventField::Display, FieldLayout::DecimalExt),
+    may(EventField::DisplayQty, FieldLayout::DecimalExt),
     may(EventField::Reason, TEXT_EXT),
+    add(EventField::Desk, sym_ext(NameKind::Desk)),
+    add(EventField::Entry, sym_ext(NameKind::Name)),
 ];
 
 pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Define,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Dict, uint(38, 1)),
             must(EventField::Index, uint(32, 4)),
@@ -221,6 +286,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Source,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Index, uint(32, 4)),
             may(EventField::Of, uint(36, 4)),
@@ -236,6 +302,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Progress,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             may(EventField::End, FieldLayout::Bool { at: 38, shift: 0 }),
             must(EventField::Through, uint(40, 8)),
@@ -253,6 +320,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Ref,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Instr, INSTR),
             may(EventField::Tick, PX),
@@ -266,11 +334,22 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Mic, VENUE),
             may(EventField::Symbol, text(96, 16)),
             may(EventField::Figi, text(112, 16)),
+            add(EventField::Class, text(90, 6)),
+            add(EventField::LiquidityBand, uint(EXT_ONLY, 8)),
+            add(EventField::Expiry, FieldLayout::Date { at: EXT_ONLY }),
+            add(EventField::Strike, PRICE_EXT),
+            add(EventField::Right, TEXT_EXT),
+            add(EventField::Barrier, PRICE_EXT),
+            add(EventField::Delta, FieldLayout::DecimalExt),
+            add(EventField::Float, FieldLayout::DecimalExt),
+            add(EventField::PriceType, TEXT_EXT),
+            add(EventField::ValidFrom, FieldLayout::Date { at: EXT_ONLY }),
         ],
     },
     EventSchema {
         kind: EventKind::Session,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             may(EventField::Instr, INSTR),
@@ -281,16 +360,19 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Status,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             may(EventField::Instr, INSTR),
             must(EventField::State, text(40, 12)),
             may(EventField::Reason, text(52, 12)),
+            add(EventField::Ref, ID_EXT),
         ],
     },
     EventSchema {
         kind: EventKind::Bbo,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             must(EventField::Instr, INSTR),
@@ -299,11 +381,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Ask, FieldLayout::Price { at: 48 }),
             may(EventField::AskQty, FieldLayout::DecimalNarrow { at: 60, exp_at: 39 }),
             may(EventField::Ccy, TEXT_EXT),
+            add(EventField::Cause, FieldLayout::TapePosition { at: EXT_ONLY }),
         ],
     },
     EventSchema {
         kind: EventKind::Level,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             must(EventField::Instr, INSTR),
@@ -318,6 +402,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Quote,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, FieldLayout::Publisher { bank: false }),
             may(EventField::Bank, FieldLayout::Publisher { bank: true }),
@@ -330,11 +415,15 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::ValidUntil, FieldLayout::MillisAfter { at: 60 }),
             may(EventField::Indicative, FieldLayout::Bool { at: 38, shift: 2 }),
             may(EventField::FullAmount, FieldLayout::Bool { at: 38, shift: 4 }),
+            add(EventField::Withdrawn, FieldLayout::Flag { at: 38, shift: 7 }),
+            add(EventField::ValueDate, FieldLayout::DateAfter { at: 63 }),
+            add(EventField::LastLook, FieldLayout::Bool { at: EXT_ONLY, shift: 0 }),
         ],
     },
     EventSchema {
         kind: EventKind::Trade,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             must(EventField::Instr, INSTR),
@@ -345,11 +434,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Side, SIDE),
             may(EventField::Action, code(38, 2, 3, TRADE_ACTIONS)),
             may(EventField::Ccy, TEXT_EXT),
+            add(EventField::TradeFlags, FieldLayout::FlagSet { at: 38, shift: 5, values: TRADE_FLAGS }),
         ],
     },
     EventSchema {
         kind: EventKind::OrderRecv,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Coid, FieldLayout::Id { at: 80, n: 24 }),
             may(EventField::Owner, sym(NameKind::Owner, 64)),
@@ -366,6 +457,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Parent,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Parent, FieldLayout::Id { at: 80, n: 24 }),
             may(EventField::Instr, INSTR),
@@ -377,12 +469,13 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Px, PX),
         ],
     },
-    EventSchema { kind: EventKind::OrderNew, fixed_bytes: 128, fields: &ORDER },
-    EventSchema { kind: EventKind::OrderAmend, fixed_bytes: 128, fields: &ORDER },
-    EventSchema { kind: EventKind::OrderCancel, fixed_bytes: 128, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderNew, fixed_bytes: 128, layout: 0, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderAmend, fixed_bytes: 128, layout: 0, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderCancel, fixed_bytes: 128, layout: 0, fields: &ORDER },
     EventSchema {
         kind: EventKind::Exec,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
             may(EventField::MatchId, FieldLayout::Id { at: 104, n: 24 }),
@@ -400,48 +493,70 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Short, code(38, 4, 2, SHORTS)),
             may(EventField::Algo, sym(NameKind::Algo, 72)),
             may(EventField::Cpty, sym(NameKind::Firm, 76)),
-            may(EventField::Parent, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+            may(EventField::Parent, ID_EXT),
             may(EventField::Tif, TEXT_EXT),
             may(EventField::Type, TEXT_EXT),
-            may(EventField::StopPx, FieldLayout::Price { at: EXT_ONLY }),
-            may(EventField::Coid, FieldLayout::Id { at: EXT_ONLY, n: 0 }),
+            may(EventField::StopPx, PRICE_EXT),
+            may(EventField::Coid, ID_EXT),
             may(EventField::Ccy, TEXT_EXT),
+            add(EventField::Desk, sym_ext(NameKind::Desk)),
+            add(EventField::Entry, sym_ext(NameKind::Name)),
+            add(EventField::Cond, TEXT_EXT),
+            add(EventField::TradeFlags, FieldLayout::FlagSet { at: EXT_ONLY, shift: 0, values: TRADE_FLAGS }),
         ],
     },
     EventSchema {
         kind: EventKind::Party,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Owner, sym(NameKind::Owner, 40)),
             may(EventField::Group, sym(NameKind::Owner, 44)),
             may(EventField::Desk, sym(NameKind::Desk, 48)),
             may(EventField::LinkScore, dec(56, 38)),
+            add(EventField::Linked, sym(NameKind::Owner, 52)),
+            add(EventField::How, TEXT_EXT),
+            add(EventField::From, NANOS_EXT),
+            add(EventField::To, NANOS_EXT),
+            add(EventField::Acct, sym_ext(NameKind::Account)),
+            add(EventField::AccountClass, code(39, 0, 2, ACCOUNT_CLASSES)),
         ],
     },
     EventSchema {
         kind: EventKind::Position,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Owner, sym(NameKind::Owner, 40)),
             may(EventField::Instr, INSTR),
             may(EventField::Qty, dec(48, 38)),
             may(EventField::OpenInterest, dec(56, 39)),
+            add(EventField::Day, FieldLayout::Date { at: 44 }),
+            add(EventField::Source, TEXT_EXT),
         ],
     },
     EventSchema {
         kind: EventKind::List,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Name, sym(NameKind::Name, 40)),
             may(EventField::Instr, INSTR),
             may(EventField::Party, sym(NameKind::Owner, 44)),
             may(EventField::From, FieldLayout::Nanos { at: 48 }),
             may(EventField::To, FieldLayout::Nanos { at: 56 }),
+            add(EventField::Acct, sym_ext(NameKind::Account)),
+            add(EventField::Desk, sym_ext(NameKind::Desk)),
+            add(EventField::Trader, sym_ext(NameKind::Trader)),
+            add(EventField::Firm, sym_ext(NameKind::Firm)),
+            add(EventField::Role, TEXT_EXT),
+            add(EventField::Issuer, sym_ext(NameKind::Name)),
         ],
     },
     EventSchema {
         kind: EventKind::Index,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Index, INSTR),
             must(EventField::Px, dec(40, 38)),
@@ -451,6 +566,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::RefPx,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Instr, INSTR),
             must(EventField::Px, PX),
@@ -460,28 +576,37 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::News,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             may(EventField::NewsId, FieldLayout::Id { at: 40, n: 24 }),
             may(EventField::Instrs, FieldLayout::Syms { dict: NameKind::Instrument }),
             may(EventField::Headline, TEXT_EXT),
             may(EventField::Source, text(64, 16)),
             may(EventField::Text, TEXT_EXT),
+            add(EventField::Class, text(80, 12)),
+            add(EventField::Language, text(92, 12)),
+            add(EventField::Revises, FieldLayout::Id { at: 104, n: 24 }),
         ],
     },
     EventSchema {
         kind: EventKind::Comm,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             may(EventField::MsgId, FieldLayout::Id { at: 40, n: 24 }),
             may(EventField::Channel, text(64, 16)),
             may(EventField::From, sym(NameKind::Name, 80)),
             may(EventField::To, FieldLayout::Syms { dict: NameKind::Name }),
             may(EventField::Text, TEXT_EXT),
+            add(EventField::Instrs, FieldLayout::Syms { dict: NameKind::Instrument }),
+            add(EventField::ReplyTo, FieldLayout::Id { at: 88, n: 24 }),
+            add(EventField::Changed, FieldLayout::Bool { at: 38, shift: 0 }),
         ],
     },
     EventSchema {
         kind: EventKind::Payment,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             may(EventField::Msg, text(40, 16)),
             may(EventField::Ref, FieldLayout::Id { at: 64, n: 24 }),
@@ -491,13 +616,20 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::CrName, TEXT_EXT),
             may(EventField::Ccy, text(88, 4)),
             may(EventField::Amt, FieldLayout::Amount { at: 96, exp_at: 38 }),
-            may(EventField::CrBic, text(EXT_ONLY, 0)),
+            may(EventField::CrBic, TEXT_EXT),
             may(EventField::DrBic, text(112, 12)),
+            add(EventField::Uetr, ID_EXT),
+            add(EventField::Stage, code(39, 0, 3, PAYMENT_STAGES)),
+            add(EventField::DrUltimate, TEXT_EXT),
+            add(EventField::CrUltimate, TEXT_EXT),
+            add(EventField::DrCountry, text(124, 2)),
+            add(EventField::CrCountry, text(126, 2)),
         ],
     },
     EventSchema {
         kind: EventKind::Statement,
         fixed_bytes: 128,
+        layout: 0,
         fields: &[
             must(EventField::Acct, sym(NameKind::Account, 40)),
             may(EventField::Ccy, text(44, 4)),
@@ -509,7 +641,157 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     },
     EventSchema {
         kind: EventKind::Alert,
+        fixed_bytes: 128,
+        layout: 1,
+        fields: &[
+            must(EventField::Scenario, sym(NameKind::Name, 40)),
+            may(EventField::TriggerSeq, uint(48, 8)),
+            may(EventField::TriggerPosition, uint(56, 8)),
+            may(EventField::Key, FieldLayout::Json),
+            may(EventField::Detail, FieldLayout::Json),
+            add(EventField::SourceTape, FieldLayout::Tape { at: 64 }),
+            add(EventField::RuleVersion, text(80, 16)),
+            add(EventField::ParamsHash, TEXT_EXT),
+            add(EventField::Score, dec(96, 39)),
+            add(EventField::Owner, sym(NameKind::Owner, 44)),
+            add(EventField::Venue, VENUE),
+            add(EventField::Instr, INSTR),
+        ],
+    },
+    EventSchema {
+        kind: EventKind::Control,
+        fixed_bytes: 192,
+        layout: 1,
+        fields: &[
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            must(EventField::Action, text(40, 12)),
+            may(EventField::Reason, text(52, 12)),
+            may(EventField::Key, FieldLayout::Json),
+            may(EventField::Detail, FieldLayout::Json),
+            add(EventField::Id, FieldLayout::Id { at: 72, n: 24 }),
+            add(EventField::ScopeKind, code(39, 0, 4, SCOPES)),
+            add(EventField::Firm, sym(NameKind::Firm, 96)),
+            add(EventField::Trader, sym(NameKind::Trader, 100)),
+            add(EventField::Owner, sym(NameKind::Owner, 104)),
+            add(EventField::Acct, sym(NameKind::Account, 108)),
+            add(EventField::Desk, sym(NameKind::Desk, 112)),
+            add(EventField::Algo, sym(NameKind::Algo, 116)),
+            add(EventField::Cause, FieldLayout::TapePosition { at: 128 }),
+            add(EventField::By, sym(NameKind::Name, 120)),
+            add(EventField::SecondBy, sym(NameKind::Name, 124)),
+            add(EventField::Until, FieldLayout::Nanos { at: 64 }),
+            add(EventField::DryRun, FieldLayout::Bool { at: 39, shift: 4 }),
+            add(EventField::State, text(152, 16)),
+        ],
+    },
+    EventSchema {
+        kind: EventKind::Quarantine,
         fixed_bytes: 64,
+        layout: 0,
+        fields: &[
+            may(EventField::Length, uint(48, 4)),
+            must(EventField::Reason, text(52, 12)),
+            may(EventField::Detail, TEXT_EXT),
+            may(EventField::RawAt, uint(40, 8)),
+            may(EventField::Hash, TEXT_EXT),
+        ],
+    },
+    EventSchema { kind: EventKind::Clock, fixed_bytes: 64, layout: 0, fields: &[] },
+    EventSchema {
+        kind: EventKind::QuoteReject,
+        fixed_bytes: 128,
+        layout: 0,
+        fields: &[
+            may(EventField::Venue, FieldLayout::Publisher { bank: false }),
+            may(EventField::Bank, FieldLayout::Publisher { bank: true }),
+            must(EventField::Instr, INSTR),
+            may(EventField::QuoteId, FieldLayout::Id { at: 56, n: 24 }),
+            may(EventField::Tier, uint(108, 1)),
+            may(EventField::Side, SIDE),
+            may(EventField::Px, PX),
+            may(EventField::Qty, dec(48, 39)),
+            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
+            may(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::Reason, text(112, 16)),
+            may(EventField::Trader, sym_ext(NameKind::Trader)),
+            may(EventField::Acct, sym_ext(NameKind::Account)),
+            may(EventField::Text, TEXT_EXT),
+        ],
+    },
+    EventSchema {
+        kind: EventKind::Deal,
+        fixed_bytes: 128,
+        layout: 0,
+        fields: &[
+            may(EventField::Venue, FieldLayout::Publisher { bank: false }),
+            may(EventField::Bank, FieldLayout::Publisher { bank: true }),
+            must(EventField::Instr, INSTR),
+            may(EventField::QuoteId, FieldLayout::Id { at: 56, n: 24 }),
+            may(EventField::Tier, uint(108, 1)),
+            may(EventField::Side, SIDE),
+            must(EventField::Px, PX),
+            must(EventField::Qty, dec(48, 39)),
+            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
+            may(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::MatchId, FieldLayout::Id { at: 112, n: 16 }),
+            may(EventField::Trader, sym_ext(NameKind::Trader)),
+            may(EventField::Acct, sym_ext(NameKind::Account)),
+            may(EventField::Owner, sym_ext(NameKind::Owner)),
+            may(EventField::Firm, sym_ext(NameKind::Firm)),
+            may(EventField::Desk, sym_ext(NameKind::Desk)),
+            may(EventField::Ccy, TEXT_EXT),
+        ],
+    },
+    EventSchema {
+        kind: EventKind::Decision,
+        fixed_bytes: 128,
+        layout: 0,
+        fields: &[
+            must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
+            may(EventField::Instr, INSTR),
+            may(EventField::Side, SIDE),
+            may(EventField::Qty, dec(48, 39)),
+            may(EventField::Px, PX),
+            may(EventField::ValueDate, FieldLayout::Date { at: 104 }),
+            may(EventField::Considered, FieldLayout::TapePositions),
+            may(EventField::Read, FieldLayout::TapePositions),
+            may(EventField::PolicyHash, TEXT_EXT),
+            may(EventField::Chosen, FieldLayout::Json),
+            may(EventField::ConsideredHash, TEXT_EXT),
+            may(EventField::Trader, sym(NameKind::Trader, 56)),
+            may(EventField::Acct, sym(NameKind::Account, 60)),
+        ],
+    },
+    EventSchema {
+        kind: EventKind::Case,
+        fixed_bytes: 128,
+        layout: 0,
+        fields: &[
+            must(EventField::CaseId, FieldLayout::Id { at: 56, n: 24 }),
+            must(EventField::Action, text(40, 16)),
+            may(EventField::State, text(80, 16)),
+            may(EventField::By, sym(NameKind::Name, 96)),
+            may(EventField::Assigned, sym(NameKind::Name, 100)),
+            may(EventField::Scenario, sym(NameKind::Name, 104)),
+            may(EventField::Owner, sym(NameKind::Owner, 108)),
+            may(EventField::Venue, VENUE),
+            may(EventField::Instr, INSTR),
+            may(EventField::Cause, FieldLayout::TapePosition { at: EXT_ONLY }),
+            may(EventField::Reason, text(112, 16)),
+            may(EventField::Text, TEXT_EXT),
+            may(EventField::Key, FieldLayout::Json),
+            may(EventField::Detail, FieldLayout::Json),
+        ],
+    },
+];
+
+/// Layouts that kinds had before their present one.
+const EARLIER: &[EventSchema] = &[
+    EventSchema {
+        kind: EventKind::Alert,
+        fixed_bytes: 64,
+        layout: 0,
         fields: &[
             must(EventField::Scenario, sym(NameKind::Name, 40)),
             may(EventField::TriggerSeq, uint(48, 8)),
@@ -521,6 +803,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
         kind: EventKind::Control,
         fixed_bytes: 64,
+        layout: 0,
         fields: &[
             may(EventField::Venue, VENUE),
             may(EventField::Instr, INSTR),
@@ -530,22 +813,10 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Detail, FieldLayout::Json),
         ],
     },
-    EventSchema {
-        kind: EventKind::Quarantine,
-        fixed_bytes: 64,
-        fields: &[
-            may(EventField::Length, uint(48, 4)),
-            must(EventField::Reason, text(52, 12)),
-            may(EventField::Detail, TEXT_EXT),
-            may(EventField::RawAt, uint(40, 8)),
-            may(EventField::Hash, TEXT_EXT),
-        ],
-    },
-    EventSchema { kind: EventKind::Clock, fixed_bytes: 64, fields: &[] },
 ];
 
-const INDEX: [u8; 42] = {
-    let mut table = [0u8; 42];
+const INDEX: [u8; EventKind::NUMBER_MAX as usize + 1] = {
+    let mut table = [0u8; EventKind::NUMBER_MAX as usize + 1];
     let mut i = 0;
     while i < SCHEMAS.len() {
         table[SCHEMAS[i].kind as usize] = i as u8;
@@ -564,10 +835,21 @@ pub fn width_bytes(slot: FieldLayout) -> Option<(u16, u16)> {
         FieldLayout::DecimalNarrow { at, .. } => (at, 4),
         FieldLayout::Amount { at, .. } => (at, 16),
         FieldLayout::Id { at, n } | FieldLayout::Text { at, n } => (at, n),
-        FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } => (at, 1),
+        FieldLayout::Code { at, .. }
+        | FieldLayout::Bool { at, .. }
+        | FieldLayout::Flag { at, .. }
+        | FieldLayout::FlagSet { at, .. }
+        | FieldLayout::DateAfter { at } => (at, 1),
         FieldLayout::UInt { at, width } => (at, u16::from(width)),
         FieldLayout::MillisAfter { at } => (at, 2),
-        FieldLayout::Syms { .. } | FieldLayout::DecimalExt | FieldLayout::Json => (EXT_ONLY, 0),
+        FieldLayout::Date { at } => (at, 4),
+        FieldLayout::Tape { at } => (at, 16),
+        FieldLayout::TapePosition { at } => (at, TapePosition::BYTES as u16),
+        FieldLayout::SymExt { .. }
+        | FieldLayout::Syms { .. }
+        | FieldLayout::DecimalExt
+        | FieldLayout::TapePositions
+        | FieldLayout::Json => (EXT_ONLY, 0),
     };
     (at != EXT_ONLY).then_some((at, n))
 }

@@ -35,7 +35,9 @@ fn draw_all() -> String {
     writeln!(out, "| {TAG_UNMAPPED} | a field of its own name | `[name length u16][name][JSON text]` |")
         .unwrap();
     for kind in EventKind::META.into_iter().chain(EventKind::EVENTS) {
-        draw(&mut out, EventSchema::for_kind(kind));
+        for layout in 0..=EventSchema::for_kind(kind).layout {
+            draw(&mut out, EventSchema::for_layout(kind, layout).expect("layouts are numbered from 0"));
+        }
     }
     out.push('\n');
     out
@@ -43,7 +45,10 @@ fn draw_all() -> String {
 
 fn draw(out: &mut String, schema: &EventSchema) {
     let size = usize::from(schema.fixed_bytes);
-    writeln!(out, "\n### `{}`: kind {}, {size} bytes\n", schema.kind.name(), schema.kind as u8).unwrap();
+    let layout =
+        if schema.kind.has_layouts() { format!(", layout {}", schema.layout) } else { String::new() };
+    let (name, number) = (schema.kind.name(), schema.kind as u8);
+    writeln!(out, "\n### `{name}`: kind {number}, {size} bytes{layout}\n").unwrap();
     out.push_str("```text\n     ");
     (0..16).for_each(|i| write!(out, "{i:<5}").unwrap());
     out.truncate(out.trim_end().len());
@@ -66,7 +71,11 @@ fn draw(out: &mut String, schema: &EventSchema) {
         out.push_str("\n| tag | field | at | form |\n|---|---|---|---|\n");
     }
     for spec in schema.fields {
-        let must = if spec.required { " (must)" } else { "" };
+        let must = match (spec.required, spec.added) {
+            (true, _) => " (must)",
+            (_, true) => " (layout 1)",
+            _ => "",
+        };
         let (at, form) = describe(spec.slot);
         let tag = spec.field as u16;
         writeln!(out, "| {tag} | `{}`{must} | {at} | {form} |", spec.field.name()).unwrap();
@@ -87,9 +96,16 @@ fn owners(schema: &EventSchema) -> Vec<&'static str> {
     ] {
         place(at, n, name);
     }
+    if schema.kind.has_layouts() {
+        place(38, 1, "layout");
+    }
     for spec in schema.fields {
         match spec.slot {
-            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } => place(at, 1, "bits"),
+            FieldLayout::Bool { at: EXT_ONLY, .. } | FieldLayout::FlagSet { at: EXT_ONLY, .. } => {}
+            FieldLayout::Code { at, .. }
+            | FieldLayout::Bool { at, .. }
+            | FieldLayout::Flag { at, .. }
+            | FieldLayout::FlagSet { at, .. } => place(at, 1, "bits"),
             FieldLayout::Publisher { .. } => place(36, 2, "publisher"),
             slot => {
                 if let Some((at, n)) = width_bytes(slot) {
@@ -116,6 +132,7 @@ fn describe(slot: FieldLayout) -> (String, String) {
             let when = if bank { "set" } else { "not set" };
             (place(36), format!("id of a name (venue), when bit 6 at 38 is {when}"))
         }
+        FieldLayout::SymExt { dict } => (place(EXT_ONLY), format!("id of a name ({})", dict.name())),
         FieldLayout::Syms { dict } => (place(EXT_ONLY), format!("ids of names ({}), u32 each", dict.name())),
         FieldLayout::Price { at } => (place(at), "price, i64 in 1e-9".to_owned()),
         FieldLayout::Decimal { at, exp_at } => (place(at), format!("i64 mantissa, exponent at {exp_at}")),
@@ -131,11 +148,28 @@ fn describe(slot: FieldLayout) -> (String, String) {
                 values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", i + 1)).collect();
             (place(at), format!("bits {shift} to {}: {}", shift + bits - 1, values.join(", ")))
         }
+        FieldLayout::Bool { at: EXT_ONLY, .. } => (place(EXT_ONLY), "byte: 1 false, 2 true".to_owned()),
+        FieldLayout::Flag { at, shift } => (place(at), format!("bit {shift}: 1 true")),
+        FieldLayout::FlagSet { at, shift, values } => {
+            let values: Vec<String> =
+                values.iter().enumerate().map(|(i, v)| format!("{} `{v}`", 1 << i)).collect();
+            let bits = format!("bits {shift} to {}: a ", shift + 2);
+            let form = if at == EXT_ONLY { "" } else { bits.as_str() };
+            (place(at), format!("{form}set of {}", values.join(", ")))
+        }
         FieldLayout::Bool { at, shift } => {
             (place(at), format!("bits {shift} to {}: 1 false, 2 true", shift + 1))
         }
         FieldLayout::UInt { at, width } => (place(at), format!("u{}", u16::from(width) * 8)),
         FieldLayout::Nanos { at } => (place(at), "i64 ns since 1970".to_owned()),
+        FieldLayout::Date { at: EXT_ONLY } => (place(EXT_ONLY), "date, i32 days since 1970-01-01".to_owned()),
+        FieldLayout::Date { at } => (place(at), "date, u32".to_owned()),
+        FieldLayout::DateAfter { at } => {
+            (place(at), "date, u8 days after the UTC date of `ts_event`".to_owned())
+        }
+        FieldLayout::Tape { at } => (place(at), "id of a tape, 16 bytes".to_owned()),
+        FieldLayout::TapePosition { at } => (place(at), "position on a tape, 24 bytes".to_owned()),
+        FieldLayout::TapePositions => (place(EXT_ONLY), "positions on tapes, 24 bytes each".to_owned()),
         FieldLayout::MillisAfter { at } => (place(at), "u16 ms after `ts_event`".to_owned()),
         FieldLayout::Json => (place(EXT_ONLY), "JSON text".to_owned()),
     }

@@ -5,7 +5,7 @@
 //! ```
 
 use unitape_model::frame::LINE;
-use unitape_model::{EventKind, FrameHeader, InstrumentId, Position, UnixNanos};
+use unitape_model::{EventKind, EventSchema, FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::cells::EventKindLayout;
 use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
@@ -48,6 +48,8 @@ pub(crate) struct BlockHeader {
     /// Token of the instrument, 0 none.
     pub instrument: InstrumentId,
     pub kind: EventKind,
+    /// Bytes of the fixed part of its frames, which is another in each layout of a kind.
+    pub fixed_bytes: u16,
     pub columns: u16,
     /// Which stripe of its part it belongs to.
     pub stripe: u32,
@@ -65,6 +67,11 @@ pub(crate) struct BlockHeader {
 }
 
 impl BlockHeader {
+    /// The layout of its frames.
+    pub fn layout(&self) -> &'static EventKindLayout {
+        EventKindLayout::find(self.kind, self.fixed_bytes).expect("checked when made")
+    }
+
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -83,7 +90,7 @@ impl BlockHeader {
         put(64, &self.position_last.0.to_le_bytes());
         put(72, &self.raw_bytes.to_le_bytes());
         put(76, &self.number.to_le_bytes());
-        put(80, &(EventKindLayout::for_kind(self.kind).fixed as u16).to_le_bytes());
+        put(80, &self.fixed_bytes.to_le_bytes());
         put(88, &self.table_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..92]);
         out[92..].copy_from_slice(&crc.to_le_bytes());
@@ -104,15 +111,15 @@ impl BlockHeader {
         }
         let kind =
             EventKind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
-        let plan = EventKindLayout::for_kind(kind);
-        if usize::from(u16_at(80)) != plan.fixed {
-            return Err("a block of frames of another length than its kind has");
-        }
+        let fixed_bytes = u16_at(80);
+        let plan = EventKindLayout::find(kind, fixed_bytes)
+            .ok_or("a block of frames of another length than its kind has")?;
         let this = Self {
             bytes: u32_at(4),
             rows: u32_at(8),
             instrument: InstrumentId(u32_at(12)),
             kind,
+            fixed_bytes,
             columns: u16_at(18),
             stripe: u32_at(20),
             ts_min: UnixNanos(u64_at(24) as i64),
@@ -201,7 +208,7 @@ impl BlockEncoder {
     /// If there are no rows, or more than a block holds.
     pub fn encode(
         &mut self,
-        kind: EventKind,
+        schema: &EventSchema,
         instrument: InstrumentId,
         stripe: u32,
         number: u32,
@@ -209,7 +216,7 @@ impl BlockEncoder {
         out: &mut Vec<u8>,
     ) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
-        let (n, plan) = (rows.len(), EventKindLayout::for_kind(kind));
+        let (n, plan) = (rows.len(), EventKindLayout::for_schema(schema));
         self.table.clear();
         self.body.clear();
         self.tails.clear();
@@ -257,7 +264,8 @@ impl BlockEncoder {
             bytes: (HEADER + self.table.len() + self.body.len()) as u32,
             rows: n as u32,
             instrument,
-            kind,
+            kind: schema.kind,
+            fixed_bytes: schema.fixed_bytes,
             columns: (self.table.len() / ENTRY) as u16,
             stripe,
             ts_min: times().min().expect("a row"),

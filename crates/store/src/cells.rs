@@ -48,7 +48,7 @@ pub(crate) struct EventKindLayout {
     pub cells: Vec<FrameCell>,
     /// Ids in the fixed part: where, and of which dictionary.
     pub ids: Vec<(usize, NameKind)>,
-    /// Lists of ids in the extension, by tag.
+    /// Ids and lists of ids in the extension, by tag.
     pub lists: Vec<(u16, NameKind)>,
     /// Whether the instrument of the common part is one.
     pub has_instrument: bool,
@@ -59,17 +59,24 @@ pub(crate) struct EventKindLayout {
 }
 
 impl EventKindLayout {
-    /// The plan of `kind`.
-    pub fn for_kind(kind: EventKind) -> &'static Self {
-        static PLANS: OnceLock<Vec<Option<EventKindLayout>>> = OnceLock::new();
+    /// The plan of frames of `kind` with so many bytes of fixed part, which is another in each layout of a kind.
+    pub fn find(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
+        static PLANS: OnceLock<Vec<Vec<EventKindLayout>>> = OnceLock::new();
         let all = PLANS.get_or_init(|| {
-            (0..=u8::MAX).map(|n| EventKind::from_u8(n).map(EventKindLayout::make)).collect()
+            let mut all: Vec<Vec<EventKindLayout>> =
+                (0..=EventKind::NUMBER_MAX).map(|_| Vec::new()).collect();
+            EventSchema::all().for_each(|schema| all[schema.kind as usize].push(Self::make(schema)));
+            all
         });
-        all[kind as usize].as_ref().expect("every kind has a plan")
+        all[kind as usize].iter().find(|plan| plan.fixed == usize::from(fixed_bytes))
     }
 
-    fn make(kind: EventKind) -> Self {
-        let schema = EventSchema::for_kind(kind);
+    /// The plan of the frames of a layout.
+    pub fn for_schema(schema: &EventSchema) -> &'static Self {
+        Self::find(schema.kind, schema.fixed_bytes).expect("every layout has a plan")
+    }
+
+    fn make(schema: &EventSchema) -> Self {
         let fixed = usize::from(schema.fixed_bytes);
         let mut cells = vec![
             cell(at::TS_EVENT, 8, None, false),
@@ -106,7 +113,7 @@ impl EventKindLayout {
                 FieldLayout::Decimal { exp_at, .. }
                 | FieldLayout::DecimalNarrow { exp_at, .. }
                 | FieldLayout::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
-                FieldLayout::Syms { dict } => {
+                FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
                     lists.push((spec.field as u16, dict));
                     if dict == NameKind::Instrument {
                         instruments = Some(spec.field as u16);
@@ -242,11 +249,15 @@ fn entry(frame: &[u8], at: usize) -> Option<(u16, std::ops::Range<usize>)> {
 mod tests {
     use super::*;
 
+    fn plan(kind: EventKind) -> &'static EventKindLayout {
+        EventKindLayout::for_schema(EventSchema::for_kind(kind))
+    }
+
     /// A byte in no cell would come back as zero, one in two cells as whichever is written last.
     #[test]
     fn cells_tile_the_fixed_part() {
-        for kind in EventKind::EVENTS.into_iter().chain(EventKind::META) {
-            let plan = EventKindLayout::for_kind(kind);
+        for schema in EventSchema::all() {
+            let (kind, plan) = (schema.kind, EventKindLayout::for_schema(schema));
             let mut end = at::TS_EVENT;
             for c in &plan.cells {
                 assert_eq!(usize::from(c.at), end, "{kind:?}");
@@ -273,22 +284,10 @@ mod tests {
 
     #[test]
     fn instruments_and_venues_are_known_where_they_are_fields() {
-        assert!(
-            EventKindLayout::for_kind(EventKind::Bbo).has_instrument
-                && EventKindLayout::for_kind(EventKind::Index).has_instrument
-        );
-        assert!(
-            EventKindLayout::for_kind(EventKind::Ref).has_venue
-                && EventKindLayout::for_kind(EventKind::Quote).has_venue
-        );
-        assert!(
-            EventKindLayout::for_kind(EventKind::Bbo).has_venue
-                && !EventKindLayout::for_kind(EventKind::OrderRecv).has_venue
-        );
-        assert!(
-            !EventKindLayout::for_kind(EventKind::Payment).has_instrument
-                && EventKindLayout::for_kind(EventKind::News).instruments.is_some()
-        );
-        assert_eq!(EventKindLayout::for_kind(EventKind::Exec).ids.len(), 8);
+        assert!(plan(EventKind::Bbo).has_instrument && plan(EventKind::Index).has_instrument);
+        assert!(plan(EventKind::Ref).has_venue && plan(EventKind::Quote).has_venue);
+        assert!(plan(EventKind::Bbo).has_venue && !plan(EventKind::OrderRecv).has_venue);
+        assert!(!plan(EventKind::Payment).has_instrument && plan(EventKind::News).instruments.is_some());
+        assert_eq!(plan(EventKind::Exec).ids.len(), 8);
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::bits::PAD;
 use unitape_model::{
-    EventBuilder, EventKind, EventValue, InstrumentId, Position, Price, UnixNanos, schema::FieldLayout,
+    EventBuilder, EventKind, EventSchema, EventValue, InstrumentId, Position, Price, UnixNanos,
+    schema::FieldLayout,
 };
 
 use crate::block::{BlockEncoder, BlockHeader, BlockRows, ENTRY, HEADER};
@@ -69,7 +70,14 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
         position = position.plus(frame.len() as u64);
     }
     let mut out = Vec::new();
-    BlockEncoder::default().encode(EventKind::Quote, InstrumentId(3), 0, 0, &all, &mut out);
+    BlockEncoder::default().encode(
+        EventSchema::for_kind(EventKind::Quote),
+        InstrumentId(3),
+        0,
+        0,
+        &all,
+        &mut out,
+    );
     out
 }
 

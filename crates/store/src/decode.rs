@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{FrameHeader, InstrumentId, Position, UnixNanos};
+use unitape_model::{EventSchema, FrameHeader, InstrumentId, Position, UnixNanos};
 
 use crate::bits::PAD;
 use crate::block::{BlockHeader, ENTRY, HEADER, special};
@@ -134,7 +134,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        if wanted.venue.is_some() && !EventKindLayout::for_kind(head.kind).has_venue {
+        if wanted.venue.is_some() && !head.layout().has_venue {
             return Ok(());
         }
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
@@ -160,7 +160,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let plan = EventKindLayout::for_kind(head.kind);
+        let (plan, has_layouts) = (head.layout(), head.kind.has_layouts());
         let (special, cells) = columns.split_at_mut(special::ALL.len() - 1);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
@@ -240,6 +240,12 @@ impl BlockDecoder {
                 let header =
                     FrameHeader::new_unstamped(head.kind as u8, bits[r] as u8, whole).with_stamp(position);
                 header.write(&mut frames[start..]);
+                if has_layouts && !is_of_layout(head, frames[start + at::KIND_A]) {
+                    return Err(BlockFault {
+                        offset: tail_at,
+                        what: "a frame of another layout than its block",
+                    });
+                }
                 let length = tails[r] as usize;
                 frames[start + plan.fixed..][..length].copy_from_slice(&bytes[tail_at..][..length]);
                 tail_at += length;
@@ -338,6 +344,12 @@ fn scatter(frames: &mut [u8], stride: Option<usize>, starts: &[u32], at: usize, 
     }
 }
 
+/// Whether a frame that says this layout is one of the block's.
+#[cold]
+fn is_of_layout(head: &BlockHeader, kind_a: u8) -> bool {
+    EventSchema::for_frame(head.kind, kind_a).is_some_and(|schema| schema.fixed_bytes == head.fixed_bytes)
+}
+
 /// Checks the table and the checksum of each chunk and opens the columns; gives the place of the tails.
 fn open<'a>(
     bytes: &'a [u8],
@@ -349,7 +361,7 @@ fn open<'a>(
     if bytes.len() < end + PAD {
         return Err(BlockFault { offset: 0, what: "a block that is cut short" });
     }
-    let plan = EventKindLayout::for_kind(head.kind);
+    let plan = head.layout();
     let table_end = HEADER + usize::from(head.columns) * ENTRY;
     let table = bytes.get(HEADER..table_end.min(end)).unwrap_or(&[]);
     if crc32c::crc32c(table) != head.table_crc {
@@ -404,7 +416,7 @@ mod tests {
 
     /// The slow twin: one value after the other out of each column, by its definition.
     fn naive(bytes: &[u8], head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
-        let (mut columns, plan) = (Vec::new(), EventKindLayout::for_kind(head.kind));
+        let (mut columns, plan) = (Vec::new(), head.layout());
         let tail = open(bytes, head, &mut Vec::new(), &mut columns).expect("a sound block");
         let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
         for mut c in columns {
@@ -443,7 +455,7 @@ mod tests {
             x ^= x << 17;
             x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
         };
-        let plan = EventKindLayout::for_kind(kind);
+        let plan = EventKindLayout::for_schema(EventSchema::for_kind(kind));
         let mut frame: Vec<u8> = (0..plan.fixed).map(|_| random() as u8).collect();
         let (mut ordinal, mut position) = (random() % 1000, 64_000 + random() % 1000 * 64);
         for _ in 0..n {
@@ -460,6 +472,9 @@ mod tests {
             let some = if extra == 0 { 0 } else { random() as usize % (extra * LINE + 1) };
             frame.resize(plan.fixed + extra * LINE, 0);
             frame[plan.fixed..plan.fixed + some].iter_mut().for_each(|b| *b = random() as u8);
+            if kind.has_layouts() {
+                frame[at::KIND_A] = EventSchema::for_kind(kind).layout;
+            }
             let header = FrameHeader::new_unstamped(kind as u8, random() as u8, (frame.len() / LINE) as u16);
             header.with_stamp(Position(position)).write(&mut frame);
             rows.push(&frame, ordinal, Position(position));
@@ -472,7 +487,14 @@ mod tests {
 
     fn block(kind: EventKind, rows: &BlockRows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
-        let head = BlockEncoder::default().encode(kind, InstrumentId(7), 3, 5, rows, &mut bytes);
+        let head = BlockEncoder::default().encode(
+            EventSchema::for_kind(kind),
+            InstrumentId(7),
+            3,
+            5,
+            rows,
+            &mut bytes,
+        );
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
         bytes.resize(bytes.len() + PAD, 0);
         (head, bytes)

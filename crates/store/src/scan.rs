@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use unitape_model::{Event, InstrumentId, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
-use crate::cells::EventKindLayout;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::error::{Error, Result};
@@ -269,7 +268,7 @@ impl<'a> Scan<'a> {
     }
 
     fn may_have(&self, place: &BlockLocation) -> bool {
-        let (head, plan) = (&place.head, EventKindLayout::for_kind(place.head.kind));
+        let (head, plan) = (&place.head, place.head.layout());
         let instrument = self.instruments.as_ref().is_none_or(|list| {
             list.binary_search(&head.instrument).is_ok()
                 || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())

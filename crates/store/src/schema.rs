@@ -25,7 +25,8 @@ pub enum TickSchema {
     Status = 6,
     /// Levels and prices that nobody traded at: `index`, `ref_px`.
     Statistics = 7,
-    /// Client orders before they are in the market: `order_recv`, `parent`.
+    /// Client orders before they are in the market, and what became of quotes: `order_recv`, `parent`, `quote_reject`, `deal`,
+    /// `decision`.
     Orders = 8,
     /// Parties, their holdings and lists: `party`, `position`, `list`.
     Reference = 9,
@@ -35,7 +36,7 @@ pub enum TickSchema {
     Comms = 11,
     /// Money: `payment`, `statement`.
     Payments = 12,
-    /// Events that the watch and the breakers wrote: `alert`, `control`.
+    /// Events that the watch, the breakers and analysts wrote: `alert`, `control`, `case`.
     Alerts = 13,
     /// Messages that could not become events: `quarantine`.
     Quarantine = 14,
@@ -77,12 +78,16 @@ impl TickSchema {
             EventKind::Ref => Self::Definition,
             EventKind::Status | EventKind::Session => Self::Status,
             EventKind::Index | EventKind::RefPx => Self::Statistics,
-            EventKind::OrderRecv | EventKind::Parent => Self::Orders,
+            EventKind::OrderRecv
+            | EventKind::Parent
+            | EventKind::QuoteReject
+            | EventKind::Deal
+            | EventKind::Decision => Self::Orders,
             EventKind::Party | EventKind::Position | EventKind::List => Self::Reference,
             EventKind::News => Self::News,
             EventKind::Comm => Self::Comms,
             EventKind::Payment | EventKind::Statement => Self::Payments,
-            EventKind::Alert | EventKind::Control => Self::Alerts,
+            EventKind::Alert | EventKind::Control | EventKind::Case => Self::Alerts,
             EventKind::Quarantine => Self::Quarantine,
             EventKind::Clock => Self::Clock,
             EventKind::Define | EventKind::Source | EventKind::Progress => return None,

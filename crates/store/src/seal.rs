@@ -320,7 +320,7 @@ impl<'a> TapeSealer<'a> {
                     scratch.clear();
                     scratch.extend_from_slice(frame);
                     scratch[..4].fill(0);
-                    let plan = EventKindLayout::for_kind(kind);
+                    let plan = EventKindLayout::for_schema(event.schema());
                     let change = |dict: NameKind, id: u32| -> std::result::Result<u32, IdRefusal> {
                         let known = tokens[dict as usize].get(id as usize).copied().unwrap_or(0);
                         if known != 0 {
@@ -357,7 +357,13 @@ impl<'a> TapeSealer<'a> {
                         let token = source_tokens[source as usize];
                         scratch[at::SOURCE..at::SOURCE + 4].copy_from_slice(&token.to_le_bytes());
                     }
-                    let key = BufferKey { day, schema, instrument: plan.instrument(&scratch), kind };
+                    let key = BufferKey {
+                        day,
+                        schema,
+                        instrument: plan.instrument(&scratch),
+                        kind,
+                        layout: event.schema().layout,
+                    };
                     stripes.push(key, &scratch, ordinal, position)?;
                     rows += 1;
                 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use unitape_model::{EventKind, InstrumentId, Position};
+use unitape_model::{EventKind, EventSchema, InstrumentId, Position};
 use unitape_tape::TapeId;
 
 use crate::block::{BlockEncoder, BlockRows};
@@ -28,6 +28,8 @@ pub(crate) struct BufferKey {
     pub schema: TickSchema,
     pub instrument: InstrumentId,
     pub kind: EventKind,
+    /// The layout of its frames, see [`EventSchema::layout`].
+    pub layout: u8,
 }
 
 /// The files of one seal, and the stripe being gathered.
@@ -114,8 +116,9 @@ impl<'a> StripeWriter<'a> {
             self.out.clear();
             for (key, rows) in run {
                 let number = file.entry.blocks + headers.len() as u32;
+                let layout = EventSchema::for_layout(key.kind, key.layout).expect("the layout of an event");
                 let header =
-                    self.encoder.encode(key.kind, key.instrument, self.stripe, number, rows, &mut self.out);
+                    self.encoder.encode(layout, key.instrument, self.stripe, number, rows, &mut self.out);
                 headers.push(header);
             }
             file.append(&self.out, &headers)?;

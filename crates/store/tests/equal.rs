@@ -96,7 +96,7 @@ proptest! {
 fn matches(s: &Seen, f: &ScanFilter) -> bool {
     let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
     let instrument = match s.kind {
-        EventKind::News => s.names(EventField::Instrs).iter().any(|n| of(Some(n))),
+        EventKind::News | EventKind::Comm => s.names(EventField::Instrs).iter().any(|n| of(Some(n))),
         EventKind::Index => of(s.name(EventField::Index)),
         _ => of(s.name(EventField::Instr)),
     };

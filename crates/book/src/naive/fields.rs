@@ -45,7 +45,7 @@ impl Fields<'_> {
     }
 
     pub fn hidden(&self) -> Option<bool> {
-        if self.qty(EventField::Display) == Some(0)
+        if self.qty(EventField::DisplayQty) == Some(0)
             || self.text(EventField::Reason).as_deref() == Some("suspended")
         {
             return Some(true);

@@ -5,8 +5,8 @@ use super::{FULL_LINE_BYTES_MAX, LINE_BYTES_MAX};
 use std::borrow::Cow;
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
-    NameResolver, Price, Refusal, UnixNanos, flags,
+    Amount, Date, Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
+    NameResolver, Position, Price, Refusal, TapePosition, UnixNanos, flags,
 };
 
 /// The contents of a line.
@@ -218,7 +218,7 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
 }
 
 /// No kind has more fields.
-pub(super) const FIELDS_MAX: usize = 24;
+pub(super) const FIELDS_MAX: usize = 32;
 
 /// The members every event may have.
 #[derive(Default)]
@@ -315,7 +315,13 @@ fn parse<'a>(
         return Ok(ParsedEventLine::Event { start, seq, ts });
     }
 
-    let schema = EventSchema::for_kind(kind);
+    // A full line without the word is of layout 0: names of fields that came later are a user's own there.
+    let added = !full || common.flags.is_some_and(has_layout_1);
+    let schema = if kind.has_layouts() && !added {
+        EventSchema::for_layout(kind, 0).expect("layouts are numbered from 0")
+    } else {
+        EventSchema::for_kind(kind)
+    };
     let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
     let mut guess = 0;
     let has_source =
@@ -323,8 +329,9 @@ fn parse<'a>(
     for m in members.iter_mut().filter(|m| !m.taken) {
         let name = m.name();
         // Writers keep to an order, mostly ours, so the next field is likely the one after the last.
-        let found =
-            (guess..schema.fields.len()).chain(0..guess).find(|&i| schema.fields[i].field.name() == name);
+        let found = (guess..schema.fields.len())
+            .chain(0..guess)
+            .find(|&i| schema.fields[i].field.name() == name && (added || !schema.fields[i].added));
         let Some(i) = found else {
             // `src` has it already.
             m.taken = has_source && SOURCE_WORDS.contains(&&*name);
@@ -346,7 +353,7 @@ fn parse<'a>(
     }
     naming.begin(common.ids)?;
 
-    let mut event = EventBuilder::begin(arena, kind, ts);
+    let mut event = EventBuilder::begin_layout(arena, schema, ts);
     let result = fill(&mut event, naming, &common, &values, &members, mode);
     match result {
         Ok(frame_flags) => {
@@ -401,7 +408,9 @@ fn fill<'a>(
     for (spec, value) in schema.fields.iter().zip(values) {
         let Some(json) = *value else { continue };
         match spec.slot {
-            FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => naming.sym(event, spec, json)?,
+            FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Publisher { .. } => {
+                naming.sym(event, spec, json)?
+            }
             FieldLayout::Syms { .. } => naming.syms(event, spec, json)?,
             _ => set(event, spec, json)?,
         }
@@ -445,7 +454,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
             let t = text(json).ok_or_else(|| wrong(spec, "text is needed"))?;
             event.set(spec, EventValue::Text(&t))
         }
-        FieldLayout::Bool { .. } => match json {
+        FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => match json {
             "true" => event.set(spec, EventValue::Bool(true)),
             "false" => event.set(spec, EventValue::Bool(false)),
             _ => return Err(wrong(spec, "true or false is needed")),
@@ -461,10 +470,50 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
             let t = integer(json).filter(|t| *t != i64::MIN).ok_or_else(|| refused(Refusal::BadTime))?;
             event.set(spec, EventValue::Nanos(UnixNanos(t)))
         }
-        FieldLayout::Json => event.set(spec, EventValue::Json(json)),
-        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } | FieldLayout::Syms { .. } => {
-            Err(Refusal::WrongSort)
+        FieldLayout::FlagSet { values, .. } => {
+            let words: Vec<Cow<'_, str>> =
+                serde_json::from_str(json).map_err(|_| wrong(spec, "a list of words is needed"))?;
+            let set = words.iter().try_fold(0, |set, word| {
+                let bit = values.iter().position(|value| value == word).map(|i| 1 << i)?;
+                (set & bit == 0).then_some(set | bit)
+            });
+            event.set(spec, EventValue::Flags(values, set.ok_or_else(|| refused(Refusal::BadValue))?))
         }
+        FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+            let date = text(json).unwrap_or(Cow::Borrowed(json));
+            let date = Date::parse(date.as_bytes());
+            let what = "a date is text, YYYY-MM-DD or YYYYMMDD";
+            event.set(
+                spec,
+                EventValue::Date(
+                    date.ok_or_else(|| {
+                        LineFault::new(Refusal::BadTime.code(), Some(spec.field.name()), what)
+                    })?,
+                ),
+            )
+        }
+        FieldLayout::Tape { .. } => {
+            event.set(spec, EventValue::Tape(tape_id(json).ok_or_else(|| wrong(spec, TAPE_ID))?))
+        }
+        FieldLayout::TapePosition { .. } => {
+            let p = tape_position(json).ok_or_else(|| wrong(spec, TAPE_POSITION))?;
+            event.set(spec, EventValue::TapePosition(p))
+        }
+        FieldLayout::TapePositions => {
+            let list: Vec<&serde_json::value::RawValue> =
+                serde_json::from_str(json).map_err(|_| wrong(spec, "a list of positions is needed"))?;
+            let mut bytes = Vec::with_capacity(list.len() * TapePosition::BYTES);
+            for one in list {
+                let p = tape_position(one.get()).ok_or_else(|| wrong(spec, TAPE_POSITION))?;
+                bytes.extend_from_slice(&p.to_bytes());
+            }
+            event.set(spec, EventValue::TapePositions(&bytes))
+        }
+        FieldLayout::Json => event.set(spec, EventValue::Json(json)),
+        FieldLayout::Sym { .. }
+        | FieldLayout::SymExt { .. }
+        | FieldLayout::Publisher { .. }
+        | FieldLayout::Syms { .. } => Err(Refusal::WrongSort),
     }
     .map_err(refused)
 }
@@ -478,6 +527,26 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
         return serde_json::from_str::<String>(json).ok().map(Cow::Owned);
     }
     Some(Cow::Borrowed(inner))
+}
+
+const TAPE_ID: &str = "the id of a tape is 32 hexadecimal digits, not all zero";
+const TAPE_POSITION: &str = "a position on a tape is {\"tape\":\"32 hexadecimal digits\",\"position\":N}";
+
+/// The id of a tape; 0 is none.
+fn tape_id(json: &str) -> Option<u128> {
+    let digits = text(json).filter(|t| t.len() == 32 && t.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    u128::from_str_radix(&digits, 16).ok().filter(|id| *id != 0)
+}
+
+/// A position on a named tape: both members and no other.
+fn tape_position(json: &str) -> Option<TapePosition> {
+    let members = ObjectMembers::from_text(json).ok()?;
+    let known = members.iter().all(|m| matches!(&*m.name(), "tape" | "position"));
+    if !known || members.duplicate().is_some() {
+        return None;
+    }
+    let position = members.get("position")?.parse().ok()?;
+    Some(TapePosition { tape: tape_id(members.get("tape")?)?, position: Position(position) })
 }
 
 /// The digits of a decimal: a JSON string, or a JSON number that is an integer as written.
@@ -531,12 +600,20 @@ pub(super) const FLAG_WORDS: [(u8, &str); 4] = [
     (flags::CLOCK_AHEAD, "clock_ahead"),
 ];
 
+/// The word for a frame whose reader must know layout 1.
+pub(super) const LAYOUT_1: &str = "layout_1";
+
+fn has_layout_1(flags: &str) -> bool {
+    serde_json::from_str::<Vec<Cow<'_, str>>>(flags).is_ok_and(|words| words.iter().any(|w| w == LAYOUT_1))
+}
+
 fn flag_bits(json: &str) -> Result<u8, LineFault> {
     let bad = || {
-        LineFault::new(Refusal::BadValue.code(), Some("flags"), "a list of last, late, snapshot, clock_ahead")
+        let words = "a list of last, late, snapshot, clock_ahead, layout_1";
+        LineFault::new(Refusal::BadValue.code(), Some("flags"), words)
     };
     let words: Vec<Cow<'_, str>> = serde_json::from_str(json).map_err(|_| bad())?;
-    words.iter().try_fold(0, |bits, w| {
+    words.iter().filter(|w| *w != LAYOUT_1).try_fold(0, |bits, w| {
         let (bit, _) = FLAG_WORDS.iter().find(|(_, word)| word == w).ok_or_else(bad)?;
         Ok(bits | bit)
     })

@@ -1,11 +1,12 @@
 //! From a frame to a line.
 
-use super::parse::{FLAG_WORDS, SOURCE_WORDS, parse_full};
+use super::parse::{FLAG_WORDS, LAYOUT_1, SOURCE_WORDS, parse_full};
 use super::{RESERVED, SourceNameLookup};
 use std::io::Write as _;
 use unitape_model::schema::{EventFieldSpec, EventSchema};
 use unitape_model::{
-    Dictionary, Event, EventField, EventKind, EventValue, InlineId, NameKind, Position, UnixNanos,
+    Dictionary, Event, EventField, EventKind, EventValue, InlineId, NameKind, Position, TapePosition,
+    UnixNanos,
 };
 
 /// How much of an event is written.
@@ -82,11 +83,14 @@ fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameL
 /// pairs in `ext`, so that their order stays.
 fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
     let schema = event.schema();
-    let (mut seen, mut pairs) = (Vec::new(), false);
+    let (mut seen, mut pairs, mut newer) = (Vec::new(), false, None);
     for (name, json) in event.unmapped_fields() {
         if pairs {
             out.push(b',');
-        } else if collides(schema, sourced, name) || seen.contains(&name) || seen.len() >= TOP_MAX {
+        } else if collides(schema, sourced, name, || *newer.get_or_insert_with(|| event.needs_layout_1()))
+            || seen.contains(&name)
+            || seen.len() >= TOP_MAX
+        {
             write_key(out, "ext");
             out.push(b'[');
             pairs = true;
@@ -110,9 +114,11 @@ fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
 /// Unmapped fields beside the others at most; more go to `ext` (each is compared with those before it).
 const TOP_MAX: usize = 64;
 
-fn collides(schema: &EventSchema, sourced: bool, name: &str) -> bool {
+/// Whether a user's own field of this name would be taken for another. In an older frame the name of a field that came
+/// later is the user's.
+fn collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
     RESERVED.contains(&name)
-        || schema.find(name).is_some()
+        || schema.find(name).is_some_and(|spec| !spec.added || newer())
         || (schema.kind == EventKind::Quarantine && sourced && SOURCE_WORDS.contains(&name))
 }
 
@@ -143,9 +149,9 @@ fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLoo
     }
     write_key(out, "flags");
     let bits = event.header().flags();
-    write_list(out, FLAG_WORDS.iter().filter(|(bit, _)| bits & bit != 0), |out, (_, word)| {
-        write_text(out, word)
-    });
+    let words = FLAG_WORDS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, word)| *word);
+    let layout = event.needs_layout_1().then_some(LAYOUT_1);
+    write_list(out, words.chain(layout), |out, word| write_text(out, word));
     write_key(out, "ids");
     out.push(b'{');
     let mut first = true;
@@ -196,6 +202,19 @@ fn write_value(out: &mut Vec<u8>, spec: &EventFieldSpec, value: EventValue<'_>, 
             _ => write!(out, "{n}"),
         },
         EventValue::Nanos(UnixNanos(t)) => write!(out, "{t}"),
+        EventValue::Date(date) => write!(out, r#""{date}""#),
+        EventValue::Flags(values, set) => {
+            let words = values.iter().enumerate().filter(|(i, _)| set >> i & 1 != 0);
+            return write_list(out, words, |out, (_, word)| write_text(out, word));
+        }
+        EventValue::Tape(id) => write!(out, r#""{id:032x}""#),
+        EventValue::TapePosition(p) => write!(out, "{p}"),
+        EventValue::TapePositions(list) => {
+            let list = list.as_chunks().0.iter().map(TapePosition::from_bytes);
+            return write_list(out, list, |out, p| {
+                let _ = write!(out, "{p}");
+            });
+        }
     };
 }
 

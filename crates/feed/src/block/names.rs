@@ -80,6 +80,19 @@ impl NameResolver for BlockNameResolver<'_> {
             },
         }
     }
+
+    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
+        let (frame, at, waiting) = (self.frame, at as u32, &mut self.waiting.now);
+        let pending = waiting.iter().rposition(|pending| (pending.frame, pending.at) == (frame, at));
+        let mut room = [0; SOUGHT_BYTES];
+        let text = match pending.map(|i| waiting.remove(i).what) {
+            Some(PendingName::Sought(sought)) => Some(sought.name(&mut room)),
+            Some(PendingName::Local(dict, id)) => self.local.name(dict, id).map(str::as_bytes),
+            None => self.known.name(dict, id).map(str::as_bytes),
+        };
+        name.extend_from_slice(text.ok_or(Refusal::TwoPublishers)?);
+        Ok(())
+    }
 }
 
 impl BlockNameResolver<'_> {

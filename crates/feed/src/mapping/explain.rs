@@ -549,7 +549,9 @@ fn seen(value: &[u8]) -> Json {
 /// The type that values of a slot are read as, for people.
 fn sort(slot: FieldLayout) -> String {
     match slot {
-        FieldLayout::Sym { .. } | FieldLayout::Publisher { .. } => "name".to_owned(),
+        FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Publisher { .. } => {
+            "name".to_owned()
+        }
         FieldLayout::Syms { .. } => "names".to_owned(),
         FieldLayout::Price { .. } => "price, exact to 1e-9".to_owned(),
         FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
@@ -559,7 +561,11 @@ fn sort(slot: FieldLayout) -> String {
         FieldLayout::Id { n, .. } => format!("id of at most {n} bytes"),
         FieldLayout::Text { .. } => "text".to_owned(),
         FieldLayout::Code { values, .. } => format!("one of {}", values.join(", ")),
-        FieldLayout::Bool { .. } => "Y or N".to_owned(),
+        FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => "Y or N".to_owned(),
+        FieldLayout::FlagSet { values, .. } => format!("some of {}, joined by +", values.join(", ")),
+        FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => "date".to_owned(),
+        FieldLayout::Tape { .. } => "id of a tape".to_owned(),
+        FieldLayout::TapePosition { .. } | FieldLayout::TapePositions => "position on a tape".to_owned(),
         FieldLayout::UInt { .. } => "whole number".to_owned(),
         FieldLayout::Nanos { .. } | FieldLayout::MillisAfter { .. } => "time".to_owned(),
         FieldLayout::Json => "JSON".to_owned(),

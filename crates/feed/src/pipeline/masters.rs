@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_base::toml::suggest_word;
 use unitape_model::{
-    Dictionary, Event, EventField, EventKind, EventSchema, EventValue, InstrumentId, frames,
+    Date, Dictionary, Event, EventField, EventKind, EventSchema, EventValue, InstrumentId, frames,
 };
 
 /// Reads master files, one after the other.
@@ -242,10 +242,16 @@ impl MasterLoader {
             let what = || format!("{word}: `{date}` is no date; write it as 2026-01-05 or 20260105");
             day_of_date(&date).map(Some).ok_or_else(|| self.wrong(place, what()))
         };
-        let (from, to) = (day("valid_from")?, day("valid_to")?);
+        // A field of the event, or kept by the mapping of an older file as `valid_to` is.
+        let from = match event.field(EventField::ValidFrom, &mut [0; 36]) {
+            Some(EventValue::Date(date)) => Some(date.days()),
+            _ => day("valid_from")?,
+        };
+        let to = day("valid_to")?;
         let (from, to) = (from.unwrap_or(DayNumber::MIN), to.unwrap_or(DayNumber::MAX));
         if to < from {
-            let (from, to) = (kept("valid_from")?.unwrap_or_default(), kept("valid_to")?.unwrap_or_default());
+            let from = Date::from_days(from).map_or_else(String::new, |date| date.to_string());
+            let to = kept("valid_to")?.unwrap_or_default();
             return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
         }
         let isin = kept("isin")?;

@@ -479,7 +479,7 @@ impl MergeOutput {
 
     /// Gives the names of an event their ids here, with definitions before it where they are new.
     fn names(&mut self, s: &mut MergeInput, kind: EventKind, own: &mut [u8]) -> Result<(), Error> {
-        let schema = EventSchema::for_kind(kind);
+        let schema = EventSchema::for_frame(kind, own[at::KIND_A]).expect("an event of a known layout");
         let mut publisher = false;
         for spec in schema.fields {
             match spec.slot {
@@ -490,7 +490,7 @@ impl MergeOutput {
                     self.narrow(s, own, at::VENUE)?;
                 }
                 FieldLayout::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
-                FieldLayout::Syms { dict } => {
+                FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
                     let Some(list) = entry(own, schema.fixed_bytes.into(), spec.field as u16) else {
                         continue;
                     };

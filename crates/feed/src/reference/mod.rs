@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use unitape_model::{InstrumentId, UnixNanos};
+use unitape_model::{Date, InstrumentId, UnixNanos};
 
 /// A day, counted from 1970-01-01.
 pub type DayNumber = i32;
@@ -142,40 +142,10 @@ impl fmt::Debug for InstrumentMaster {
 /// The day that a time lies in, UTC.
 #[inline]
 pub(crate) fn day_of(ts: UnixNanos) -> DayNumber {
-    // Days of 64 bits of nanoseconds are far fewer than 2³¹.
-    ts.0.div_euclid(DAY_NANOS) as DayNumber
+    Date::from_time(ts).days()
 }
-
-const DAY_NANOS: i64 = 86_400_000_000_000;
 
 /// The day of a date, `2026-01-05` or `20260105`.
 pub(crate) fn day_of_date(text: &str) -> Option<DayNumber> {
-    let plain = |range: Range<usize>| {
-        let part = text.get(range).filter(|p| p.bytes().all(|b| b.is_ascii_digit()))?;
-        part.parse::<i32>().ok()
-    };
-    let (year, month, day) = match text.len() {
-        8 => (plain(0..4)?, plain(4..6)?, plain(6..8)?),
-        10 if text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-' => {
-            (plain(0..4)?, plain(5..7)?, plain(8..10)?)
-        }
-        _ => return None,
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + i32::from(leap),
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=days).contains(&day) {
-        return None;
-    }
-    // Years that begin in March, so that the day that some years have more is the last one.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_year = (153 * m + 2) / 5 + day - 1;
-    Some(y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + of_year - MARCH_OF_YEAR_0)
+    Date::parse(text.as_bytes()).map(Date::days)
 }
-
-/// Days from 1 March of year 0 to 1970-01-01.
-const MARCH_OF_YEAR_0: i32 = 719_468;

@@ -102,6 +102,10 @@ impl NameResolver for PlainNameResolver<'_, '_> {
     fn resolve(&mut self, dict: NameKind, name: &[u8], at: usize) -> Result<u32, Refusal> {
         self.0.resolve(dict, name, at)
     }
+
+    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
+        self.0.take_back(dict, id, at, name)
+    }
 }
 
 struct ReferenceResolver<'n, 'b> {
@@ -124,5 +128,9 @@ impl NameResolver for ReferenceResolver<'_, '_> {
                 self.names.resolve(dict, name, at)
             }
         }
+    }
+
+    fn take_back(&mut self, dict: NameKind, id: u32, at: usize, name: &mut Vec<u8>) -> Result<(), Refusal> {
+        self.names.take_back(dict, id, at, name)
     }
 }

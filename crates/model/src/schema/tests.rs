@@ -5,7 +5,7 @@ use super::*;
 /// Two fields in one place would overwrite each other silently.
 #[test]
 fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
-    for schema in SCHEMAS {
+    for schema in EventSchema::all() {
         let mut bits = vec![0u8; usize::from(schema.fixed_bytes)];
         let mut claim = |at: usize, mask: u8, what: EventField| {
             assert_eq!(bits[at] & mask, 0, "{:?} {what:?} at {at}", schema.kind);
@@ -14,13 +14,22 @@ fn no_two_fields_overlap_and_all_lie_in_the_fixed_part() {
         for at in 0..32 {
             claim(at, 0xff, EventField::TsRecv);
         }
+        if schema.kind.has_layouts() {
+            claim(at::KIND_A, 0xff, EventField::Format);
+        }
         for spec in schema.fields {
             match spec.slot {
+                FieldLayout::Bool { at: EXT_ONLY, .. } | FieldLayout::FlagSet { at: EXT_ONLY, .. } => {}
                 FieldLayout::Code { at, shift, bits, values } => {
                     assert!(values.len() < 1 << bits);
                     claim(usize::from(at), ((1u16 << bits) - 1) as u8 * (1 << shift), spec.field);
                 }
                 FieldLayout::Bool { at, shift } => claim(usize::from(at), 3 << shift, spec.field),
+                FieldLayout::Flag { at, shift } => claim(usize::from(at), 1 << shift, spec.field),
+                FieldLayout::FlagSet { at, shift, values } => {
+                    assert!(FLAG_SETS.iter().all(|set| *set < 1 << values.len()));
+                    claim(usize::from(at), 7 << shift, spec.field);
+                }
                 // One place for both, and the mark that distinguishes them.
                 FieldLayout::Publisher { bank: true } => claim(at::KIND_A, PUBLISHER_IS_BANK, spec.field),
                 slot => {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout, at, width_bytes};
 use unitape_model::{
-    Amount, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
-    Position, Price, UnixNanos, flags,
+    Amount, Date, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId,
+    NameKind, Position, Price, TapePosition, UnixNanos, flags,
 };
 use unitape_store::{Scan, ScanFilter, Store};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
@@ -98,7 +98,9 @@ impl Maker {
         for spec in schema.fields {
             let n = match spec.slot {
                 FieldLayout::Publisher { bank } => u64::from(bank == by_bank && !self.rng.one_in(4)),
-                FieldLayout::Sym { .. } => u64::from(spec.required || !self.rng.one_in(4)),
+                FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } => {
+                    u64::from(spec.required || !self.rng.one_in(4))
+                }
                 FieldLayout::Syms { .. } => self.rng.below(4),
                 _ => 0,
             };
@@ -177,8 +179,10 @@ fn put(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, ids: &[u32], r: &mut Rng
     let uuid = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
     let list: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
     let number = format!("O{:010}", n % 100_000);
+    let on_tape = TapePosition { tape: 7 << 100, position: Position(n) };
+    let positions = on_tape.to_bytes().repeat(n as usize % 4);
     let value = match spec.slot {
-        FieldLayout::Sym { dict, .. } => match ids {
+        FieldLayout::Sym { dict, .. } | FieldLayout::SymExt { dict } => match ids {
             [id] => EventValue::Sym(dict, *id),
             _ => return,
         },
@@ -202,7 +206,14 @@ fn put(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, ids: &[u32], r: &mut Rng
         },
         FieldLayout::Text { .. } => EventValue::Text(text[r.below(5) as usize]),
         FieldLayout::Code { values, .. } => EventValue::Text(values[n as usize % values.len()]),
-        FieldLayout::Bool { .. } => EventValue::Bool(r.one_in(2)),
+        FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => EventValue::Bool(r.one_in(2)),
+        FieldLayout::FlagSet { values, .. } => EventValue::Flags(values, n as u8 & 15),
+        FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+            EventValue::Date(Date::from_days(19_793 + n as i32 % 400 - 50).unwrap())
+        }
+        FieldLayout::Tape { .. } => EventValue::Tape(u128::from(n) + 1),
+        FieldLayout::TapePosition { .. } => EventValue::TapePosition(on_tape),
+        FieldLayout::TapePositions => EventValue::TapePositions(&positions),
         FieldLayout::UInt { .. } => EventValue::UInt(n),
         FieldLayout::Nanos { .. } => EventValue::Nanos(UnixNanos(NOON + n as i64 % DAY)),
         FieldLayout::MillisAfter { .. } => EventValue::Nanos(UnixNanos(NOON + (n as i64 % 1000) * 1_000_000)),
@@ -256,6 +267,13 @@ impl Seen {
         for spec in event.schema().fields {
             let mut scratch = [0; 36];
             match (spec.slot, event.value(spec, &mut scratch)) {
+                (FieldLayout::SymExt { .. }, Some(EventValue::Sym(dict, id))) => {
+                    all.push((spec.field, vec![name(dict, id)]));
+                    let mut entries = event.extension_entries();
+                    let (_, payload) = entries.find(|(tag, _)| *tag == spec.field as u16).expect("its entry");
+                    let start = payload.as_ptr() as usize - frame.as_ptr() as usize;
+                    bare[start..start + payload.len()].fill(0);
+                }
                 (slot, Some(EventValue::Sym(dict, id))) => {
                     all.push((spec.field, vec![name(dict, id)]));
                     let (at, n) = width_bytes(slot).expect("an id has a place");

@@ -214,7 +214,7 @@ fn line(rng: &mut Rng, n: u64) -> String {
             fields.extend([("side", side), ("px", px), ("qty", qty)]);
             fields.push(("tif", few(rng, &["DAY", "IOC", "FOK", "GTC"])));
             fields.push(("type", few(rng, &["limit", "market", "stop", "stoplmt", "a-long-type"])));
-            fields.push(("display", few(rng, &["0", "1", "2.5", "20", "-1"])));
+            fields.push(("display_qty", few(rng, &["0", "1", "2.5", "20", "-1"])));
             fields.push(("left", few(rng, &["0", "1", "0.75", "4", "-1"])));
             fields.push(("reason", few(rng, &["suspended", "rejected", "done_for_day", "expired"])));
         }

@@ -9,10 +9,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
+use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout, at};
 use unitape_model::{
-    Amount, Decimal, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId, NameKind, Price,
-    UnixNanos, flags,
+    Amount, Date, Decimal, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId, NameKind,
+    Position, Price, TapePosition, UnixNanos, flags,
 };
 use unitape_sim::Rng;
 use unitape_tape::{Publication, TapeId, Writer, WriterOptions};
@@ -376,8 +376,15 @@ fn event(out: &mut Vec<u8>, rng: &mut Rng, kind: EventKind, round: u64) {
 
 fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, odd: bool) {
     let text = rng.pick(&TEXTS).to_owned();
+    let on_tape = TapePosition {
+        tape: rng.pick(&[1, u128::MAX, 7 << 100]),
+        position: Position(rng.pick(&[0, 64, u64::MAX])),
+    };
+    let positions = on_tape.to_bytes().repeat(rng.below(4) as usize);
     let value = match spec.slot {
-        FieldLayout::Sym { dict, .. } => EventValue::Sym(dict, rng.pick(&[1, 2, 3, 4])),
+        FieldLayout::Sym { dict, .. } | FieldLayout::SymExt { dict } => {
+            EventValue::Sym(dict, rng.pick(&[1, 2, 3, 4]))
+        }
         FieldLayout::Publisher { bank } => {
             // Only one of the two is set.
             if bank == rng.one_in(2) {
@@ -407,7 +414,16 @@ fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, 
         FieldLayout::Id { .. } => EventValue::Id(InlineId::Text(text.as_bytes())),
         FieldLayout::Text { .. } => EventValue::Text(&text),
         FieldLayout::Code { values, .. } => EventValue::Text(rng.pick(values)),
-        FieldLayout::Bool { .. } => EventValue::Bool(rng.one_in(2)),
+        FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => EventValue::Bool(rng.one_in(2)),
+        FieldLayout::FlagSet { values, .. } => EventValue::Flags(values, rng.below(16) as u8),
+        FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
+            let of_event = Date::from_time(UnixNanos(ts)).days();
+            let days = rng.pick(&[of_event, of_event + 253, of_event + 254, of_event - 1, 0, -1, -719_528]);
+            EventValue::Date(Date::from_days(days).unwrap())
+        }
+        FieldLayout::Tape { .. } => EventValue::Tape(rng.pick(&[1, u128::MAX, 7 << 100])),
+        FieldLayout::TapePosition { .. } => EventValue::TapePosition(on_tape),
+        FieldLayout::TapePositions => EventValue::TapePositions(&positions),
         FieldLayout::UInt { .. } => EventValue::UInt(rng.pick(&NUMBERS)),
         FieldLayout::Nanos { .. } => EventValue::Nanos(UnixNanos(rng.pick(&[0, i64::MAX, i64::MIN + 1, 5]))),
         FieldLayout::MillisAfter { .. } => {
@@ -432,8 +448,11 @@ fn damage(frame: &mut [u8], rng: &mut Rng, kind: EventKind) {
     for _ in 0..1 + rng.below(3) {
         // In a quarantine event, the fields that name its bytes stay unchanged.
         let all = if kind == EventKind::Quarantine { 8..32 } else { 8..frame.len() };
-        let at = all.start + rng.below((all.end - all.start) as u64) as usize;
-        frame[at] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff, b'A']);
+        let byte = all.start + rng.below((all.end - all.start) as u64) as usize;
+        // A layout that nobody knows would be no event.
+        if byte != at::KIND_A || !kind.has_layouts() {
+            frame[byte] = rng.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0xff, b'A']);
+        }
     }
     if kind != EventKind::Quarantine && rng.one_in(2) {
         let flag = if rng.one_in(2) { flags::EXT } else { 0 };

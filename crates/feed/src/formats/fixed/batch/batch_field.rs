@@ -98,7 +98,7 @@ impl BatchField {
                 exp_at: exp_at.into(),
                 narrow: true,
             },
-            FieldLayout::UInt { at, width } if exponent == 0 => {
+            FieldLayout::UInt { at, width } if exponent == 0 && at != EXT_ONLY => {
                 BatchFieldKind::UInt { place, at: at.into(), width: width.into() }
             }
             _ => return None,
@@ -115,7 +115,9 @@ impl BatchField {
         kind: EventKind,
     ) -> Option<Self> {
         let what = match slot {
-            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. } if of.is_one_character() => {
+            FieldLayout::Code { at, .. } | FieldLayout::Bool { at, .. }
+                if of.is_one_character() && at != EXT_ONLY =>
+            {
                 let bits = |byte: usize| {
                     let text = [byte as u8];
                     if text[0] == of.pad() {
