@@ -91,27 +91,23 @@ fn changes_of_clocks_are_where_the_law_puts_them() {
         }
         CivilDate::from_days(date.days() + 7 * (i32::from(n) - 1))
     };
-    let zones: [(&str, fn(bool) -> i64); 3] = [
-        ("America/New_York", |summer| if summer { -4 } else { -5 }),
-        ("America/Chicago", |summer| if summer { -5 } else { -6 }),
-        ("Australia/Sydney", |summer| if summer { 11 } else { 10 }),
-    ];
-    for (zone, hours) in zones {
+    // The offset of winter; in summer it is one hour more.
+    let zones = [("America/New_York", -5), ("America/Chicago", -6), ("Australia/Sydney", 10)];
+    for (zone, winter) in zones {
         let calendar = calendar(&format!("venue,XXXX,,17:00,{zone},\n"));
+        let is_north = winter < 0;
         for year in 2009..=2037 {
-            let is_north = zone.starts_with('A') && !zone.starts_with("Aus");
-            // Clocks change at two o'clock in America, at two of standard time in Australia.
+            // Clocks change at two o'clock in America, at two of winter time in Australia.
             let (from, to) = if is_north {
-                let winter = hours(false);
-                (second(sunday(year, 3, 2), 2 - winter), second(sunday(year, 11, 1), 2 - hours(true)))
+                (second(sunday(year, 3, 2), 2 - winter), second(sunday(year, 11, 1), 1 - winter))
             } else {
-                (second(sunday(year, 10, 1), 2 - 10), second(sunday(year, 4, 1), 3 - 11))
+                (second(sunday(year, 10, 1), 2 - winter), second(sunday(year, 4, 1), 2 - winter))
             };
             let begin = second(CivilDate::new_checked(year, 1, 1).unwrap(), 0);
             for at in (begin..begin + 365 * 86_400).step_by(1800) {
                 let summer = if is_north { from <= at && at < to } else { at < to || from <= at };
                 // Rolls of 17:00 on the eve: seven hours later it is midnight.
-                let local = at + hours(summer) * 3600 + 7 * 3600;
+                let local = at + (winter + i64::from(summer)) * 3600 + 7 * 3600;
                 let want = SessionDate(CivilDate::from_days(local.div_euclid(86_400) as i32));
                 let ts = UnixNanos(at * 1_000_000_000);
                 assert_eq!(calendar.session_date("XXXX", ts), want, "{zone} at {at}");
@@ -169,6 +165,12 @@ fn a_roll_within_a_change_of_clocks_is_the_first_time_it_is_reached() {
         let ts = utc(roll);
         assert_eq!(calendar.session_date(venue, before(ts)).to_string(), old, "{venue} before {roll}");
         assert_eq!(calendar.session_date(venue, ts).to_string(), new, "{venue} at {roll}");
+        // The same start is the end of the old session, hours before it too.
+        assert_eq!(calendar.session(venue, ts).begin, ts, "{venue}");
+        for hours in [0, 1, 2, 3, 12] {
+            let earlier = UnixNanos(ts.0 - 1 - hours * 3_600_000_000_000);
+            assert_eq!(calendar.session(venue, earlier).end, ts, "{venue} {hours} h before {roll}");
+        }
         for hours in 1..20 {
             let later = UnixNanos(ts.0 + hours * 3_600_000_000_000);
             assert_eq!(
@@ -489,6 +491,10 @@ proptest! {
                 let ts = UnixNanos(start.saturating_add(n * step * 3_600_000_000_000));
                 prop_assert_eq!(session.session(ts), calendar.session("XCME", ts));
                 prop_assert_eq!(pairs.dates(ts), calendar.pair_dates(pair("EURUSD"), ts));
+                for edge in [pairs.dates(ts).begin, pairs.dates(ts).end] {
+                    prop_assert_eq!(session.session(edge), calendar.session("XCME", edge));
+                    prop_assert_eq!(pairs.dates(edge), calendar.pair_dates(pair("EURUSD"), edge));
+                }
             }
         }
     }

@@ -63,7 +63,7 @@ enum CliCommand {
     Book(book::BookArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
-    /// Session dates of venues, trade and spot dates of currency pairs
+    /// Print the session date of a venue, or the trade and spot date of a currency pair
     Calendar(calendar::CalendarArgs),
     /// Measure the figures of the docs on this machine
     #[cfg(feature = "bench")]

@@ -13,9 +13,9 @@ use unitape_store::parse_time;
   unitape calendar examples/calendar.csv --venue XLON --at 2026-12-24 --json
   unitape calendar examples/calendar.csv --pair EURUSD --at 2026-03-06T22:00
 
-With --json, of a venue: `venue`, `ts` (the moment in nanoseconds since 1970), `session_date`, `day` (`open`, `half`, `holiday`
-or `weekend`), `closes` (when a half day ends, else null) and `zone`, in which that is. Of a pair: `pair`, `ts`, `trade_date`
-and `spot_date`. A venue or pair without a line in the file has dates of UTC.
+--json prints of a venue: `venue`, `ts` (nanoseconds since 1970), `session_date`, `day` (`open`,
+`half`, `holiday` or `weekend`), `closes` (the end of a half day, else null) and its `zone`. Of a
+pair: `pair`, `ts`, `trade_date` and `spot_date`. Without a line in the file, dates are those of UTC.
 
 calendar.csv:
   what,key,date,time,zone,value
