@@ -10,6 +10,7 @@
 //!   name_table DefinitionTable                          what ids on a tape mean, learned from its definitions
 //!   cause ErrorCause                            whose fault an error is
 //!   words                                         short texts in registers
+//!   calendar Calendar, SessionClock, CivilDate      session, trade and spot dates
 //! ```
 //!
 //! ```
@@ -34,6 +35,7 @@
 compile_error!("tapes are little-endian and so are the machines unitape runs on");
 
 pub mod builder;
+pub mod calendar;
 pub mod cause;
 pub mod date;
 pub mod dict;
@@ -52,6 +54,10 @@ pub mod tape_position;
 pub mod words;
 
 pub use builder::{EventBuilder, PreparedValue};
+pub use calendar::{
+    Calendar, CalendarError, CivilDate, CurrencyPair, DayKind, MarketSession, PairClock, PairDates,
+    SessionClock, SessionDate,
+};
 pub use cause::ErrorCause;
 pub use date::Date;
 pub use dict::{Dictionary, NameResolver};

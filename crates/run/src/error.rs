@@ -3,7 +3,7 @@
 use crate::layered::ValueOrigin;
 use std::io;
 use std::path::PathBuf;
-use unitape_model::ErrorCause;
+use unitape_model::{CalendarError, ErrorCause};
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,18 @@ pub enum Error {
         key: String,
         /// The error in them.
         source: Box<unitape_feed::Error>,
+    },
+    /// The calendar of a configuration has a mistake.
+    #[error("{origin}: {key}: {}:{}: {}", path.display(), source.line, source.fault)]
+    Calendar {
+        /// The origin of the value.
+        origin: ValueOrigin,
+        /// Its key.
+        key: String,
+        /// The calendar.
+        path: PathBuf,
+        /// The mistake.
+        source: Box<CalendarError>,
     },
     /// A configuration has no feed of this name.
     #[error("{origin}: no feed `{feed}`; feeds: {feeds}")]
@@ -135,7 +147,9 @@ impl Error {
             | Self::NoReference
             | Self::Point { .. }
             | Self::Bound { .. } => ErrorCause::Call,
-            Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } => ErrorCause::Outside,
+            Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
+                ErrorCause::Outside
+            }
             Self::Input(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())

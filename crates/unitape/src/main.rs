@@ -12,7 +12,9 @@ mod usage;
 use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
-use commands::{book, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch};
+use commands::{
+    book, calendar, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
+};
 use output::note;
 use std::process::ExitCode;
 
@@ -61,6 +63,8 @@ enum CliCommand {
     Book(book::BookArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
+    /// Print the session date of a venue, or the trade and spot date of a currency pair
+    Calendar(calendar::CalendarArgs),
     /// Measure the figures of the docs on this machine
     #[cfg(feature = "bench")]
     Bench(bench::BenchArgs),
@@ -102,6 +106,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Mapping(args) => mapping::run(args),
         CliCommand::Book(args) => book::run(args),
         CliCommand::Watch(args) => watch::run(args),
+        CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]
         CliCommand::Bench(args) => bench::run(args),
         #[cfg(feature = "bench")]

@@ -8,6 +8,7 @@ pub use span::{TimeSpan, TimeSpanRefusal, WaitLimit};
 pub use udp::{BacklogPolicy, MinuteOfDay, UdpListenTarget, UdpTargets};
 
 use crate::Error;
+use crate::files::read_text;
 use crate::layered::{FlagValue, LayeredConfig, OriginTable, load, variables};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -20,6 +21,7 @@ use unitape_feed::{
 };
 use unitape_feed::{ClockLeadLimits, MergeWait, RestartMode, RestartPolicy, TcpFeed};
 use unitape_marketdata::wire::NetworkInterface;
+use unitape_model::Calendar;
 
 /// The configuration of a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -150,6 +152,8 @@ pub struct RunSettings {
     pub segments: FeedProcessMode,
     /// An instrument that the reference data does not have puts its message into quarantine.
     pub reference_strict: bool,
+    /// A file of session dates, holidays and currency pairs. It is checked when a run begins; no output depends on it yet.
+    pub calendar: Option<PathBuf>,
 }
 
 /// The assignment of feeds to processes.
@@ -282,6 +286,7 @@ impl Default for RunSettings {
             lag_bytes: 64 << 20,
             segments: FeedProcessMode::Together,
             reference_strict: false,
+            calendar: None,
         }
     }
 }
@@ -346,7 +351,7 @@ impl RunConfig {
     fn place_at(&mut self, base: &Path) {
         let place = |path: &mut PathBuf| *path = base.join(&*path);
         place(&mut self.tape.dir);
-        self.run.journal.iter_mut().for_each(place);
+        self.run.journal.iter_mut().chain(&mut self.run.calendar).for_each(place);
         // A shipped mapping is a word, a file has a path or an ending.
         let place_mapping = |mapping: &mut String| {
             if mapping.contains('/') || mapping.ends_with(".toml") {
@@ -448,6 +453,27 @@ impl RunConfig {
         };
         let reference = loader.finish().map_err(|e| wrong(whose(&e).unwrap_or(0), "file", e))?;
         Ok(Some(Arc::new(reference.with_strictness(self.run.reference_strict))))
+    }
+
+    /// The calendar, read; none where none is named.
+    ///
+    /// # Errors
+    /// When its file cannot be read, or has a mistake.
+    pub fn calendar(&self, origins: &OriginTable) -> Result<Option<Arc<Calendar>>, Error> {
+        let Some(path) = &self.run.calendar else { return Ok(None) };
+        let (key, origin) = ("run.calendar", || origins.origin_of_key("run.calendar"));
+        let text = read_text(path).map_err(|e| Error::Value {
+            origin: origin(),
+            key: key.to_owned(),
+            what: e.to_string(),
+        })?;
+        let calendar = Calendar::parse(&text).map_err(|source| Error::Calendar {
+            origin: origin(),
+            key: key.to_owned(),
+            path: path.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(Some(Arc::new(calendar)))
     }
 
     /// The feeds, ready to run.

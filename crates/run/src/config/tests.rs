@@ -17,7 +17,7 @@ fn the_guide_tells_every_key() {
     let documented: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
-    let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
+    let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\ncalendar = \"k\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
                 mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
                 udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
                 interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
@@ -34,4 +34,38 @@ fn the_guide_tells_every_key() {
         })
         .collect();
     assert_eq!(documented, keys);
+}
+
+/// A mistake in a calendar was found when the first session ended.
+#[test]
+fn a_calendar_is_checked_before_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let text = "[tape]\ndir = \"t\"\n[run]\ncalendar = \"days.csv\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\nstdin = true\n";
+    std::fs::write(&file, text).unwrap();
+    let prepared = || {
+        let loaded = read(&file, &[]).unwrap();
+        let prepared = crate::PreparedRun::new(loaded.value, &loaded.origins, &mut |_| {});
+        prepared.map_err(|e| {
+            assert_eq!(e.cause(), unitape_model::ErrorCause::Outside, "{e}");
+            e.to_string().replace(&format!("{}/", dir.path().display()), "")
+        })
+    };
+    let missing = prepared().unwrap_err();
+    assert!(missing.starts_with("c.toml:4: run.calendar: days.csv: No such file"), "{missing}");
+    let header = "what,key,date,time,zone,value\n";
+    for (lines, says) in [
+        ("venue,XCME,,17:00,America/Gotham,\n", "days.csv:2: no time zone `America/Gotham`"),
+        ("\nhalf,XLON,2026-12-24,12:30,,\npair,EURUSD,,17:00,UTC,12\n", "days.csv:4: `12` is no lag"),
+    ] {
+        std::fs::write(dir.path().join("days.csv"), format!("{header}{lines}")).unwrap();
+        let said = prepared().unwrap_err();
+        assert!(said.starts_with(&format!("c.toml:4: run.calendar: {says}")), "{said}");
+    }
+    std::fs::write(dir.path().join("days.csv"), b"\xff\xfe").unwrap();
+    assert_eq!(prepared().unwrap_err(), "c.toml:4: run.calendar: days.csv: is not text in UTF-8");
+    std::fs::write(dir.path().join("days.csv"), format!("{header}venue,XCME,,17:00,America/Chicago,\n"))
+        .unwrap();
+    let calendar = prepared().unwrap().calendar.unwrap();
+    assert_eq!(calendar.zone_name("XCME"), "America/Chicago");
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use unitape_feed::{InstrumentMaster, RunFeed, RunOptions, run as run_feeds};
+use unitape_model::Calendar;
 
 /// A configuration that is ready to run.
 #[derive(Debug)]
@@ -21,18 +22,21 @@ pub struct PreparedRun {
     pub feeds: Vec<RunFeed>,
     /// Its reference data.
     pub reference: Option<Arc<InstrumentMaster>>,
+    /// Its calendar.
+    pub calendar: Option<Arc<Calendar>>,
 }
 
 impl PreparedRun {
-    /// Reads the mappings and the reference data that the configuration names. `note` is given what people should know of
+    /// Reads the calendar, the mappings and the reference data that the configuration names. `note` is given what people should know of
     /// the reference data.
     ///
     /// # Errors
     /// When one of them cannot be used.
     pub fn new(config: RunConfig, origins: &OriginTable, note: &mut dyn FnMut(&str)) -> Result<Self, Error> {
+        let calendar = config.calendar(origins)?;
         let reference = config.reference(origins, note)?;
         let feeds = config.feeds(origins, reference.as_ref())?;
-        Ok(Self { config, feeds, reference })
+        Ok(Self { config, feeds, reference, calendar })
     }
 }
 
@@ -41,7 +45,7 @@ impl PreparedRun {
 /// # Errors
 /// When the tape or an input cannot be used. A feed that fails is no error of this, see [`RunReport::result`].
 pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, Error> {
-    let PreparedRun { config, feeds, reference } = prepared;
+    let PreparedRun { config, feeds, reference, calendar: _ } = prepared;
     let tape = &config.tape.dir;
     if control.changes {
         segment_processes::wait_for_dying(tape, &control.stop);

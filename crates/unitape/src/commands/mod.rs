@@ -3,6 +3,7 @@
 #[cfg(feature = "bench")]
 pub mod bench;
 pub mod book;
+pub mod calendar;
 pub mod config;
 pub mod consolidate;
 pub mod decode;

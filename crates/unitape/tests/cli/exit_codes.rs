@@ -103,6 +103,12 @@ fn a_wrong_call_is_2() {
          unitape generate market --out d --plant nope=1
          unitape generate market --out d --venues 0
          unitape generate exchange --pcap d.pcap --faults nope
+         unitape calendar days.csv --at 2026-03-02
+         unitape calendar days.csv --venue XCME
+         unitape calendar days.csv --venue XCME --at noon
+         unitape calendar days.csv --venue CME --at 2026-03-02
+         unitape calendar days.csv --pair EURUS --at 2026-03-02
+         unitape calendar days.csv --venue XCME --pair EURUSD --at 2026-03-02
          unitape bench nope
          unitape run
          unitape run run.toml --workers 0
@@ -176,6 +182,11 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape generate man /proc/self/x
          unitape generate market --out /proc/self/x --events 100
          unitape generate exchange --pcap /proc/self/x --messages 100
+         unitape calendar missing.csv --venue XCME --at 2026-03-02
+         unitape calendar dir --venue XCME --at 2026-03-02
+         unitape calendar text.txt --venue XCME --at 2026-03-02
+         unitape calendar cut.gz --venue XCME --at 2026-03-02
+         unitape calendar /dev/zero --venue XCME --at 2026-03-02
          unitape bench --render missing.jsonl
          unitape bench fix/orders --quick --dir /proc/self/x",
     );
@@ -294,6 +305,9 @@ fn what_went_well_is_0() {
          unitape run run.toml --check
          unitape run run.toml
          unitape config show run.toml --origin
+         unitape calendar days.csv --venue XCME --at 2026-03-02
+         unitape calendar days.csv --venue XLON --at 1772443800000000000
+         unitape calendar days.csv --pair EUR/USD --at -1
          unitape generate man man
          unitape --help
          unitape --version",

@@ -8,6 +8,7 @@ mod common;
 mod bad_input;
 mod bench;
 mod book;
+mod calendar;
 mod consolidate;
 mod csv;
 mod damage;

@@ -255,6 +255,9 @@ const PRINTS: &str = "
     watch replay alert.jsonl --json
     watch scenarios
     watch scenarios --json
+    calendar days.csv --venue XCME --at 2026-03-02
+    calendar days.csv --pair EURUSD --at 2026-03-02
+    calendar days.csv --pair EURUSD --at 2026-03-02 --json
     bench --render figures.jsonl
     doctor
     doctor --json

@@ -16,6 +16,7 @@ use std::process::Command;
 /// | `damaged`, `foreign`, `dir` | a tape with a spoilt header, one of a later format, a directory of no kind |
 /// | `s`, `s-damaged`, `s-foreign` | stores of `t`, likewise |
 /// | `wrong.toml`, `wrong.xml`, `layout.toml` | files that are no mapping, no templates, no layout |
+/// | `days.csv` | a calendar |
 /// | `run.toml`, `pipe`, `master.jsonl` | a configuration, a named pipe, reference data that contradict themselves |
 pub struct Inputs {
     dir: tempfile::TempDir,
@@ -43,6 +44,7 @@ impl Inputs {
             "<templates>\n<template name=\"A\" id=\"1\"><uInt32 name=\"x\"><constant/></uInt32>",
         );
         file(&d, "layout.toml", "nope = 1\n");
+        file(&d, "days.csv", "what,key,date,time,zone,value\nvenue,XCME,,17:00,America/Chicago,\n");
         let entry =
             |name: &str| format!("{{\"ts\":0,\"kind\":\"ref\",\"instr\":\"{name}\",\"isin\":\"GB1\"}}\n");
         file(&d, "master.jsonl", entry("A") + &entry("B"));

@@ -1,0 +1,180 @@
+//! Dates of the civil calendar, and clock times of a day.
+
+use crate::UnixNanos;
+use std::fmt;
+use std::str::FromStr;
+
+/// Seconds of a day.
+pub(super) const DAY_SECONDS: i64 = 86_400;
+
+/// A date of the Gregorian calendar, without a zone; days since 1970-01-01. No value means "none".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CivilDate(i32);
+
+/// A time of day to the minute, 00:00 to 23:59, without a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClockTime(u16);
+
+/// Text that is no date of the form `2026-12-25`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a date; write 2026-12-25")]
+pub struct DateParseError;
+
+impl CivilDate {
+    /// The date that is this number of days after 1970-01-01.
+    #[inline]
+    pub const fn from_days(days: i32) -> Self {
+        Self(days)
+    }
+
+    /// The date of a year, a month and a day, if the calendar has it.
+    pub fn new_checked(year: i32, month: u8, day: u8) -> Option<Self> {
+        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+            return None;
+        }
+        // Years begin in March here, so that the leap day is the last day of its year; an era has 400 years.
+        let y = year - i32::from(month <= 2);
+        let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
+        let of_year = (153 * ((i32::from(month) + 9) % 12) + 2) / 5 + i32::from(day) - 1;
+        let date = Self(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468);
+        // A day that the month lacks comes back as another one.
+        (date.parts() == (i64::from(year), i64::from(month), i64::from(day))).then_some(date)
+    }
+
+    /// The UTC date of a moment.
+    #[inline]
+    pub fn from_utc(ts: UnixNanos) -> Self {
+        Self::from_second(ts.0.div_euclid(1_000_000_000))
+    }
+
+    /// Days since 1970-01-01.
+    #[inline]
+    pub const fn days(self) -> i32 {
+        self.0
+    }
+
+    /// The next date.
+    #[inline]
+    pub const fn following(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// Whether it is a Saturday or a Sunday.
+    #[inline]
+    pub const fn is_weekend(self) -> bool {
+        // Day 0 is a Thursday.
+        self.0.rem_euclid(7) == 2 || self.0.rem_euclid(7) == 3
+    }
+
+    /// The date of a second of a clock that began with 1970.
+    #[inline]
+    pub(super) const fn from_second(second: i64) -> Self {
+        // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
+        Self(second.div_euclid(DAY_SECONDS) as i32)
+    }
+
+    /// Year, month and day.
+    fn parts(self) -> (i64, i64, i64) {
+        let z = i64::from(self.0) + 719_468;
+        let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+        let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+        let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+        let mp = (5 * doy + 2) / 153;
+        let month = if mp < 10 { mp + 3 } else { mp - 9 };
+        (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
+    }
+}
+
+impl fmt::Display for CivilDate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = self.parts();
+        write!(f, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+impl FromStr for CivilDate {
+    type Err = DateParseError;
+
+    fn from_str(text: &str) -> Result<Self, DateParseError> {
+        let read = || {
+            let &[a, b, c, d, b'-', m, n, b'-', e, f] = text.as_bytes() else { return None };
+            let year = i32::from(two_digits(a, b)?) * 100 + i32::from(two_digits(c, d)?);
+            Self::new_checked(year, two_digits(m, n)?, two_digits(e, f)?)
+        };
+        read().ok_or(DateParseError)
+    }
+}
+
+impl ClockTime {
+    /// Midnight.
+    pub const MIDNIGHT: Self = Self(0);
+
+    /// Reads `17:00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let &[a, b, b':', c, d] = text.as_bytes() else { return None };
+        let (hour, minute) = (two_digits(a, b)?, two_digits(c, d)?);
+        (hour < 24 && minute < 60).then(|| Self(u16::from(hour) * 60 + u16::from(minute)))
+    }
+
+    /// Minutes since midnight.
+    #[inline]
+    pub const fn minutes(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Display for ClockTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.0 / 60, self.0 % 60)
+    }
+}
+
+fn two_digits(a: u8, b: u8) -> Option<u8> {
+    (a.is_ascii_digit() && b.is_ascii_digit()).then(|| (a - b'0') * 10 + (b - b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A leap day that is counted wrongly moves every later date of the file by one.
+    #[test]
+    fn civil_dates_come_back_from_their_text() {
+        let first: CivilDate = "1600-01-01".parse().unwrap();
+        let last: CivilDate = "2400-12-31".parse().unwrap();
+        for days in first.days()..=last.days() {
+            let date = CivilDate::from_days(days);
+            assert_eq!(date.to_string().parse(), Ok(date));
+        }
+        assert_eq!(CivilDate::from_days(0).to_string(), "1970-01-01");
+        assert_eq!(CivilDate::from_utc(UnixNanos(-1)).to_string(), "1969-12-31");
+        assert_eq!(CivilDate::from_utc(UnixNanos::MIN).to_string(), "1677-09-21");
+        assert_eq!(CivilDate::from_utc(UnixNanos::MAX).to_string(), "2262-04-11");
+        for bad in ["2023-02-29", "1900-02-29", "2026-13-01", "2026-00-10", "2026-04-31", "2026-01-00"] {
+            assert_eq!(bad.parse::<CivilDate>(), Err(DateParseError), "{bad}");
+        }
+        for bad in ["", "2026-1-1", "20261225", "25.12.2026", "0000-01-01", "2026-12-25 ", "+026-12-25", "é"]
+        {
+            assert_eq!(bad.parse::<CivilDate>(), Err(DateParseError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weekends_are_saturdays_and_sundays() {
+        let week = ["2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05", "2026-03-06"];
+        let weekend = ["2026-03-07", "2026-03-08", "1969-12-27", "1969-12-28", "1677-09-25", "1677-09-26"];
+        let is_weekend = |text: &str| text.parse::<CivilDate>().unwrap().is_weekend();
+        assert!(!week.into_iter().any(is_weekend));
+        assert!(weekend.into_iter().all(is_weekend));
+    }
+
+    #[test]
+    fn clock_times_have_two_digits_each() {
+        for text in ["00:00", "07:05", "23:59"] {
+            assert_eq!(ClockTime::parse(text).unwrap().to_string(), text);
+        }
+        for bad in ["", "7:05", "24:00", "12:60", "12.30", "12:30:00", "1230", "+1:00", "noon", "12:3é"] {
+            assert_eq!(ClockTime::parse(bad), None, "{bad}");
+        }
+    }
+}

