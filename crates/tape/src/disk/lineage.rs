@@ -163,7 +163,7 @@ impl Lineage {
     }
 
     /// The lineage of a tape that begins at `origin`, carried on from one that writers of earlier epochs had: their
-    /// places up to the origin stay what they are, and those after it continue there.
+    /// places up to the origin stay valid, and those after it continue there.
     pub fn begin(tape: TapeId, epoch: u64, origin: Position) -> Self {
         Self { tape, epoch, first: 1, open: None, cuts: vec![LineageCut { epoch, position: origin }] }
     }
