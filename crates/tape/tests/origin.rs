@@ -2,8 +2,12 @@
 //! What may go wrong is a number: an event that is counted from another place is another event.
 
 mod common;
+#[path = "common/lines.rs"]
+mod lines;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::process::{Account, Counter, SEED, Victim, again, number};
 use common::{ID, Unstamp, content, directory, left_in_run, mix, options};
@@ -11,9 +15,9 @@ use unitape_model::{
     EventBuilder, EventField, EventKind, EventValue, FrameHeader, LINE, NameKind, Position, UnixNanos, flags,
 };
 use unitape_tape::{
-    DefinitionReader, DefinitionRecord, Error, LineagePoint, LostDefinitions, Reader, RemovalOptions,
-    RepairOptions, RetentionLimits, StartPosition, TapeId, TapeOrigin, Writer, WriterOptions, info,
-    oldest_position, repair, retain, retention_status, tape_status, verify,
+    DefinitionReader, DefinitionRecord, Error, LineagePoint, LostDefinitions, Reader, RecorderLocation,
+    RemovalOptions, RepairOptions, RetentionLimits, StartPosition, SyncPolicy, TapeId, TapeOrigin, Writer,
+    WriterOptions, info, oldest_position, record, repair, retain, retention_status, tape_status, verify,
 };
 
 const SEGMENT: u64 = 16 << 10;
@@ -489,6 +493,129 @@ fn a_repair_keeps_the_definitions_before_an_origin() {
     assert!(!report.is_flawed(), "{:?}", report.findings);
     assert_eq!(std::fs::read(&path).unwrap(), whole);
     begins_at(dir, (position, ordinal), &names);
+}
+
+/// What an opening has left that died is another tape's, or of another origin.
+#[test]
+fn an_unfinished_tape_is_made_again_at_its_own_origin_alone() {
+    let dir = directory();
+    let dir = dir.path();
+    let at =
+        |position, epoch| TapeOrigin { position: Position(position), ordinal: 9, definitions: &[], epoch };
+    let open = |id, origin| Writer::open_at(dir, id, &origin, options(SEGMENT, None)).map(drop);
+    open(ID, at(SEGMENT + 640, 7)).unwrap();
+    std::fs::remove_file(dir.join("tape.toml")).unwrap();
+    let refused = open(TapeId(8), at(SEGMENT + 640, 7)).unwrap_err();
+    assert!(matches!(refused, Error::ForeignTape { .. }), "{refused}");
+    let refused = open(ID, at(SEGMENT + 704, 7)).unwrap_err();
+    assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
+    let refused = open(ID, at(SEGMENT + 704, 6)).unwrap_err();
+    assert!(matches!(refused, Error::EpochTaken { .. }), "{refused}");
+    // A greater epoch begins where it says.
+    open(ID, at(3 * SEGMENT + 640, 9)).unwrap();
+    begins_at(dir, (Position(3 * SEGMENT + 640), 9), &[]);
+}
+
+/// The advice for a directory without `tape.toml` was to remove it, and a whole tape was in it.
+#[test]
+fn a_tape_that_has_lost_its_manifest_is_not_unfinished() {
+    let dir = directory();
+    let dir = dir.path();
+    let (position, ordinal) = (Position(SEGMENT + 640), 9);
+    let origin = TapeOrigin { position, ordinal, definitions: &[], epoch: 7 };
+    for units in [1..2, 2..300] {
+        let (mut writer, _) = Writer::open_at(dir, ID, &origin, options(SEGMENT, None)).unwrap();
+        append(&mut writer, units);
+        writer.close().unwrap();
+        let before = content(dir);
+        std::fs::remove_file(dir.join("tape.toml")).unwrap();
+        let how = || options(SEGMENT, None);
+        for refused in [Writer::open(dir, ID, how()), Writer::open_at(dir, ID, &origin, how())] {
+            let refused = refused.unwrap_err();
+            assert!(refused.to_string().contains("unitape tape repair"), "{refused}");
+        }
+        repair(dir, &RepairOptions { apply: true, ..RepairOptions::default() }).unwrap();
+        assert_eq!(content(dir), before);
+    }
+    begins_at(dir, (position, ordinal), &[]);
+}
+
+/// A header word counts 65535 lines, so what comes before an origin in a large segment has several of them.
+#[test]
+fn an_origin_deep_in_a_large_segment_is_found() {
+    let size = 16u64 << 20;
+    for hot in [false, true] {
+        let (dir, other) = (directory(), directory());
+        let (dir, place) = (dir.path(), other.path().join("hot"));
+        let (position, ordinal) = (Position(size + 9 * (1 << 20) + 64), 1000);
+        let origin = TapeOrigin { position, ordinal, definitions: &[], epoch: 7 };
+        let how = || options(size, hot.then_some(place.as_path()));
+        let (mut writer, _) = Writer::open_at(dir, ID, &origin, how()).unwrap();
+        append(&mut writer, 1..7);
+        drop(writer);
+        begins_at(dir, (position, ordinal), &[]);
+        let (writer, recovery) = Writer::open_at(dir, ID, &origin, how()).unwrap();
+        assert_eq!(recovery.ordinal, ordinal + 6);
+        writer.close().unwrap();
+        begins_at(dir, (position, ordinal), &[]);
+    }
+}
+
+/// A power loss takes what is not durable, and an origin is: a recovery once began where the disk had nothing.
+#[test]
+fn a_power_loss_leaves_the_origin() {
+    for hot in [false, true] {
+        for position in [Position(640), Position(SEGMENT + 640)] {
+            let (dir, other) = (directory(), directory());
+            let (dir, place) = (dir.path(), other.path().join("hot"));
+            let ordinal = 9;
+            let origin = TapeOrigin { position, ordinal, definitions: &[], epoch: 7 };
+            let how = || options(SEGMENT, hot.then_some(place.as_path()));
+            for _ in 0..2 {
+                let (mut writer, recovery) = Writer::open_at(dir, ID, &origin, how()).unwrap();
+                assert_eq!((recovery.end, recovery.ordinal), (position, ordinal));
+                append(&mut writer, 1..100);
+                drop(writer);
+                lines::power_fails(dir, position.0);
+            }
+            let (mut writer, recovery) = Writer::open(dir, ID, how()).unwrap();
+            assert_eq!((recovery.end, recovery.ordinal, recovery.rebooted), (position, ordinal, true));
+            append(&mut writer, 1..100);
+            writer.close().unwrap();
+            begins_at(dir, (position, ordinal), &[]);
+        }
+    }
+}
+
+/// A recorder of its own process knows the tape by its files alone.
+#[test]
+fn a_recorder_process_follows_from_the_origin() {
+    let (first, dir, other) = (directory(), directory(), directory());
+    let places = original(first.path(), 300);
+    let (position, ordinal) = starts(&places)[1];
+    let names = definitions(first.path(), position);
+    let origin = TapeOrigin { position, ordinal, definitions: &names, epoch: 7 };
+    let how = WriterOptions {
+        recorder: RecorderLocation::External,
+        ..options(SEGMENT, Some(&other.path().join("hot")))
+    };
+    let (mut writer, _) = Writer::open_at(dir.path(), ID, &origin, how).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let recorder = std::thread::spawn({
+        let (stop, dir) = (stop.clone(), dir.path().to_path_buf());
+        move || record(&dir, SyncPolicy::OnClose, RemovalOptions::default(), &stop)
+    });
+    let mut source = Reader::open(first.path(), StartPosition::At(position)).unwrap();
+    copy_units(&mut source, &mut writer);
+    writer.close().unwrap();
+    // Relaxed: a wish, nothing is read under it.
+    stop.store(true, Ordering::Relaxed);
+    recorder.join().unwrap().unwrap();
+    begins_at(dir.path(), (position, ordinal), &names);
+    let (carried, whole) = (content(dir.path()), content(first.path()));
+    for name in ["definitions.log", "durable"] {
+        assert_eq!(carried[name], whole[name], "{name}");
+    }
 }
 
 /// Not a test of its own: the process that is killed while it opens a tape at an origin.

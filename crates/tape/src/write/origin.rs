@@ -16,8 +16,8 @@ use crate::disk::definitions::{DEFINITION_KINDS, encode_head, encode_record};
 use crate::disk::durable::{DurableMark, store_durable};
 use crate::disk::filler::fillers;
 use crate::disk::layout::{
-    PLACE_MAX, SEGMENT_INDEX_MAX, SegmentHeader, TapeId, TapeManifest, TapePaths, remove, segment_path,
-    sync_dir,
+    HEADER_PAGE, SEGMENT_INDEX_MAX, SegmentHeader, TapeId, TapeManifest, TapePaths, list_segments,
+    read_start, remove, segment_path, sync_dir,
 };
 use crate::disk::lineage::{Lineage, newest_epoch};
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
@@ -85,8 +85,8 @@ impl TapeOrigin<'_> {
         if self.ordinal > at / line {
             return Err(Error::Option("an origin cannot have more events before it than lines"));
         }
-        if self.epoch == 0 || self.epoch > PLACE_MAX {
-            return Err(Error::Option("the epoch of an origin must be a number from 1 to 2^63"));
+        if self.epoch == 0 || self.epoch > EPOCH_MAX {
+            return Err(Error::Option("the epoch of an origin must be a number from 1 to 2^62"));
         }
         if self.epoch < options.epoch_min {
             return Err(Error::Option("the epoch of an origin must be at least `epoch_min`"));
@@ -137,7 +137,17 @@ impl TapeOrigin<'_> {
         options: &WriterOptions,
         created: bool,
     ) -> Result<OriginEpoch> {
-        let record = OriginRecord::load(paths)?.filter(|record| record.tape == id);
+        let record = match OriginRecord::load(paths)? {
+            Some(record) if record.tape != id && created => {
+                return Err(Error::ForeignTape {
+                    path: OriginRecord::path(paths),
+                    found: record.tape,
+                    wanted: id,
+                });
+            }
+            // It was copied into the directory of another tape.
+            other => other.filter(|record| record.tape == id),
+        };
         let newest = match newest_epoch(paths, id) {
             // The opening decides what becomes of such a lineage.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) => 0,
@@ -212,7 +222,7 @@ impl TapeOrigin<'_> {
             }
         }
         let index = self.position.0 / meta.segment_bytes;
-        self.discard_unfinished(paths, meta, index)?;
+        self.discard_unfinished(paths)?;
         let Self { position, ordinal, epoch, .. } = *self;
         OriginRecord { tape: meta.id, position, ordinal, epoch }.store(paths)?;
         // What the page says is of an earlier tape.
@@ -254,26 +264,20 @@ impl TapeOrigin<'_> {
     }
 
     /// Removes what an opening has left that died before it had made the tape: its own files, and no other.
-    fn discard_unfinished(&self, paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<()> {
+    fn discard_unfinished(&self, paths: &TapePaths) -> Result<()> {
         let Some(record) = OriginRecord::load(paths)? else { return Ok(()) };
+        check_unfinished(paths, &record)?;
         let place = paths.segments();
-        let before = record.position.0 / meta.segment_bytes;
-        let own =
-            [segment_path(&place, before), paths.crc(before), segment_path(&place, index), paths.crc(index)];
         for entry in fs::read_dir(&place).into_iter().flatten() {
-            let path = entry.with_context("list", &place)?.path();
-            if !own.contains(&path) || is_used(&path, meta, before, record.position)? {
-                return Err(unfinished(paths, &record));
-            }
-        }
-        // The segment first: it alone says of which tape all this is.
-        for path in own {
-            remove(&path)?;
+            remove(&entry.with_context("list", &place)?.path())?;
         }
         remove(&paths.durable())?;
         remove(&paths.definitions())
     }
 }
+
+/// Greatest epoch that may be asked for; later openings have later ones.
+const EPOCH_MAX: u64 = 1 << 62;
 
 /// Names that an opening at an origin makes before there is a tape.
 const UNFINISHED_NAMES: [&str; 4] = ["run", "segments", "definitions.log", "durable"];
@@ -283,10 +287,8 @@ const UNFINISHED_NAMES: [&str; 4] = ["run", "segments", "definitions.log", "dura
 pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) -> Result<()> {
     let dir = &paths.dir;
     let record = OriginRecord::load(paths)?.filter(|record| record.position > Position(0));
-    if let Some(record) = &record
-        && origin.is_none_or(|origin| origin.position == Position(0))
-    {
-        return Err(unfinished(paths, record));
+    if let Some(record) = &record {
+        check_unfinished(paths, record)?;
     }
     for entry in fs::read_dir(dir).with_context("list", dir)? {
         let name = entry.with_context("list", dir)?.file_name();
@@ -295,21 +297,40 @@ pub(crate) fn check_empty(paths: &TapePaths, origin: Option<&TapeOrigin<'_>>) ->
             return Err(Error::NotATape { path: dir.into(), what: "it holds other things and no tape.toml" });
         }
     }
+    let Some(record) = record else { return Ok(()) };
+    match origin {
+        Some(origin) if origin.position > Position(0) => Ok(()),
+        _ => Err(unfinished(paths, &record)),
+    }
+}
+
+/// Makes sure that no unit is on a tape without `tape.toml`: then an opening at an origin died, and otherwise somebody
+/// has removed that file.
+fn check_unfinished(paths: &TapePaths, record: &OriginRecord) -> Result<()> {
+    let place = paths.segments();
+    for index in list_segments(&place)? {
+        let path = segment_path(&place, index);
+        let page = read_start(&path, HEADER_PAGE).with_context("read", &path)?;
+        let header = SegmentHeader::read(&page).filter(|header| header.index == index);
+        let is_empty = match header {
+            Some(SegmentHeader { meta, .. }) if record.position.0 / meta.segment_bytes == index => {
+                let at = record.position.0 % meta.segment_bytes;
+                let segment = MappedSegment::map(&path, &meta, index, false);
+                matches!(segment, Ok(Some(segment)) if segment.look(at) == HeaderWordState::Nothing)
+            }
+            _ => false,
+        };
+        if !is_empty {
+            let what = "tape.toml is missing, and segments are there; `unitape tape repair DIR --apply` makes it again";
+            return Err(Error::NotATape { path: paths.dir.clone(), what });
+        }
+    }
     Ok(())
 }
 
 fn unfinished(paths: &TapePaths, record: &OriginRecord) -> Error {
     let &OriginRecord { position, ordinal, epoch, .. } = record;
     Error::Unfinished { path: paths.dir.clone(), position, ordinal, epoch }
-}
-
-/// Whether a segment, or one that somebody has damaged, may have something after the origin. Checksums have nothing.
-fn is_used(path: &std::path::Path, meta: &TapeManifest, index: u64, origin: Position) -> Result<bool> {
-    if path.extension().is_none_or(|extension| extension != "seg") {
-        return Ok(false);
-    }
-    let Ok(Some(segment)) = MappedSegment::map(path, meta, index, false) else { return Ok(true) };
-    Ok(segment.look(origin.0.saturating_sub(segment.base.0) % segment.size) != HeaderWordState::Nothing)
 }
 
 /// Writes the checksums of the first `length` bytes of a segment; gives that of those in its open span.
