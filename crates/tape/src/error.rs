@@ -213,6 +213,45 @@ pub enum Error {
         /// The least one that is asked for.
         least: u64,
     },
+    /// The directory has had a writer of the epoch that [`crate::Writer::open_at`] asks for, or of a later one.
+    #[error(
+        "epoch taken: {} has had a writer of epoch {newest}, and epoch {epoch} is asked for; ask for a greater one", path.display()
+    )]
+    EpochTaken {
+        /// The tape.
+        path: PathBuf,
+        /// The epoch that is asked for.
+        epoch: u64,
+        /// The greatest one that is known.
+        newest: u64,
+    },
+    /// The tape is there, and begins at another place than the one asked for.
+    #[error("other origin: {0}")]
+    OtherOrigin(Box<OriginMismatch>),
+    /// A tape was to begin at an origin, and the process that made it died.
+    #[error(
+        "unfinished: the tape in {} was to begin at position {position} with ordinal {ordinal} and epoch {epoch}, and the          process that made it died; open it at that origin again, or remove the directory", path.display()
+    )]
+    Unfinished {
+        /// The directory.
+        path: PathBuf,
+        /// Where the tape was to begin.
+        position: Position,
+        /// Events before that.
+        ordinal: u64,
+        /// The epoch of its writer.
+        epoch: u64,
+    },
+    /// A definition of an origin is none, or does not follow.
+    #[error("bad definition: definition {index} of the origin (position {position}): {what}")]
+    BadDefinition {
+        /// Which one, from 0.
+        index: usize,
+        /// The position that it is to have.
+        position: Position,
+        /// The problem, in words.
+        what: String,
+    },
     /// Retention could not remove what its limits say.
     #[error("not removed: {}: {what}; nothing was removed", path.display())]
     NotRemoved {
@@ -292,6 +331,25 @@ pub enum Error {
     NoFrame(Position),
 }
 
+/// Two origins of one tape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} begins at position {position} with ordinal {ordinal}, not at {wanted_position} with {wanted_ordinal}; open it at \
+     its own origin, or name another directory", path.display()
+)]
+pub struct OriginMismatch {
+    /// The tape's directory.
+    pub path: PathBuf,
+    /// Where it begins, or began before retention removed segments.
+    pub position: Position,
+    /// Events before that.
+    pub ordinal: u64,
+    /// Where it was to begin.
+    pub wanted_position: Position,
+    /// Events before that.
+    pub wanted_ordinal: u64,
+}
+
 /// Why nothing was asked for.
 const UNASKED: &str = "; this user may only read the tape and cannot ask for an earlier flush";
 
@@ -309,7 +367,7 @@ impl Error {
             | Self::Retained { .. }
             | Self::Rewound { .. }
             | Self::Overrun { .. } => ErrorCause::Data,
-            Self::Option(_) => ErrorCause::Call,
+            Self::Option(_) | Self::BadDefinition { .. } => ErrorCause::Call,
             Self::DiskFull { .. }
             | Self::NotATape { .. }
             | Self::ForeignVersion { .. }
@@ -319,6 +377,9 @@ impl Error {
             | Self::Forked { .. }
             | Self::Fenced { .. }
             | Self::OldEpoch { .. }
+            | Self::EpochTaken { .. }
+            | Self::OtherOrigin(_)
+            | Self::Unfinished { .. }
             | Self::BadUnit { .. }
             | Self::ClaimAbandoned(_)
             | Self::ClaimsOutstanding(_)

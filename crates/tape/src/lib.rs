@@ -65,7 +65,7 @@ pub use disk::{
     HEADER_PAGE, HotNotice, LineagePoint, ReaderRewind, RetentionLimits, SEGMENT_BYTES_MIN, TapeId,
     TapeManifest, hot_notice, hot_place,
 };
-pub use error::{Error, Result};
+pub use error::{Error, OriginMismatch, Result};
 pub use gate::{Gate, GateDrops, GateHandle, GatePolicy, GateStatus};
 pub use read::{
     DamagedPart, DamagedParts, Frame, FrameSlice, LostDefinitions, ReadOptions, Reader, ReaderLag,
@@ -88,8 +88,9 @@ pub use verify::{
     verify, writer_pid,
 };
 pub use write::{
-    Backing, Claim, FrameDraft, HelperThreadAffinity, MessageBatch, OrphanHotDirectory, Publication,
-    RecorderLocation, RecoveryReport, Writer, WriterOptions, adopt_hot, forget_hot, hot_leftovers,
+    Backing, Claim, DefinitionRecord, FrameDraft, HelperThreadAffinity, MessageBatch, OrphanHotDirectory,
+    Publication, RecorderLocation, RecoveryReport, TapeOrigin, Writer, WriterOptions, adopt_hot, forget_hot,
+    hot_leftovers,
 };
 
 /// The lock-free core, for the loom tests.

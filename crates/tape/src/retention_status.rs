@@ -66,7 +66,7 @@ pub struct CursorStatus {
 /// Not a tape, a foreign version, or damage on the way to its end.
 pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
     let live = SegmentLocator::open(dir)?;
-    let oldest = Position(live.indices()?.first().copied().unwrap_or(0) * live.meta.segment_bytes);
+    let oldest = live.oldest()?;
     let state = StatePage::look(&live.paths);
     let on_disk = list_segments(&live.paths.segments())?;
     let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use unitape_model::{FrameHeader, Position};
+use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
 
 use crate::disk::definitions::{DEFINITION_KINDS, DefinitionReader};
 use crate::disk::durable::{DurableMark, load_durable};
@@ -12,6 +12,7 @@ use crate::disk::layout::{HEADER_PAGE, TapeId, TapePaths, segment_path};
 use crate::disk::lineage::Lineage;
 use crate::disk::lock::{boot_id, field, lock_writer_pid};
 use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::disk::origin::OriginRecord;
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::is_sealed;
 use crate::disk::segment_locator::SegmentLocator;
@@ -78,10 +79,9 @@ pub struct TapeStatus {
 /// Not a tape, a foreign version, or damage of its small files.
 pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
     let live = SegmentLocator::open(dir)?;
-    let first = live.indices()?.first().copied().unwrap_or(0);
     Ok(TapeStatus {
         id: live.meta.id,
-        first: Position(first.saturating_mul(live.meta.segment_bytes)),
+        first: live.oldest()?,
         durable: load_durable(&live.paths)?.position,
         live: lock_writer_pid(&live.paths).is_some() || live.hot_place()?.is_some(),
     })
@@ -97,8 +97,7 @@ pub fn writer_pid(dir: &Path) -> Option<u64> {
 /// # Errors
 /// Not a tape, or a foreign version.
 pub fn oldest_position(dir: &Path) -> Result<Position> {
-    let live = SegmentLocator::open(dir)?;
-    Ok(Position(live.indices()?.first().copied().unwrap_or(0).saturating_mul(live.meta.segment_bytes)))
+    SegmentLocator::open(dir)?.oldest()
 }
 
 /// Reads the facts about the tape in `dir`.
@@ -244,6 +243,9 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         }
         other => drop(other?),
     }
+    if let Err(e) = OriginRecord::load(&live.paths) {
+        report.error(e, &OriginRecord::path(&live.paths), None);
+    }
     match PendingCut::load(&live.paths, live.meta.id) {
         Ok(None) => {}
         Ok(Some(cut)) => report.problem(&PendingCut::path(&live.paths), 0, cut.problem_text()),
@@ -269,7 +271,8 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     let size = live.meta.segment_bytes;
     let mut logged = DefinitionLogVerifier { next: None, known };
     let at = Position(oldest * size);
-    logged.skip_to(&mut log, at, &mut report);
+    // The log alone has the definitions before an origin within the segment.
+    logged.skip_to(&mut log, live.oldest()?, &mut report);
     let mut walk = VerifyWalk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
     for (i, &index) in indices.iter().enumerate() {
         let path = segment_path(&live.paths.segments(), index);
@@ -419,13 +422,14 @@ impl VerifyWalk {
                         definition(segment.base.plus(offset), frame, report);
                     }
                     offset += header.len_bytes() as u64;
-                    report.frames += 1;
+                    let is_filler = header.kind() == KIND_PAD;
+                    report.frames += u64::from(!is_filler);
                     report.events += u64::from(!header.is_meta());
                     ordinal += u64::from(!header.is_meta());
                     self.unit_open = !header.is_last();
                     self.at = segment.base.plus(offset);
                     if header.is_last() {
-                        report.units += 1;
+                        report.units += u64::from(!is_filler);
                         if !self.broken {
                             report.intact_to = self.at;
                         }

@@ -20,7 +20,7 @@ use unitape_model::Position;
 use unitape_tape::faults::{InjectedFault, SystemCall, arm, calls, disarm, fired};
 use unitape_tape::{
     Backing, DurabilityHandle, Error, HEADER_PAGE, Reader, RecorderLocation, RemovalOptions, RepairOptions,
-    StartPosition, SyncPolicy, Writer, WriterOptions, record, repair, verify,
+    StartPosition, SyncPolicy, TapeOrigin, Writer, WriterOptions, record, repair, verify,
 };
 
 const SEGMENT_BYTES: u64 = 4096;
@@ -661,6 +661,60 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
             }
         }
         assert!(stops > 5, "the cut was stopped only {stops} times");
+    }
+}
+
+/// An opening at an origin that stopped halfway left a directory that no opening wanted, or a tape that counted its events
+/// from 0. After any last call it must be made again, or be a tape.
+#[test]
+fn an_opening_at_an_origin_that_stops_at_any_call_is_made_again() {
+    let _alone = alone();
+    let origin =
+        TapeOrigin { position: Position(3 * SEGMENT_BYTES + 640), ordinal: 30, definitions: &[], epoch: 7 };
+    let other = directory();
+    for kind in [Kind::File, Kind::Hot] {
+        // A hot directory for each tape: another tape's is refused.
+        let options_in = |dir: &Path| options_of(kind, &other.path().join(dir.file_name().unwrap()));
+        let open = |dir: &Path| Writer::open_at(dir, ID, &origin, options_in(dir));
+        let close = |mut writer: Writer| {
+            append(&mut writer, 3, 0, 20);
+            writer.close().unwrap();
+        };
+        let undisturbed = directory();
+        close(open(undisturbed.path()).unwrap().0);
+        let wanted = content(undisturbed.path());
+        let (mut unfinished, mut whole) = (0, 0);
+        for call in SystemCall::ALL {
+            for nth in 1.. {
+                let dir = directory();
+                let dir = dir.path();
+                arm(call, nth, InjectedFault::always(EIO));
+                let first = open(dir).map(|(_, recovery)| recovery);
+                if disarm() == 0 {
+                    break;
+                }
+                let at = format!("{kind:?} {} {nth}: {first:?}", call.name());
+                let has_record = dir.join("run/origin").exists();
+                if dir.join("tape.toml").exists() {
+                    whole += 1;
+                    let reader = Reader::open(dir, StartPosition::Oldest).unwrap();
+                    assert_eq!((reader.position(), reader.ordinal()), (origin.position, 30), "{at}");
+                } else if has_record {
+                    unfinished += 1;
+                    let refused = Writer::open(dir, ID, options_in(dir)).expect_err(&at);
+                    assert!(matches!(refused, Error::Unfinished { .. }), "{at}: {refused}");
+                }
+                let (writer, recovery) = open(dir).expect(&at);
+                assert_eq!((recovery.end, recovery.ordinal), (origin.position, 30), "{at}");
+                assert!(recovery.epoch >= 7, "{at}: {recovery:?}");
+                close(writer);
+                let found = content(dir);
+                let differs = found.keys().chain(wanted.keys()).find(|n| found.get(*n) != wanted.get(*n));
+                assert_eq!(differs, None, "{at}");
+                assert!(verify(dir).unwrap().is_intact(), "{at}: {:?}", verify(dir).unwrap());
+            }
+        }
+        assert!(unfinished > 10 && whole > 5, "{unfinished} unfinished, {whole} whole");
     }
 }
 

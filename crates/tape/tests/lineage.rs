@@ -250,10 +250,12 @@ fn a_recorder_of_an_old_writer_makes_nothing_durable() {
         },
     )
     .unwrap();
-    old.put(10..20);
-    let end = old.end();
-    let waited = old.writer().wait_durable(end, std::time::Duration::from_secs(2));
-    assert!(waited.is_err(), "an old writer made its lines durable");
+    // The old writer may have noticed it by now.
+    if (10..20).all(|n| old.try_put(n).is_ok()) {
+        let end = old.end();
+        let waited = old.writer().wait_durable(end, std::time::Duration::from_secs(2));
+        assert!(waited.is_err(), "an old writer made its lines durable");
+    }
     drop(new);
 }
 

@@ -18,6 +18,7 @@ mod lockfree;
 mod disk {
     #[cfg(feature = "faults")]
     pub mod faults;
+    pub mod filler;
     pub mod layout;
     pub mod map;
     pub mod memory;

@@ -23,7 +23,7 @@ pub const SEGMENT_BYTES_MIN: u64 = 4096;
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 36;
 
 /// Greatest index of a segment; files that are named further are none of ours.
-const SEGMENT_INDEX_MAX: u64 = (1 << 27) - 1;
+pub(crate) const SEGMENT_INDEX_MAX: u64 = (1 << 27) - 1;
 /// No position or ordinal is greater: what says so is damaged, and sums cannot overflow.
 pub(crate) const PLACE_MAX: u64 = 1 << 63;
 

@@ -103,6 +103,8 @@ pub(crate) struct EpochLimits {
     pub least: u64,
     /// The epoch with which a lineage begins.
     pub first: u64,
+    /// The epoch that the caller asks for, later than all that are known; 0: the next one.
+    pub asked: u64,
 }
 
 impl Lineage {
@@ -160,14 +162,20 @@ impl Lineage {
         Ok(Self { tape, epoch, first: epoch, open, cuts: Vec::new() })
     }
 
+    /// The lineage of a tape that begins at `origin`, carried on from one that writers of earlier epochs had: their
+    /// places up to the origin stay valid, and those after it continue there.
+    pub fn begin(tape: TapeId, epoch: u64, origin: Position) -> Self {
+        Self { tape, epoch, first: 1, open: None, cuts: vec![LineageCut { epoch, position: origin }] }
+    }
+
     /// The lineage of the next opening: of `before`, or one that begins.
     pub fn next(before: Option<Self>, past: &EpochLimits, paths: &TapePaths) -> Result<Self> {
-        let EpochLimits { tape, created, known, least, first } = *past;
+        let EpochLimits { tape, created, known, least, first, asked } = *past;
         let Some(mut lineage) = before else {
-            let epoch = first.max(known.saturating_add(1)).max(least).min(PLACE_MAX);
+            let epoch = first.max(known.saturating_add(1)).max(least).max(asked).min(PLACE_MAX);
             return Ok(Self { tape, epoch, first: epoch, open: None, cuts: Vec::new() });
         };
-        lineage.epoch = lineage.epoch.max(known).saturating_add(1).min(PLACE_MAX);
+        lineage.epoch = lineage.epoch.max(known).saturating_add(1).max(asked).min(PLACE_MAX);
         if lineage.epoch < least {
             let path = paths.dir.clone();
             return Err(Error::OldEpoch { path, epoch: lineage.epoch, least });
@@ -339,7 +347,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn past(known: u64, least: u64, first: u64) -> EpochLimits {
-        EpochLimits { tape: TapeId(7), created: false, known, least, first }
+        EpochLimits { tape: TapeId(7), created: false, known, least, first, asked: 0 }
     }
 
     fn paths(dir: &Path) -> TapePaths {

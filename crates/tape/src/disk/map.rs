@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{FrameHeader, LINE, Position};
+use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 
+use crate::disk::filler::is_filler;
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, TapeManifest};
 use crate::disk::memory::{
     FileId, advise_huge, advise_once, copy, is_in_memory, next_data, populate, prefetch,
@@ -373,7 +374,23 @@ impl MappedSegment {
     /// Looks at what is committed at data offset `at`; everything in a frame seen may be read.
     #[inline]
     pub fn look(&self, at: u64) -> HeaderWordState {
-        lines::look::<{ flaw::NONE }>(self, self.base, self.size, at)
+        match lines::look::<{ flaw::NONE }>(self, self.base, self.size, at) {
+            HeaderWordState::Damage(header) if is_filler(header, self.base, at, self.size) => {
+                HeaderWordState::Frame(header)
+            }
+            seen => seen,
+        }
+    }
+
+    /// Bytes of the filler with which the segment begins; 0 where it begins with a frame.
+    pub fn filler_bytes(&self) -> u64 {
+        let mut at = 0;
+        while let HeaderWordState::Frame(header) = self.look(at)
+            && header.kind() == KIND_PAD
+        {
+            at += header.len_bytes() as u64;
+        }
+        at
     }
 
     /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.

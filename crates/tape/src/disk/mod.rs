@@ -10,6 +10,7 @@ pub(crate) mod end;
 pub(crate) mod failure;
 #[cfg(feature = "faults")]
 pub mod faults;
+pub(crate) mod filler;
 pub(crate) mod frames;
 pub(crate) mod hot;
 pub(crate) mod hot_notice;
@@ -19,6 +20,7 @@ pub(crate) mod lineage;
 pub(crate) mod lock;
 pub(crate) mod map;
 pub(crate) mod memory;
+pub(crate) mod origin;
 pub(crate) mod pending_cut;
 pub(crate) mod prefault;
 pub(crate) mod seal;

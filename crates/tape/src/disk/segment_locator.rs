@@ -85,6 +85,17 @@ impl SegmentLocator {
         Ok(all)
     }
 
+    /// The oldest position there is: the start of the oldest segment, or the tape's origin in it.
+    pub fn oldest(&self) -> Result<Position> {
+        let Some(&first) = self.indices()?.first() else { return Ok(Position(0)) };
+        // A damaged segment says nothing of an origin, and is reported when it is read.
+        let filler = match self.segment(first) {
+            Ok(Some((segment, _))) => segment.filler_bytes(),
+            _ => 0,
+        };
+        Ok(Position(first.saturating_mul(self.meta.segment_bytes)).plus(filler))
+    }
+
     /// Whether the tape continues in segment `index`, which is missing and will not appear. `end` returns a position
     /// that the tape reaches.
     pub fn is_lost(&self, index: u64, mut end: impl FnMut() -> Result<Position>) -> Result<bool> {
@@ -109,7 +120,7 @@ impl SegmentLocator {
         let size = self.meta.segment_bytes;
         let position = Position(index.saturating_mul(size));
         if all.first() == Some(&later) {
-            return Err(Error::Retained { position, oldest: Position(later * size) });
+            return Err(Error::Retained { position, oldest: self.oldest()? });
         }
         Err(Error::damage(
             &segment_path(&self.paths.segments(), index),

@@ -125,7 +125,7 @@ impl Reader {
         match start {
             StartPosition::Oldest => {
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                reader.ordinal_known = first == 0;
+                reader.ordinal_known = first == 0 && reader.live.oldest()? == Position(0);
                 match reader.begin_at(first) {
                     Ok(_) => reader.ordinal_known = true,
                     Err(e) => reader.pass_over(e)?,
@@ -535,6 +535,10 @@ impl Reader {
                         self.ordinal
                     );
                     return Err(Error::damage(&segment.path, 56, what));
+                }
+                let origin = segment.filler_bytes();
+                if self.at < origin {
+                    (self.at, self.position) = (origin, segment.base.plus(origin));
                 }
                 segment.enter_pages(self.at);
                 self.exchange(segment);

@@ -394,9 +394,8 @@ impl SpanVerifier {
             }
             if self.given_up.is_none() {
                 // A reader that had come a moment later would have found the segment gone.
-                if let Some(oldest) = scope.live.indices()?.first().filter(|&&oldest| oldest > segment.index)
-                {
-                    let oldest = Position(oldest.saturating_mul(scope.live.meta.segment_bytes));
+                if scope.live.indices()?.first().is_some_and(|&oldest| oldest > segment.index) {
+                    let oldest = scope.live.oldest()?;
                     return Err(Error::Retained { position: segment.base.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.

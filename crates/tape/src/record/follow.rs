@@ -185,6 +185,10 @@ impl TapeRecorder {
         self.caught_up = true;
         let epoch = self.state.epoch();
         if epoch != self.epoch {
+            if let Some(own) = self.writer_epoch.filter(|own| epoch > *own) {
+                // The copies and the checksums are the later writer's.
+                return Err(Error::Fenced { path: self.live.paths.dir.clone(), epoch: own, newest: epoch });
+            }
             self.restart_at_durable()?;
             self.epoch = epoch;
         }

@@ -2,9 +2,12 @@
 
 use std::os::unix::fs::FileExt;
 
+use unitape_model::Position;
+
 use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, TapeManifest, list_segments, read_start, segment_path,
 };
+use crate::disk::origin::OriginRecord;
 use crate::disk::seal::{is_sealed, seal_file, unseal};
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
@@ -73,13 +76,22 @@ impl RepairSession<'_> {
         Ok(found)
     }
 
+    /// The first ordinal of the segment at `base`, if the tape begins in it.
+    fn ordinal_of_origin(&self, survey: &TapeSurvey, base: Position) -> Option<u64> {
+        let record = OriginRecord::load(self.paths).ok()??;
+        let begins = record.tape == survey.meta.id && record.position.0 > 0;
+        let size = survey.meta.segment_bytes;
+        (begins && record.position.0 - record.position.0 % size == base.0).then_some(record.ordinal)
+    }
+
     /// Header pages that are damaged, from the segments before and after.
     pub(super) fn headers(&mut self, survey: &mut TapeSurvey) -> Result<()> {
         let mut found = Vec::new();
         for (i, segment) in survey.segments.iter().enumerate() {
             if let Err(e) = &segment.header {
                 // Frames say by themselves whether they belong here; the writer makes a page without any again.
-                found.push((i, e.to_string(), survey.ordinal_of_neighbours(i)));
+                let ordinal = self.ordinal_of_origin(survey, segment.base);
+                found.push((i, e.to_string(), ordinal.or_else(|| survey.ordinal_of_neighbours(i))));
             }
         }
         for (i, what, ordinal) in found {

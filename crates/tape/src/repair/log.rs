@@ -105,7 +105,7 @@ impl RepairSession<'_> {
         };
         let action = format!("made again from its sound records and the segments: {length} bytes");
         self.mends(&path, offset, what, action);
-        let first = survey.first();
+        let first = survey.oldest();
         if gaps.is_empty() && log.records.is_empty() && first.0 > 0 {
             // Nothing says how much of it there was.
             gaps.push(LogGap {
@@ -175,7 +175,8 @@ fn merge(
     };
     // The segments themselves confirm these positions: walked frames.
     let walked = |position: Position| {
-        survey.segment_at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
+        position >= survey.oldest()
+            && survey.segment_at(position).is_some_and(|s| position.0 - s.base.0 < s.frames_end)
             && !in_wound(wounds, position)
     };
     let mut records = log.records.iter().filter(|r| r.position < end).peekable();
@@ -209,6 +210,9 @@ fn has_all(survey: &TapeSurvey, wounds: &[UnmendedRange], from: Position, to: Po
         let of = survey.segment_at(base);
         of.is_some_and(|of| of.stop == SegmentScanEnd::Full || of.base.plus(of.frames_end) >= to)
     };
+    if from < survey.oldest() {
+        return false;
+    }
     let mut bases = (from.0 / size..to.0.div_ceil(size)).map(|index| Position(index * size));
     bases.all(whole) && !wounds.iter().any(|wound| wound.from < to && from < wound.to)
 }

@@ -11,6 +11,7 @@ use crate::disk::failure::FlushedFile;
 use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::hot_notice::HOT_WAYS;
 use crate::disk::layout::{PLACE_MAX, TapeManifest, read_small, remove, write_whole};
+use crate::disk::origin::OriginRecord;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::error::{Error, Result};
@@ -22,6 +23,7 @@ impl RepairSession<'_> {
         self.state_page()?;
         self.cursors()?;
         self.retention()?;
+        self.origin()?;
         self.hot_name(meta)
     }
 
@@ -76,6 +78,13 @@ impl RepairSession<'_> {
         }
         let action = "moved away: the next recorder announces again, and learns the clock from the tape";
         self.move_away(&path, 0, "it is not lines of names and values", action)
+    }
+
+    /// The record of the tape's origin. The tape itself has its beginning.
+    fn origin(&mut self) -> Result<()> {
+        let Err(Error::Damage { path, offset, what }) = OriginRecord::load(self.paths) else { return Ok(()) };
+        let action = "moved away: the next opening at an origin compares it with the oldest position";
+        self.move_away(&path, offset, &what, action)
     }
 
     /// The file that says where the hot segments are. Without it the next writer would not find what only they have.

@@ -19,6 +19,8 @@ pub(crate) struct SegmentSurvey {
     pub base: Position,
     /// Whole lines of data that the file has.
     pub length: u64,
+    /// Bytes of the filler with which it begins, on a tape that begins within the segment.
+    pub filler: u64,
     /// The first ordinal by its own header page, or what is wrong with that.
     pub header: Result<u64>,
     /// Data offset after the last frame that can be walked to, and after the last of them that ends a unit.
@@ -81,6 +83,11 @@ impl TapeSurvey {
         self.segments.first().map_or(Position(0), |s| s.base)
     }
 
+    /// The oldest position: the first byte of the oldest segment, or the tape's origin in it.
+    pub fn oldest(&self) -> Position {
+        self.segments.first().map_or(Position(0), |s| s.base.plus(s.filler))
+    }
+
     /// Position after the last unit on the tape, and after the last frame.
     pub fn end(&self) -> (Position, Position) {
         let last = |of: fn(&SegmentSurvey) -> Option<u64>| {
@@ -136,7 +143,9 @@ impl TapeSurvey {
     /// The first ordinal of the segment at place `i`, as the ones before and after it say.
     pub fn ordinal_of_neighbours(&self, i: usize) -> Option<u64> {
         let of = &self.segments[i];
-        if of.index == 0 {
+        // Events before an origin are counted too.
+        let begins_at_zero = self.oldest() == Position(0);
+        if of.index == 0 && begins_at_zero {
             return Some(0);
         }
         let (mut events, mut index) = (0, of.index);
@@ -148,7 +157,7 @@ impl TapeSurvey {
             index = before.index;
             match before.header {
                 Ok(ordinal) => return Some(ordinal + events),
-                Err(_) if index == 0 => return Some(events),
+                Err(_) if index == 0 && begins_at_zero => return Some(events),
                 Err(_) => {}
             }
         }
@@ -205,6 +214,7 @@ fn survey(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<SegmentS
         index,
         base: Position(index * meta.segment_bytes),
         length: data - data % LINE as u64,
+        filler: 0,
         header: Ok(0),
         frames_end: 0,
         unit_end: None,
@@ -220,6 +230,7 @@ fn survey(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Result<SegmentS
         return Ok(out);
     };
     segment.read_once();
+    out.filler = segment.filler_bytes();
     while out.frames_end < out.length {
         match segment.look(out.frames_end) {
             HeaderWordState::Frame(header) => {

@@ -20,6 +20,7 @@ use crate::error::{Error, FileContext, Result};
 use crate::trust::span::span_sum;
 use crate::write::hot::HotDirectory;
 use crate::write::options::WriterOptions;
+use crate::write::origin::OriginEpoch;
 
 /// The facts that were found before this opening.
 pub(crate) struct OpeningState<'a> {
@@ -29,6 +30,8 @@ pub(crate) struct OpeningState<'a> {
     pub boot: &'a str,
     /// The tape is made just now.
     pub created: bool,
+    /// The epoch that an opening at an origin asks for.
+    pub origin: OriginEpoch,
 }
 
 /// An opening, before the tape is looked at.
@@ -53,7 +56,7 @@ impl WriterOpening {
         found: &OpeningState<'_>,
         options: &WriterOptions,
     ) -> Result<Self> {
-        let &OpeningState { before, boot, created } = found;
+        let &OpeningState { before, boot, created, origin } = found;
         let known = match Lineage::load(paths, tape) {
             // A lineage of a tape that was removed, or that is given up with the damage, counts as lost.
             Err(Error::Damage { .. } | Error::ForeignTape { .. }) if created || options.truncate_damage => {
@@ -74,10 +77,17 @@ impl WriterOpening {
             // The clock only where it is needed. Nobody knows the epochs of a lineage that was lost. The time is
             // later than all of them, so that no holder of an old epoch mistakes a new one for its own.
             first: if is_lost { options.removal.clock.now().wall_ns.max(1000) as u64 / 1000 } else { 1 },
+            asked: origin.asked,
+        };
+        let epoch_before = known.as_ref().map_or(0, |lineage| lineage.epoch);
+        let lineage = match known {
+            // It was made with the epoch of this opening.
+            Some(begun) if origin.is_begun && begun.epoch > past.known => begun,
+            known => Lineage::next(known, &past, paths)?,
         };
         Ok(Self {
-            epoch_before: known.as_ref().map_or(0, |lineage| lineage.epoch),
-            lineage: Lineage::next(known, &past, paths)?,
+            epoch_before,
+            lineage,
             open_before: open,
             clean: before.is_empty() && open.is_none(),
             rebooted,

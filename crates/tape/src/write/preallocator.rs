@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use unitape_model::Position;
 
-use crate::disk::layout::{SegmentHeader, TapeManifest, remove};
+use crate::disk::layout::{SegmentHeader, TapeManifest, TapePaths, remove};
 use crate::disk::map::{MappedSegment, SegmentAllocation};
 use crate::disk::segment_pool;
 use crate::disk::state_page::StatePage;
@@ -35,6 +35,9 @@ pub(crate) struct PreallocatorTask {
     pub core: Arc<SharedWriterState>,
     /// Where the end is published for readers.
     pub state: StatePage,
+    pub paths: TapePaths,
+    /// The writer's epoch.
+    pub epoch: u64,
     pub meta: TapeManifest,
     /// Where prepared segments are made; on the file system they will stay on.
     pub place: PathBuf,
@@ -69,16 +72,12 @@ impl SegmentPreallocator {
         std::mem::forget(std::mem::replace(&mut self.prepared, sync_channel(0).1));
     }
 
-    /// Stops the thread and removes what it had prepared.
+    /// Stops the thread; the segments that it had prepared wait in the channel.
     pub fn stop(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic of the preallocator cost pre-faulting only; the writer made its segments itself.
             let _ = thread.join();
-        }
-        while let Ok(segment) = self.prepared.try_recv() {
-            // Left behind it would be removed by the next open.
-            let _ = remove(&segment.path);
         }
     }
 }
@@ -96,6 +95,10 @@ impl PreallocatorTask {
         let ahead_max = self.prefault_bytes.max(self.meta.segment_bytes);
         let (mut end, mut pause) = (Position(0), PAUSE);
         while !stopped() {
+            if self.is_fenced() {
+                self.stop_writer();
+                break;
+            }
             let before = end;
             end = self.publish_end();
             // The writer wakes it at the end of a segment.
@@ -150,6 +153,9 @@ impl PreallocatorTask {
             }
             std::thread::park_timeout(pause);
         }
+        if self.is_fenced() {
+            return;
+        }
         self.publish_end();
         if let Some(segment) = waiting {
             // Left behind it would be removed by the next open.
@@ -161,6 +167,18 @@ impl PreallocatorTask {
     /// of the one before, and not at all if the tape ends sooner.
     fn is_due(&self, next: u64, end: Position) -> bool {
         !self.by_call || end.0 + self.meta.segment_bytes / 4 >= next * self.meta.segment_bytes
+    }
+
+    /// Whether a later writer has opened the tape: a load from the page that all processes of the tape share.
+    fn is_fenced(&self) -> bool {
+        self.state.epoch() > self.epoch
+    }
+
+    /// Makes the writer's next call an error, and the end of the tape the later writer's to say.
+    #[cold]
+    fn stop_writer(&self) {
+        let (path, newest) = (self.paths.dir.clone(), self.state.epoch());
+        self.core.raise(Error::Fenced { path, epoch: self.epoch, newest }, true);
     }
 
     /// Publishes where the tape ends, so that readers learn it at no cost to the writer.

@@ -22,6 +22,7 @@ use crate::disk::layout::{TapeId, TapeManifest};
 use crate::disk::map::MappedSegment;
 use crate::error::{Error, Result};
 use crate::write::options::WriterOptions;
+use crate::write::origin::TapeOrigin;
 use crate::write::recover::RecoveryReport;
 use crate::write::writer::Writer;
 
@@ -83,6 +84,20 @@ impl Publication {
             Err(e) => return Err(e),
         };
         let (writer, recovery) = Writer::open(dir, id, options)?;
+        Ok((Self { writer }, recovery))
+    }
+
+    /// Opens the tape for publishing that begins at an origin.
+    ///
+    /// # Errors
+    /// As [`Writer::open_at`].
+    pub fn open_at(
+        dir: &Path,
+        id: TapeId,
+        origin: &TapeOrigin<'_>,
+        options: WriterOptions,
+    ) -> Result<(Self, RecoveryReport)> {
+        let (writer, recovery) = Writer::open_at(dir, id, origin, options)?;
         Ok((Self { writer }, recovery))
     }
 

@@ -4,7 +4,6 @@
 //! and recovery zeroes them, so that they cannot come back. After a reboot without a clean close, pages may be
 //! missing anywhere after the durable position, so there only spans whose checksum matches are believed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use unitape_model::Position;
@@ -29,6 +28,7 @@ use crate::write::backing::settle_backing;
 use crate::write::cut::{CutPlan, OpeningState, RecoveredEnd, WriterOpening, cut_sums, truncate};
 use crate::write::hot::{HotDirectory, HotDiscovery};
 use crate::write::options::WriterOptions;
+use crate::write::origin::{OriginEpoch, TapeOrigin, check_empty};
 use crate::write::prior_state::PriorTapeState;
 
 /// The state of the tape that a writer found on opening, and the cut that it made.
@@ -67,21 +67,24 @@ pub(crate) struct OpenedTape {
     pub past: PriorTapeState,
 }
 
-pub(crate) fn open(dir: &Path, id: TapeId, options: &WriterOptions) -> Result<(OpenedTape, FileLock)> {
+/// A tape that is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRequest<'a> {
+    pub id: TapeId,
+    /// Where it begins if it is made; none: at 0.
+    pub origin: Option<&'a TapeOrigin<'a>>,
+    pub options: &'a WriterOptions,
+}
+
+pub(crate) fn open(dir: &Path, request: &OpenRequest<'_>) -> Result<(OpenedTape, FileLock)> {
+    let OpenRequest { id, options, origin } = *request;
     check_segment_bytes(options.segment_bytes)?;
     options.retention.check()?;
     sys::make_dir(dir).with_context("make", dir)?;
     let paths = TapePaths { dir: dir.into() };
     let created = !dir.join("tape.toml").exists();
     if created {
-        for entry in fs::read_dir(dir).with_context("list", dir)? {
-            if entry.with_context("list", dir)?.file_name() != "run" {
-                return Err(Error::NotATape {
-                    path: dir.into(),
-                    what: "it holds other things and no tape.toml",
-                });
-            }
-        }
+        check_empty(&paths, origin)?;
     } else {
         // Before anything is touched: a foreign tape or version stays unchanged.
         check_id(dir, id)?;
@@ -89,8 +92,10 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &WriterOptions) -> Result<(O
     }
     sys::make_dir(&paths.run().join("cursors")).with_context("make", &paths.run())?;
     let mut lock = FileLock::take(&paths.writer_lock())?;
+    // Another process may have made it before this one had the lock.
+    let created = created && !dir.join("tape.toml").exists();
     let mut past = PriorTapeState::observe(&paths, created);
-    match open_locked(paths.clone(), id, options, &mut lock, &mut past) {
+    match open_locked(paths.clone(), request, &mut lock, &mut past) {
         Ok(opened) => Ok((opened, lock)),
         Err(e) => {
             past.restore(&paths, id, lock);
@@ -101,12 +106,18 @@ pub(crate) fn open(dir: &Path, id: TapeId, options: &WriterOptions) -> Result<(O
 
 fn open_locked(
     paths: TapePaths,
-    id: TapeId,
-    options: &WriterOptions,
+    request: &OpenRequest<'_>,
     lock: &mut FileLock,
     past: &mut PriorTapeState,
 ) -> Result<OpenedTape> {
+    let OpenRequest { id, options, origin } = *request;
     let (dir, created) = (&paths.dir, past.created);
+    let origin = match origin {
+        Some(origin) => origin.prepare(&paths, id, options, created)?,
+        None => OriginEpoch::default(),
+    };
+    // One that begins at an origin is a closed tape by now.
+    past.created &= !origin.is_begun;
     if !dir.join("tape.toml").exists() {
         TapeManifest { id, segment_bytes: options.segment_bytes }.store(&paths)?;
     }
@@ -117,7 +128,7 @@ fn open_locked(
     let mut opening = WriterOpening::begin(
         &paths,
         meta.id,
-        &OpeningState { before: &before, boot: &boot, created },
+        &OpeningState { before: &before, boot: &boot, created: past.created, origin },
         options,
     )?;
     let (rebooted, epoch) = (opening.rebooted, opening.lineage.epoch);
@@ -156,7 +167,8 @@ fn open_locked(
     // Before anything after it goes: a reader that misses a segment asks whether the tape reaches into it.
     state.set_end(end.position, end.ordinal);
     // Before anything goes, and long before a frame of this epoch comes.
-    let is_cut = rebooted || end.may_be_missed;
+    // A writer that is alive, and is fenced by this one, writes into a file without a name from here on.
+    let is_cut = rebooted || end.may_be_missed || origin.asked > 0 && !opening.clean && !created;
     opening.store(&live, is_cut.then_some(end.position), &boot)?;
     let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, how: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
@@ -313,6 +325,12 @@ fn find_end(live: &SegmentLocator, doubt: &RecoveryInputs) -> Result<RecoveredEn
         index += 1;
         at = Position(index * size);
     }
+    if first && index > 0 {
+        // The number of events before the end is not known, and a guess would number all later ones wrongly.
+        let path = || segment_path(&live.paths.segments(), index);
+        let what = "no segment says how many events come before the end of the tape";
+        return Err(broken.unwrap_or_else(|| Error::damage(&path(), 0, what)));
+    }
     if broken.is_none() {
         broken = lost.map(|(_, error)| error);
     }
@@ -435,8 +453,8 @@ mod tests {
         assert_eq!(durable.position, Position(begin));
         // The power fails: what was not flushed is gone.
         remove(&segment_path(&paths.segments(), 1)).unwrap();
-        let text = fs::read_to_string(paths.writer_lock()).unwrap();
-        fs::write(paths.writer_lock(), text.replace("boot ", "boot another-")).unwrap();
+        let text = std::fs::read_to_string(paths.writer_lock()).unwrap();
+        std::fs::write(paths.writer_lock(), text.replace("boot ", "boot another-")).unwrap();
 
         let (mut writer, recovery) = Writer::open(dir.path(), TapeId(1), options()).unwrap();
         assert_eq!((recovery.rebooted, recovery.end.0, recovery.cut_bytes), (true, begin, LINE as u64));

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use unitape_model::{FrameHeader, Position};
 
 use crate::disk::frames::{check_frames, whole_unit};
-use crate::disk::layout::{SegmentHeader, TapeId, TapeManifest, TapePaths, remove, segment_path};
+use crate::disk::layout::{
+    SegmentHeader, TapeId, TapeManifest, TapePaths, check_segment_bytes, remove, segment_path,
+};
 use crate::disk::lineage::{Lineage, check_newest};
 use crate::disk::lock::FileLock;
 use crate::disk::map::MappedSegment;
@@ -22,8 +24,9 @@ use crate::write::claim::{Claim, ClaimPiece};
 use crate::write::fork::WELL;
 use crate::write::hot::HotDirectory;
 use crate::write::options::{Backing, RecorderLocation, WriterOptions};
+use crate::write::origin::TapeOrigin;
 use crate::write::preallocator::{PreallocatorTask, RecorderThread, SegmentPreallocator, half_window};
-use crate::write::recover::{self, RecoveryReport};
+use crate::write::recover::{self, OpenRequest, RecoveryReport};
 use crate::write::shared::SharedWriterState;
 
 mod close;
@@ -70,8 +73,44 @@ impl Writer {
     /// Another writer, another tape, a foreign version, a directory of something else, damage, or the system's
     /// refusal.
     pub fn open(dir: &Path, id: TapeId, options: WriterOptions) -> Result<(Self, RecoveryReport)> {
+        Self::open_request(dir, id, None, options)
+    }
+
+    /// Opens the tape in `dir` that begins at an origin: makes it in a directory that is empty or not there, as a tape
+    /// whose beginning retention has removed, or resumes it as [`Writer::open`] does.
+    ///
+    /// The first unit is at the position of the origin, the first event has its ordinal, and every reader finds its
+    /// definitions in the dictionary log. The writer of a new tape has the origin's epoch; each later opening has a
+    /// later one, so who hands out epochs leaves room between them. A tape that is there is opened
+    ///
+    /// - with the same epoch: resumed, unless another epoch was asked for since;
+    /// - with an epoch greater than that of every writer before: with exactly this epoch. A writer that still has the
+    ///   tape is fenced ([`Error::Fenced`]): it publishes nothing more that a reader finds.
+    ///
+    /// The definitions of a tape that is there are those that it has; the origin's are checked and not compared.
+    ///
+    /// # Errors
+    /// An origin that cannot be one, [`Error::BadDefinition`]; [`Error::OtherOrigin`], [`Error::EpochTaken`] and
+    /// [`Error::Unfinished`] of what is in the directory; and as [`Writer::open`].
+    pub fn open_at(
+        dir: &Path,
+        id: TapeId,
+        origin: &TapeOrigin<'_>,
+        options: WriterOptions,
+    ) -> Result<(Self, RecoveryReport)> {
+        check_segment_bytes(options.segment_bytes)?;
+        origin.check(&options)?;
+        Self::open_request(dir, id, Some(origin), options)
+    }
+
+    fn open_request(
+        dir: &Path,
+        id: TapeId,
+        origin: Option<&TapeOrigin<'_>>,
+        options: WriterOptions,
+    ) -> Result<(Self, RecoveryReport)> {
         options.helpers.check()?;
-        let (opened, lock) = recover::open(dir, id, &options)?;
+        let (opened, lock) = recover::open(dir, &OpenRequest { id, origin, options: &options })?;
         let paths = opened.paths.clone();
         let past = opened.past;
         match Self::start(opened, options) {
@@ -124,6 +163,8 @@ impl Writer {
         let preallocator = SegmentPreallocator::spawn(PreallocatorTask {
             core: core.clone(),
             state: keepers,
+            paths: paths.clone(),
+            epoch: lineage.epoch,
             meta,
             place: making.clone(),
             prefault_bytes: options.prefault_bytes,

@@ -2,8 +2,6 @@
 //!
 //! All of it is read from the state page that the tape's processes share; the writer knows nothing of it.
 
-use unitape_model::Position;
-
 use super::{Reader, StartPosition};
 use crate::disk::state_page::StatePage;
 use crate::error::Result;
@@ -34,9 +32,7 @@ impl Reader {
         };
         let gone = match &self.page {
             Some(page) => page.announced(),
-            None => {
-                Position(self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes)
-            }
+            None => self.live.oldest()?,
         };
         let (position, next) = (self.position(), self.ordinal());
         Ok(ReaderLag {
@@ -67,7 +63,7 @@ impl Reader {
         self.stop = None;
         loop {
             let oldest = self.live.indices()?.first().copied().unwrap_or(0);
-            if oldest.saturating_mul(self.live.meta.segment_bytes) <= position.0 {
+            if self.live.oldest()? <= position {
                 return Ok(RetentionLoss::default());
             }
             // Retention may be faster than we are.

@@ -22,9 +22,9 @@ impl Reader {
 
     /// Goes to the frame at a position that is known to be of this epoch.
     pub(crate) fn seek_in_epoch(&mut self, position: Position) -> Result<()> {
-        let oldest = self.live.indices()?.first().copied().unwrap_or(0) * self.live.meta.segment_bytes;
-        if position.0 < oldest {
-            return Err(Error::Retained { position, oldest: Position(oldest) });
+        let oldest = self.live.oldest()?;
+        if position < oldest {
+            return Err(Error::Retained { position, oldest });
         }
         self.stop = None;
         if let Err(e) = self.walk_to_segment_of(position) {
@@ -64,6 +64,10 @@ impl Reader {
             self.live.explain_missing(index)?;
             return Err(Error::NoFrame(position));
         };
+        let origin = segment.filler_bytes();
+        if at < origin {
+            return Err(Error::Retained { position, oldest: segment.base.plus(origin) });
+        }
         let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
         self.aside_checks.vouch(&scope, at, at + LINE as u64)?;
         let HeaderWordState::Frame(header) = segment.look(at) else { return Err(Error::NoFrame(position)) };
@@ -84,7 +88,10 @@ impl Reader {
         self.look_for_page();
         self.segment = found.map(|(mut segment, first_ordinal)| {
             self.ordinal = first_ordinal;
-            segment.enter_pages(0);
+            // The first frame of a tape that begins within the segment.
+            self.at = segment.filler_bytes();
+            (self.limit, self.position) = (self.at, segment.base.plus(self.at));
+            segment.enter_pages(self.at);
             segment
         });
         Ok(there)

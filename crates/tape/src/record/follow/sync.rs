@@ -118,7 +118,7 @@ impl TapeRecorder {
         let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         let from = Position(position.0 - position.0 % self.live.meta.segment_bytes);
         self.flush.open.clear();
-        self.definitions.rewind(definitions_bytes, position, from)?;
+        self.definitions.rewind(definitions_bytes, position, from.max(self.live.oldest()?))?;
         self.restart_at(from);
         Ok(())
     }
@@ -179,7 +179,8 @@ impl TapeRecorder {
         let DurableMark { position, definitions_bytes, .. } = self.flush.flushed;
         // Without the dictionary log nothing is written again.
         let from = Position(first * size);
-        let again = there && self.definitions.rewind(definitions_bytes, position, from).is_ok();
+        let given = from.max(self.live.oldest()?);
+        let again = there && self.definitions.rewind(definitions_bytes, position, given).is_ok();
         let path = FlushedFile::path_of(what.word(), &self.live.paths);
         let failure = DurabilityFailure { errno, path, lasting: !again };
         self.flush.open.clear();

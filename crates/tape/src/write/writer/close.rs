@@ -27,9 +27,9 @@ impl Writer {
             return Err(Error::ClaimsOutstanding(outstanding));
         }
         self.discard_forgotten();
-        self.stop_keeper();
         // The files removed below, and the mark of a clean close, are the later writer's.
         self.stay_newest()?;
+        self.stop_keeper();
         // Release: pairs with the Acquire in the recorder's loop; `end` is final.
         self.core.drain.store(true, Ordering::Release);
         self.current = None;
@@ -38,9 +38,11 @@ impl Writer {
             Some(mut recorder) => with_committed_end(recorder.join(), self.end)?,
             None => with_committed_end(self.drain_external(), self.end)?,
         }
+        // The oldest segment stays, also where nothing is in it yet: it says how many events come before it.
+        let oldest = list_segments(&self.paths.segments())?.first().copied().unwrap_or(0);
         for dir in [self.paths.segments(), self.place.clone()] {
             for index in list_segments(&dir)? {
-                if index > 0 && index * self.meta.segment_bytes >= self.end.0 {
+                if index > oldest && index * self.meta.segment_bytes >= self.end.0 {
                     remove(&segment_path(&dir, index))?;
                     remove(&self.paths.crc(index))?;
                 }
@@ -65,7 +67,10 @@ impl Writer {
         // Relaxed: a wish; joining the thread orders everything else.
         self.core.stop_keeper.store(true, Ordering::Relaxed);
         self.preallocator.stop();
-        for segment in self.stash.drain(..) {
+        let prepared = std::iter::from_fn(|| self.preallocator.prepared.try_recv().ok());
+        // A later writer has removed them, and its own have the same names.
+        let is_newest = self.state.epoch() <= self.lineage.epoch;
+        for segment in prepared.chain(self.stash.drain(..)).filter(|_| is_newest) {
             // A segment that was in place already is removed by `close` or by recovery.
             let _ = remove(&segment.path);
         }

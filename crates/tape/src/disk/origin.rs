@@ -1,0 +1,119 @@
+//! The record of an origin, `run/origin`: where a tape was to begin that does not begin at 0, and the epoch that its
+//! opener asked for last.
+//!
+//! ```text
+//!  0 "UNITORIG"  8 format version u64  16 tape u128  32 position u64  40 ordinal u64  48 epoch u64  60 crc32c of 0..60
+//! ```
+//!
+//! It is on the disk before any file of the tape, so an opening that died before `tape.toml` was there is known. Like
+//! the lineage it survives a clean close, and is not of the tape.
+
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+
+use unitape_model::{LINE, Position};
+
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapeId, TapePaths, read_small, remove, sync_dir};
+use crate::disk::sys;
+use crate::error::{Error, FileContext, Result};
+
+/// The contents of `run/origin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OriginRecord {
+    pub tape: TapeId,
+    /// The tape begins here.
+    pub position: Position,
+    /// Events before that.
+    pub ordinal: u64,
+    /// The epoch that was asked for last.
+    pub epoch: u64,
+}
+
+const MAGIC: &[u8; 8] = b"UNITORIG";
+
+const BYTES: usize = 64;
+
+mod offset {
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const POSITION: usize = 32;
+    pub const ORDINAL: usize = 40;
+    pub const EPOCH: usize = 48;
+    pub const CRC: usize = 60;
+}
+
+const _: () = {
+    assert!(offset::VERSION == 8 && offset::TAPE == 16 && offset::POSITION == offset::TAPE + 16);
+    assert!(offset::ORDINAL == 40 && offset::EPOCH == 48 && offset::CRC + 4 == BYTES);
+};
+
+impl OriginRecord {
+    /// Where the record of a tape is.
+    pub fn path(paths: &TapePaths) -> PathBuf {
+        paths.run().join("origin")
+    }
+
+    /// Reads the record; none where there is no such file.
+    ///
+    /// # Errors
+    /// Damage, a foreign version, or the system's refusal.
+    pub fn load(paths: &TapePaths) -> Result<Option<Self>> {
+        let path = Self::path(paths);
+        let text = match read_small(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.with_context("read", &path)?,
+        };
+        let sound = text.len() == BYTES
+            && text[..8] == *MAGIC
+            && text[offset::CRC..] == crc32c::crc32c(&text[..offset::CRC]).to_le_bytes();
+        if !sound {
+            let what = "the record of the tape's origin does not match its checksum; `unitape tape repair DIR --apply` \
+                        moves it away";
+            return Err(Error::damage(&path, 0, what));
+        }
+        let word = |at: usize| u64::from_le_bytes(text[at..at + 8].try_into().expect("eight bytes"));
+        if word(offset::VERSION) != FORMAT_VERSION {
+            return Err(Error::ForeignVersion { path, found: word(offset::VERSION), known: FORMAT_VERSION });
+        }
+        let tape =
+            u128::from_le_bytes(text[offset::TAPE..offset::POSITION].try_into().expect("sixteen bytes"));
+        let (position, ordinal) = (word(offset::POSITION), word(offset::ORDINAL));
+        if position > PLACE_MAX || !position.is_multiple_of(LINE as u64) || ordinal > PLACE_MAX {
+            return Err(Error::damage(&path, offset::POSITION as u64, "the origin is no position of a tape"));
+        }
+        let (tape, position, epoch) = (TapeId(tape), Position(position), word(offset::EPOCH));
+        Ok(Some(Self { tape, position, ordinal, epoch }))
+    }
+
+    /// Writes it, so that it survives a power loss before anything else happens.
+    pub fn store(&self, paths: &TapePaths) -> Result<()> {
+        let (path, temp) = (Self::path(paths), paths.run().join("making-origin"));
+        let written = (|| {
+            let how = OpenOptions::new().write(true).create(true).truncate(true).clone();
+            let file = sys::open(&temp, &how).with_context("create", &temp)?;
+            sys::write_at(&file, &self.encode(), 0).with_context("write", &temp)?;
+            sys::sync_data(&file).with_context("flush", &temp)?;
+            sys::rename(&temp, &path).with_context("rename", &path)?;
+            sync_dir(&paths.run())
+        })();
+        if written.is_err() {
+            let _ = remove(&temp);
+        }
+        written?;
+        sync_dir(&paths.dir)
+    }
+
+    fn encode(&self) -> [u8; BYTES] {
+        let mut out = [0; BYTES];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &self.tape.0.to_le_bytes());
+        put(offset::POSITION, &self.position.0.to_le_bytes());
+        put(offset::ORDINAL, &self.ordinal.to_le_bytes());
+        put(offset::EPOCH, &self.epoch.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..offset::CRC]);
+        out[offset::CRC..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
