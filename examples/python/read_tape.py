@@ -143,8 +143,8 @@ def inline_id(place, entry):
 
 
 def date_of(days):
-    """The text of a date; None outside years 0000 to 9999."""
-    if not -719_528 <= days <= 2_932_896:
+    """The text of a date; None outside years 1 to 9999."""
+    if not -719_162 <= days <= 2_932_896:
         return None
     era, day = divmod(days + 719_468, 146_097)
     year = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365

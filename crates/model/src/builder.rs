@@ -1,6 +1,6 @@
 //! Building events by field, exactly, through [`EventSchema`].
 
-use crate::date::Date;
+use crate::calendar::CivilDate;
 use crate::dict::NameResolver;
 use crate::event::EventValue;
 use crate::event::{ENTRY_HEAD, Event};
@@ -270,7 +270,7 @@ impl<'a> EventBuilder<'a> {
                 self.set(spec, EventValue::Flags(values, set))
             }
             FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
-                self.set(spec, EventValue::Date(Date::parse(text).ok_or(Refusal::BadTime)?))
+                self.set(spec, EventValue::Date(CivilDate::parse(text).ok_or(Refusal::BadTime)?))
             }
             FieldLayout::Syms { .. }
             | FieldLayout::Nanos { .. }
@@ -512,7 +512,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    fn put_date(&mut self, at: u16, tag: u16, date: Date) {
+    fn put_date(&mut self, at: u16, tag: u16, date: CivilDate) {
         let code = u32::try_from(date.days()).map_or(u32::MAX, |days| days + 1);
         if at != EXT_ONLY {
             self.put(at.into(), code.to_le_bytes());
@@ -522,8 +522,8 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    fn put_date_after(&mut self, at: u16, tag: u16, date: Date) {
-        let of_event = Date::from_time(UnixNanos(i64::from_le_bytes(self.get(at::TS_EVENT))));
+    fn put_date_after(&mut self, at: u16, tag: u16, date: CivilDate) {
+        let of_event = CivilDate::from_utc(UnixNanos(i64::from_le_bytes(self.get(at::TS_EVENT))));
         let code = u8::try_from(i64::from(date.days()) - i64::from(of_event.days()) + 1).ok();
         match code.filter(|code| (1..255).contains(code)) {
             Some(code) => self.put(at.into(), [code]),

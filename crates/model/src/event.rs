@@ -1,6 +1,6 @@
 //! Reading events by field, exactly, through [`EventSchema`].
 
-use crate::date::Date;
+use crate::calendar::CivilDate;
 use crate::frame::{FrameHeader, flags};
 use crate::id::{InlineId, InstrumentId, NameKind, unpack_id};
 use crate::kind::{EventField, EventKind};
@@ -26,7 +26,7 @@ pub enum EventValue<'a> {
     Bool(bool),
     UInt(u64),
     Nanos(UnixNanos),
-    Date(Date),
+    Date(CivilDate),
     /// Names of flags, and the set of them, a bit each.
     Flags(&'static [&'static str], u8),
     /// The id of a tape.
@@ -181,7 +181,7 @@ impl<'a> Event<'a> {
                 EventValue::Nanos(UnixNanos(json.parse().ok()?))
             }
             FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
-                EventValue::Date(Date::parse(digits)?)
+                EventValue::Date(CivilDate::parse(digits)?)
             }
             FieldLayout::Json => EventValue::Json(json),
             FieldLayout::Syms { .. }
@@ -305,15 +305,15 @@ impl<'a> Event<'a> {
                     u32::MAX => ext_i32(ext()?)?,
                     code => i32::try_from(code - 1).ok()?,
                 };
-                Date::from_days(days).map(EventValue::Date)
+                CivilDate::from_days_checked(days).map(EventValue::Date)
             }
             FieldLayout::DateAfter { at } => {
                 let days = match self.bytes[usize::from(at)] {
                     0 => return None,
                     255 => ext_i32(ext()?)?,
-                    code => Date::from_time(self.ts_event()).days() + i32::from(code) - 1,
+                    code => CivilDate::from_utc(self.ts_event()).days() + i32::from(code) - 1,
                 };
-                Date::from_days(days).map(EventValue::Date)
+                CivilDate::from_days_checked(days).map(EventValue::Date)
             }
             FieldLayout::Tape { at } => {
                 let id = u128::from_le_bytes(self.get(at.into()));

@@ -37,7 +37,6 @@ compile_error!("tapes are little-endian and so are the machines unitape runs on"
 pub mod builder;
 pub mod calendar;
 pub mod cause;
-pub mod date;
 pub mod dict;
 pub mod event;
 pub mod frame;
@@ -59,7 +58,6 @@ pub use calendar::{
     SessionClock, SessionDate,
 };
 pub use cause::ErrorCause;
-pub use date::Date;
 pub use dict::{Dictionary, NameResolver};
 pub use event::{Event, EventValue};
 pub use frame::{FrameHeader, LINE, Position, flags, frames};

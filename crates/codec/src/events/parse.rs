@@ -5,7 +5,7 @@ use super::{FULL_LINE_BYTES_MAX, LINE_BYTES_MAX};
 use std::borrow::Cow;
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Date, Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
+    Amount, CivilDate, Decimal, Event, EventBuilder, EventField, EventKind, EventValue, InlineId, NameKind,
     NameResolver, Position, Price, Refusal, TapePosition, UnixNanos, flags,
 };
 
@@ -481,7 +481,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
         }
         FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
             let date = text(json).unwrap_or(Cow::Borrowed(json));
-            let date = Date::parse(date.as_bytes());
+            let date = CivilDate::parse(date.as_bytes());
             let what = "a date is text, YYYY-MM-DD or YYYYMMDD";
             event.set(
                 spec,

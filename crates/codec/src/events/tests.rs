@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout};
 use unitape_model::{
-    Amount, Date, Decimal, DefinitionTable, Dictionary, Event, EventBuilder, EventField, EventKind,
+    Amount, CivilDate, Decimal, DefinitionTable, Dictionary, Event, EventBuilder, EventField, EventKind,
     EventValue, InlineId, NameKind, Position, Price, Refusal, TapePosition, UnixNanos, flags,
 };
 
@@ -123,10 +123,10 @@ fn put(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, s: &Stuff) {
 }
 
 /// Dates near those of event times, and any others.
-fn date(s: &Stuff) -> Date {
+fn date(s: &Stuff) -> CivilDate {
     let near = 19_793 + i32::from(s.pick) - 100;
-    let any = (s.n % 3_652_424) as i32 - 719_528;
-    Date::from_days(if s.pick.is_multiple_of(2) { near } else { any }).unwrap()
+    let any = (s.n % 3_652_059) as i32 - 719_162;
+    CivilDate::from_days_checked(if s.pick.is_multiple_of(2) { near } else { any }).unwrap()
 }
 
 fn tape_position(s: &Stuff) -> TapePosition {

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use unitape_base::toml::suggest_word;
 use unitape_model::{
-    Date, Dictionary, Event, EventField, EventKind, EventSchema, EventValue, InstrumentId, frames,
+    CivilDate, Dictionary, Event, EventField, EventKind, EventSchema, EventValue, InstrumentId, frames,
 };
 
 /// Reads master files, one after the other.
@@ -250,7 +250,7 @@ impl MasterLoader {
         let to = day("valid_to")?;
         let (from, to) = (from.unwrap_or(DayNumber::MIN), to.unwrap_or(DayNumber::MAX));
         if to < from {
-            let from = Date::from_days(from).map_or_else(String::new, |date| date.to_string());
+            let from = CivilDate::from_days_checked(from).map_or_else(String::new, |date| date.to_string());
             let to = kept("valid_to")?.unwrap_or_default();
             return Err(self.wrong(place, format!("valid_to {to} is before valid_from {from}")));
         }

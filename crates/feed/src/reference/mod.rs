@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use unitape_model::{Date, InstrumentId, UnixNanos};
+use unitape_model::{CivilDate, InstrumentId, UnixNanos};
 
 /// A day, counted from 1970-01-01.
 pub type DayNumber = i32;
@@ -142,10 +142,10 @@ impl fmt::Debug for InstrumentMaster {
 /// The day that a time lies in, UTC.
 #[inline]
 pub(crate) fn day_of(ts: UnixNanos) -> DayNumber {
-    Date::from_time(ts).days()
+    CivilDate::from_utc(ts).days()
 }
 
 /// The day of a date, `2026-01-05` or `20260105`.
 pub(crate) fn day_of_date(text: &str) -> Option<DayNumber> {
-    Date::parse(text.as_bytes()).map(Date::days)
+    CivilDate::parse(text.as_bytes()).map(CivilDate::days)
 }

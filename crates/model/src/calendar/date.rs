@@ -4,6 +4,11 @@ use crate::UnixNanos;
 use std::fmt;
 use std::str::FromStr;
 
+/// 0001-01-01.
+const DAYS_MIN: i32 = -719_162;
+/// 9999-12-31.
+const DAYS_MAX: i32 = 2_932_896;
+
 /// Seconds of a day.
 pub(super) const DAY_SECONDS: i64 = 86_400;
 
@@ -25,6 +30,18 @@ impl CivilDate {
     #[inline]
     pub const fn from_days(days: i32) -> Self {
         Self(days)
+    }
+
+    /// The date that is this number of days after 1970-01-01; `None` outside years 1 to 9999.
+    pub const fn from_days_checked(days: i32) -> Option<Self> {
+        if days < DAYS_MIN || days > DAYS_MAX { None } else { Some(Self(days)) }
+    }
+
+    /// Reads `2026-03-05`, or `20260305` as messages write it.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let &([a, b, c, d, b'-', m, n, b'-', e, f] | [a, b, c, d, m, n, e, f]) = text else { return None };
+        let year = i32::from(two_digits(a, b)?) * 100 + i32::from(two_digits(c, d)?);
+        Self::new_checked(year, two_digits(m, n)?, two_digits(e, f)?)
     }
 
     /// The date of a year, a month and a day, if the calendar has it.
@@ -96,12 +113,8 @@ impl FromStr for CivilDate {
     type Err = DateParseError;
 
     fn from_str(text: &str) -> Result<Self, DateParseError> {
-        let read = || {
-            let &[a, b, c, d, b'-', m, n, b'-', e, f] = text.as_bytes() else { return None };
-            let year = i32::from(two_digits(a, b)?) * 100 + i32::from(two_digits(c, d)?);
-            Self::new_checked(year, two_digits(m, n)?, two_digits(e, f)?)
-        };
-        read().ok_or(DateParseError)
+        let dashed = text.len() == "2026-12-25".len();
+        Self::parse(text.as_bytes()).filter(|_| dashed).ok_or(DateParseError)
     }
 }
 
@@ -157,6 +170,32 @@ mod tests {
         {
             assert_eq!(bad.parse::<CivilDate>(), Err(DateParseError), "{bad}");
         }
+    }
+
+    /// The twin counts day by day.
+    #[test]
+    fn every_day_of_ten_thousand_years_is_the_one_after_the_day_before() {
+        let (mut year, mut month, mut day) = (1, 1, 1);
+        for days in DAYS_MIN..=DAYS_MAX {
+            let date = CivilDate::from_days_checked(days).unwrap();
+            assert_eq!(CivilDate::new_checked(year, month, day), Some(date));
+            if days % 97 == 0 {
+                let text = date.to_string();
+                assert_eq!(text, format!("{year:04}-{month:02}-{day:02}"));
+                assert_eq!(CivilDate::parse(text.replace('-', "").as_bytes()), Some(date));
+            }
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            day += 1;
+            if day > length[usize::from(month) - 1] {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+        assert_eq!(year, 10_000);
+        assert_eq!([DAYS_MIN - 1, DAYS_MAX + 1].map(CivilDate::from_days_checked), [None; 2]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout, at, width_bytes};
 use unitape_model::{
-    Amount, Date, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId,
+    Amount, CivilDate, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId,
     NameKind, Position, Price, TapePosition, UnixNanos, flags,
 };
 use unitape_store::{Scan, ScanFilter, Store};
@@ -209,7 +209,7 @@ fn put(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, ids: &[u32], r: &mut Rng
         FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => EventValue::Bool(r.one_in(2)),
         FieldLayout::FlagSet { values, .. } => EventValue::Flags(values, n as u8 & 15),
         FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
-            EventValue::Date(Date::from_days(19_793 + n as i32 % 400 - 50).unwrap())
+            EventValue::Date(CivilDate::from_days_checked(19_793 + n as i32 % 400 - 50).unwrap())
         }
         FieldLayout::Tape { .. } => EventValue::Tape(u128::from(n) + 1),
         FieldLayout::TapePosition { .. } => EventValue::TapePosition(on_tape),

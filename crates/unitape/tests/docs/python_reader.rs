@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use unitape_model::schema::{EventFieldSpec, EventSchema, FieldLayout, at};
 use unitape_model::{
-    Amount, Date, Decimal, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId, NameKind,
-    Position, Price, TapePosition, UnixNanos, flags,
+    Amount, CivilDate, Decimal, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId,
+    NameKind, Position, Price, TapePosition, UnixNanos, flags,
 };
 use unitape_sim::Rng;
 use unitape_tape::{Publication, TapeId, Writer, WriterOptions};
@@ -417,9 +417,9 @@ fn set(e: &mut EventBuilder<'_>, spec: &EventFieldSpec, rng: &mut Rng, ts: i64, 
         FieldLayout::Bool { .. } | FieldLayout::Flag { .. } => EventValue::Bool(rng.one_in(2)),
         FieldLayout::FlagSet { values, .. } => EventValue::Flags(values, rng.below(16) as u8),
         FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
-            let of_event = Date::from_time(UnixNanos(ts)).days();
-            let days = rng.pick(&[of_event, of_event + 253, of_event + 254, of_event - 1, 0, -1, -719_528]);
-            EventValue::Date(Date::from_days(days).unwrap())
+            let of_event = CivilDate::from_utc(UnixNanos(ts)).days();
+            let days = rng.pick(&[of_event, of_event + 253, of_event + 254, of_event - 1, 0, -1, -719_162]);
+            EventValue::Date(CivilDate::from_days_checked(days).unwrap())
         }
         FieldLayout::Tape { .. } => EventValue::Tape(rng.pick(&[1, u128::MAX, 7 << 100])),
         FieldLayout::TapePosition { .. } => EventValue::TapePosition(on_tape),
