@@ -68,7 +68,7 @@ impl Error {
                 Tape::ClaimAbandoned(_) => code::CLAIM_ABANDONED,
                 Tape::ClaimsOutstanding(_) => code::CLAIMS_OUTSTANDING,
                 Tape::RecorderBehind { .. } => code::RECORDER_BEHIND,
-                Tape::Retained { .. } => code::RETAINED,
+                Tape::Retained { .. } | Tape::RetainedEvent { .. } => code::RETAINED,
                 Tape::NoFrame(_) => code::NO_FRAME,
                 Tape::NotDurable { .. } => code::NOT_DURABLE,
                 Tape::DurabilityFailed { .. } => code::DURABILITY_FAILED,

@@ -176,6 +176,19 @@ pub enum Error {
         /// Oldest position there is.
         oldest: Position,
     },
+    /// Retention has removed the event with this ordinal.
+    #[error(
+        "retained away: event {ordinal} is gone, the oldest on the tape is event {oldest_ordinal} after position {oldest}; read \
+         on from there"
+    )]
+    RetainedEvent {
+        /// Ordinal asked for.
+        ordinal: u64,
+        /// Events before the oldest position.
+        oldest_ordinal: u64,
+        /// Oldest position there is.
+        oldest: Position,
+    },
     /// The tape was cut back, by a power loss or at damage, before the place that the reader had come to.
     ///
     /// The reader has gone back and continues at `to`: it loses nothing that the tape has. Drop what it gave of a unit
@@ -365,6 +378,7 @@ impl Error {
             Self::Damage { .. }
             | Self::HotElsewhere { .. }
             | Self::Retained { .. }
+            | Self::RetainedEvent { .. }
             | Self::Rewound { .. }
             | Self::Overrun { .. } => ErrorCause::Data,
             Self::Option(_) | Self::BadDefinition { .. } => ErrorCause::Call,

@@ -69,7 +69,7 @@ pub use error::{Error, OriginMismatch, Result};
 pub use gate::{Gate, GateDrops, GateHandle, GatePolicy, GateStatus};
 pub use read::{
     DamagedPart, DamagedParts, Frame, FrameSlice, LostDefinitions, ReadOptions, Reader, ReaderLag,
-    RetentionLoss, RewindTotals, StartPosition, Subscription, UnverifiedBytes,
+    RetentionLoss, RewindTotals, SeekOutcome, StartPosition, Subscription, TimeRange, UnverifiedBytes,
 };
 pub use record::{DurabilityHandle, SyncPolicy, durability_warning, record};
 pub use repair::{

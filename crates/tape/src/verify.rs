@@ -8,13 +8,14 @@ use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
 use crate::disk::definitions::{DEFINITION_KINDS, DefinitionReader};
 use crate::disk::durable::{DurableMark, load_durable};
 use crate::disk::hot::{HotNotice, hot_notice};
-use crate::disk::layout::{HEADER_PAGE, TapeId, TapePaths, segment_path};
+use crate::disk::layout::{HEADER_PAGE, SegmentHeader, TapeId, TapePaths, segment_path};
 use crate::disk::lineage::Lineage;
 use crate::disk::lock::{boot_id, field, lock_writer_pid};
 use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::origin::OriginRecord;
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::is_sealed;
+use crate::disk::segment_index;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::error::{Error, FileContext, Result};
@@ -273,7 +274,15 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     let at = Position(oldest * size);
     // The log alone has the definitions before an origin within the segment.
     logged.skip_to(&mut log, live.oldest()?, &mut report);
-    let mut walk = VerifyWalk { at, ordinal: None, over: false, broken: false, unit_open: false, durable };
+    let mut walk = VerifyWalk {
+        at,
+        ordinal: None,
+        over: false,
+        broken: false,
+        unit_open: false,
+        is_sound: true,
+        durable,
+    };
     for (i, &index) in indices.iter().enumerate() {
         let path = segment_path(&live.paths.segments(), index);
         if i > 0 && index != indices[i - 1] + 1 {
@@ -304,7 +313,12 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
             (_, true) => StoredChecksumState::Moving,
             _ => StoredChecksumState::AtLeastCovered,
         };
+        let known = report.problems.len();
         walk.broken |= sums(&live, index, &mark, stored, &mut report);
+        if walk.is_sound && report.problems.len() == known {
+            let header = SegmentHeader { meta: live.meta, index, first_ordinal };
+            check_index(&live, &segment, &header, durable, &mut report);
+        }
     }
     if !closed
         && !in_use
@@ -387,12 +401,15 @@ struct VerifyWalk {
     /// Damage has been met: the intact part ends there, even if intact frames follow.
     broken: bool,
     unit_open: bool,
+    /// Nothing is wrong in the segment walked last.
+    is_sound: bool,
     durable: Position,
 }
 
 impl VerifyWalk {
     /// Damage goes up to `next`; bytes there are still checked if they are durable.
     fn break_at(&mut self, next: Position) {
+        self.is_sound = false;
         (self.broken, self.unit_open, self.ordinal) = (true, false, None);
         (self.at, self.over) = (next, self.over || next >= self.durable);
     }
@@ -407,6 +424,7 @@ impl VerifyWalk {
     ) {
         let mut offset = 0;
         let mut ordinal = first_ordinal;
+        let known = report.problems.len();
         if !self.over
             && self.ordinal.is_some_and(|o| o != first_ordinal)
             && segment.look(0) != HeaderWordState::Nothing
@@ -469,6 +487,24 @@ impl VerifyWalk {
             report.problem(&segment.path, HEADER_PAGE + found, "bytes behind the end of the tape");
         }
         self.ordinal = Some(ordinal);
+        self.is_sound = report.problems.len() == known;
+    }
+}
+
+/// Compares the index of a segment that is durable, and in which nothing else is wrong, with its frames.
+fn check_index(
+    live: &SegmentLocator,
+    segment: &MappedSegment,
+    header: &SegmentHeader,
+    durable: Position,
+    report: &mut VerifyReport,
+) {
+    let is_durable =
+        segment.end() <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
+    if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, segment, header) {
+        let (from, to) = (segment.base, segment.end());
+        let what = format!("{}, of positions {from} to {to}; readers do without it", fault.what);
+        report.problem(&live.paths.index(header.index), fault.offset, what);
     }
 }
 

@@ -13,9 +13,10 @@ use std::time::Duration;
 use common::process::{Account, Counter, SEED, Victim, again, number, wait_for};
 use common::{Checker, ID, append, content, cut, events, mix, options, unit};
 use rustix::process::{Pid, Signal, kill_process};
+use unitape_model::UnixNanos;
 use unitape_tape::{
-    Backing, Reader, RecorderLocation, RemovalOptions, StartPosition, SyncPolicy, Writer, WriterOptions,
-    record, verify,
+    Backing, Reader, RecorderLocation, RemovalOptions, SeekOutcome, StartPosition, SyncPolicy, Writer,
+    WriterOptions, record, verify,
 };
 
 const SEGMENT_BYTES: u64 = 32 << 10;
@@ -139,6 +140,9 @@ fn kill_rounds(hot: bool, in_bulk: bool) {
         let found = catch_up_to(&mut reader, recovery.end.0);
         assert!(found >= committed, "{at}: {committed} were reported, {found} are there");
         assert_eq!(reader.reader.ordinal(), recovery.ordinal, "{at}");
+        if recovery.ordinal > 0 {
+            searches_agree(dir.path(), mix(seed, round) % recovery.ordinal, &at);
+        }
         // Every other round the next writer is this one, and some end cleanly.
         if round.is_multiple_of(2) {
             append(&mut writer, seed, found, found + 7);
@@ -158,6 +162,27 @@ fn kill_rounds(hot: bool, in_bulk: bool) {
     writer.close().unwrap();
     bystander.kill();
     equal_to_one_go(dir.path(), seed, total, SEGMENT_BYTES);
+}
+
+/// A search by number or time finds the event that a walk from the segment's start finds. The time of an event here is the
+/// index of its unit.
+fn searches_agree(dir: &Path, ordinal: u64, at: &str) {
+    let mut reader = Reader::open(dir, StartPosition::Oldest).unwrap();
+    let found = reader.seek_ordinal(ordinal).expect(at);
+    let SeekOutcome::Event { position, .. } = found else { panic!("{at}: no event {ordinal}") };
+    let (counted, frame) = reader.next_counted().unwrap().unwrap();
+    assert!(!frame.header.is_meta() && counted == ordinal, "{at}: event {ordinal} is {counted}");
+    let time = i64::from_le_bytes(frame.bytes[8..16].try_into().unwrap());
+    assert_eq!(Reader::open(dir, StartPosition::At(position)).unwrap().ordinal(), ordinal, "{at}");
+    let found = reader.seek_time(UnixNanos(time - 1)).expect(at);
+    let SeekOutcome::Event { ordinal: first, .. } = found else { panic!("{at}: no time {time}") };
+    let frame = reader.next().unwrap().unwrap();
+    // A unit has at most four events.
+    assert_eq!(i64::from_le_bytes(frame.bytes[8..16].try_into().unwrap()), time, "{at}");
+    assert!(
+        (first..first + 4).contains(&ordinal),
+        "{at}: event {ordinal}, and {first} is the first of its time"
+    );
 }
 
 #[test]

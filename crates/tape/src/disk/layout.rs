@@ -152,6 +152,9 @@ impl TapePaths {
     pub fn crc(&self, index: u64) -> PathBuf {
         self.dir.join(format!("segments/{index:016x}.crc"))
     }
+    pub fn index(&self, index: u64) -> PathBuf {
+        self.dir.join(format!("segments/{index:016x}.idx"))
+    }
     pub fn definitions(&self) -> PathBuf {
         self.dir.join("definitions.log")
     }
@@ -188,6 +191,17 @@ pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u64>> {
 /// Indices of the segments that have a file of checksums in a directory, in order.
 pub(crate) fn list_sums(dir: &Path) -> Result<Vec<u64>> {
     list_of(dir, ".crc")
+}
+
+/// Indices of the segments that have an index in a directory, in order.
+pub(crate) fn list_indexes(dir: &Path) -> Result<Vec<u64>> {
+    list_of(dir, ".idx")
+}
+
+/// Removes the files that are beside segment `index`.
+pub(crate) fn remove_beside(paths: &TapePaths, index: u64) -> Result<()> {
+    remove(&paths.index(index))?;
+    remove(&paths.crc(index))
 }
 
 fn list_of(dir: &Path, ending: &str) -> Result<Vec<u64>> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
+use unitape_model::{EventKind, FrameHeader, LINE, Position, frame::KIND_PAD, message::KIND_MESSAGE};
 
 use crate::disk::filler::is_filler;
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, TapeManifest};
@@ -393,6 +393,14 @@ impl MappedSegment {
         at
     }
 
+    /// The event time of the frame at data offset `at`, if such a frame has one; `header` was seen committed there.
+    #[inline]
+    pub fn event_time(&self, at: u64, header: FrameHeader) -> Option<i64> {
+        // SAFETY: the frame was seen committed at `at`, and it has a whole line.
+        let time = || unsafe { self.bytes(at + TIME_OFFSET, 8) };
+        has_time(header).then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
+    }
+
     /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.
     #[inline]
     pub fn look_within(&self, at: u64, limit: u64) -> HeaderWordState {
@@ -611,6 +619,16 @@ impl SharedMemory for MappedSegment {
         unsafe { copy(bytes.as_ptr(), self.data(at), bytes.len()) };
     }
 }
+
+/// Whether a frame with this header has an event time: one of the kinds from the first event to the message of a user.
+#[inline]
+fn has_time(header: FrameHeader) -> bool {
+    const FIRST: u8 = EventKind::EVENTS[0] as u8;
+    !header.is_meta() && (FIRST..KIND_MESSAGE).contains(&header.kind())
+}
+
+/// Offset of the event time in an event's frame.
+const TIME_OFFSET: u64 = unitape_model::schema::at::TS_EVENT as u64;
 
 /// Bytes that have their blocks ahead of who writes, where they are reserved by and by, and how many at least are
 /// reserved at once.

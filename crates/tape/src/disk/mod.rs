@@ -24,6 +24,7 @@ pub(crate) mod origin;
 pub(crate) mod pending_cut;
 pub(crate) mod prefault;
 pub(crate) mod seal;
+pub(crate) mod segment_index;
 pub(crate) mod segment_locator;
 pub(crate) mod segment_pool;
 pub(crate) mod state_page;

@@ -17,7 +17,7 @@ const WRITE: u32 = 0o222;
 /// Seals the segments `from..to` on the disk, those that are there.
 pub(crate) fn seal(paths: &TapePaths, from: u64, to: u64) -> Result<()> {
     for index in from..to {
-        for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+        for path in [segment_path(&paths.segments(), index), paths.crc(index), paths.index(index)] {
             seal_file(&path)?;
         }
     }

@@ -11,5 +11,5 @@ pub(crate) mod subscribe;
 pub use damage::{DamagedPart, DamagedParts, ReadOptions, UnverifiedBytes};
 pub use figures::{ReaderLag, RetentionLoss, RewindTotals};
 pub use lost_definitions::LostDefinitions;
-pub use reader::{Frame, FrameSlice, Reader, StartPosition};
+pub use reader::{Frame, FrameSlice, Reader, SeekOutcome, StartPosition, TimeRange};
 pub use subscribe::Subscription;

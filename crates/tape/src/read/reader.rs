@@ -19,9 +19,14 @@ use crate::read::span_checks::{SpanCheckContext, SpanVerifier};
 use crate::record::durable::DurabilityHandle;
 
 mod damage;
+mod index_seek;
 mod lag;
 mod rewind;
 mod seek;
+
+pub use index_seek::{SeekOutcome, TimeRange};
+
+use index_seek::IndexCursor;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +109,7 @@ pub struct Reader {
     pub(crate) rewinds: RewindTotals,
     /// The last of `rewinds` has not been given.
     pub(crate) is_rewound: bool,
+    index: IndexCursor,
     pace: ReadPacer,
 }
 
@@ -185,6 +191,7 @@ impl Reader {
             epoch: None,
             rewinds: RewindTotals::default(),
             is_rewound: false,
+            index: IndexCursor::default(),
         }
     }
 

@@ -501,6 +501,17 @@ fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
     None
 }
 
+/// Whether what files other than the segments say of the tape before `end` is true of the segments too: a power loss may
+/// have removed the one and not the other, of a tape that was not opened since.
+pub(crate) fn survives(paths: &TapePaths, end: Position) -> bool {
+    match tenancy(paths) {
+        WriterPresence::Abandoned { rebooted: true } => {
+            load_durable(paths).is_ok_and(|durable| end <= durable.position)
+        }
+        _ => true,
+    }
+}
+
 fn tenancy(paths: &TapePaths) -> WriterPresence {
     let lock = paths.writer_lock();
     if holder(&lock).is_some() || holder(&paths.recorder_lock()).is_some() {

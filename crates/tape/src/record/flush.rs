@@ -24,6 +24,7 @@ use unitape_model::Position;
 use crate::disk::durable::{DurableMark, load_durable, store_durable};
 use crate::disk::failure::{DurabilityFailure, FlushedFile};
 use crate::disk::layout::{TapePaths, sync_dir};
+use crate::disk::segment_index::store_index;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::disk::sys;
@@ -58,6 +59,7 @@ pub(crate) struct FlushState {
     pub flushed: DurableMark,
     pub last: Instant,
     pub open: Vec<(FlushedFile, File)>,
+    indexes: Vec<UnflushedIndex>,
     /// Copies of segments up to the one that begins at this position or is before it are made again, because a flush of
     /// theirs has failed.
     pub suspect: Option<Position>,
@@ -68,6 +70,15 @@ pub(crate) struct FlushState {
     pub names: bool,
 }
 
+/// The index of a finished segment that is not flushed.
+#[derive(Debug)]
+struct UnflushedIndex {
+    index: u64,
+    bytes: Vec<u8>,
+    /// None: it could not be written.
+    file: Option<File>,
+}
+
 impl FlushState {
     pub fn new(durable: DurableMark) -> Self {
         let last = Instant::now();
@@ -76,6 +87,7 @@ impl FlushState {
             flushed: durable,
             last,
             open: Vec::new(),
+            indexes: Vec::new(),
             suspect: None,
             lost: None,
             in_a_row: 0,
@@ -122,6 +134,25 @@ impl FlushState {
         self.open.retain(|(held, _)| *held != what);
         self.open.push((what, file));
         Ok(())
+    }
+
+    /// Writes the index of a segment, to be flushed later. If it cannot be written, that is tried once more then.
+    pub fn put_index(&mut self, paths: &TapePaths, index: u64, bytes: Vec<u8>) {
+        self.indexes.retain(|held| held.index != index);
+        let file = store_index(paths, index, &bytes).ok();
+        self.indexes.push(UnflushedIndex { index, bytes, file });
+    }
+
+    /// Flushes the indexes, before the segments that they are of count as durable. One that cannot be flushed goes: a tape is
+    /// whole without it.
+    pub fn flush_indexes(&mut self, paths: &TapePaths) {
+        for UnflushedIndex { index, bytes, file } in self.indexes.drain(..) {
+            let is_flushed = file.is_some_and(|file| sys::sync_data(&file).is_ok());
+            let again = || store_index(paths, index, &bytes).is_ok_and(|file| sys::sync_data(&file).is_ok());
+            if !is_flushed && !again() {
+                _ = sys::unlink(&paths.index(index));
+            }
+        }
     }
 
     pub fn is_full(&self) -> bool {

@@ -21,6 +21,7 @@ use crate::disk::layout::{SegmentHeader, list_segments, remove, segment_path};
 use crate::disk::lock::FileLock;
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::seal::{seal, unseal};
+use crate::disk::segment_index::{self, IndexBuilder};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::disk::{segment_pool, sys};
@@ -99,6 +100,9 @@ pub(crate) struct TapeRecorder {
     copy: Option<Arc<SegmentCopy>>,
     spare: SpareCopy,
     pub(crate) sums: ChecksumWriter,
+    /// Of the segment that is followed.
+    index: IndexBuilder,
+    first_ordinal: u64,
     pub(crate) definitions: DefinitionLog,
     pub(crate) state: StatePage,
     pub(crate) flush: FlushState,
@@ -118,8 +122,9 @@ impl TapeRecorder {
         let mut lock = FileLock::take(&live.paths.recorder_lock())?;
         lock.sign(&format!("pid {}\n", std::process::id()))?;
         sys::make_dir(&live.paths.segments()).with_context("make", &live.paths.segments())?;
-        // A recorder that died may have left its spare copy.
+        // A recorder that died may have left its spare copy, or an index without a name.
         remove(&SpareCopy::path(&live))?;
+        remove(&segment_index::temp_path(&live.paths))?;
         let size = live.meta.segment_bytes;
         let mut flush = flush::begin(&live)?;
         let durable = flush.durable;
@@ -144,6 +149,7 @@ impl TapeRecorder {
         // A recorder that died in between, or that did not seal, may have left segments open.
         seal(&live.paths, oldest.0 / size, durable.position.0 / size)?;
         let sums = ChecksumWriter::new(&live.meta);
+        let index = IndexBuilder::new(&live.meta);
         Ok(Self {
             copier: None,
             position: Position(from * size),
@@ -158,6 +164,8 @@ impl TapeRecorder {
             copy: None,
             spare: SpareCopy::default(),
             sums,
+            index,
+            first_ordinal: 0,
             definitions,
             state,
             flush,
@@ -235,11 +243,12 @@ impl TapeRecorder {
             // A small piece is soon found, and the disk waits for it.
             let waits = self.copy.is_some() && self.on_the_way.is_empty();
             let at_most = if waits { APART_MIN } else { PIECE_BYTES };
-            let piece = match RecordedExtent::scan(from, at_most, source, &mut self.definitions) {
-                // Pieces on the way come first; the error is met again after them.
-                Err(_) if !self.on_the_way.is_empty() => break,
-                other => other?,
-            };
+            let piece =
+                match RecordedExtent::scan(from, at_most, source, &mut self.definitions, &mut self.index) {
+                    // Pieces on the way come first; the error is met again after them.
+                    Err(_) if !self.on_the_way.is_empty() => break,
+                    other => other?,
+                };
             let much = piece.to - from >= APART_MIN;
             match &self.copy {
                 Some(copy) if much && started(&mut self.copier) => {
@@ -387,6 +396,8 @@ impl TapeRecorder {
             self.flush.hold(FlushedFile::Checksums(index), file, path)?;
         }
         self.position = segment.base;
+        self.index.begin();
+        self.first_ordinal = first_ordinal;
         let header = SegmentHeader { meta: self.live.meta, index, first_ordinal };
         self.take_source_with(segment, &header)?;
         Ok(true)
@@ -447,6 +458,15 @@ impl TapeRecorder {
         Ok(())
     }
 
+    /// Writes the index of segment `index`, which is finished and has its checksums. A tape is whole without it.
+    fn store_index(&mut self, index: u64) {
+        let (paths, meta) = (&self.live.paths, self.live.meta);
+        let Some(sums) = segment_index::load_sums_crc(paths, &meta, index) else { return };
+        let header = SegmentHeader { meta, index, first_ordinal: self.first_ordinal };
+        let bytes = self.index.finish(&header, sums);
+        self.flush.put_index(paths, index, bytes);
+    }
+
     fn finish_segment(&mut self) -> Result<()> {
         let index = self.sums.index;
         self.sums.fill()?;
@@ -454,6 +474,7 @@ impl TapeRecorder {
         let time = self.retention.finish_time();
         self.sums.set_finish_time(time)?;
         self.retention.add_finished(index, time);
+        self.store_index(index);
         if let Some(source) = self.source.take() {
             self.live.return_segment(source);
         }

@@ -6,6 +6,7 @@ use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
 use crate::disk::durable::DurableMark;
 use crate::disk::layout::HEADER_PAGE;
 use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::disk::segment_index::IndexBuilder;
 use crate::error::{Error, Result};
 
 /// Bytes after which a piece ends, unless it is wanted sooner.
@@ -33,12 +34,13 @@ pub(crate) struct RecordedExtent {
 
 impl RecordedExtent {
     /// The piece from data offset `from` of `source`, a frame's start, of `at_most` bytes or little more. Its
-    /// definitions go into the log.
+    /// definitions go into the log, and its times into the index.
     pub fn scan(
         from: u64,
         at_most: u64,
         source: &MappedSegment,
         definitions: &mut DefinitionLog,
+        index: &mut IndexBuilder,
     ) -> Result<Self> {
         let mut piece = Self { to: from, pad: None, more: false, whole: None, definitions_bytes: 0 };
         while piece.to < source.size {
@@ -50,6 +52,7 @@ impl RecordedExtent {
             }
             match source.look(to) {
                 HeaderWordState::Frame(header) => {
+                    index.add(source, to, header);
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
                         let frame = unsafe { source.bytes(to, header.len_bytes()) };

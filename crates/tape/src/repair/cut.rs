@@ -9,7 +9,8 @@ use crate::disk::cursor::Cursor;
 use crate::disk::durable::DurableMark;
 use crate::disk::hot::{HotDirectoryLookup, find};
 use crate::disk::layout::{
-    HEADER_PAGE, SegmentHeader, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
+    HEADER_PAGE, SegmentHeader, list_indexes, list_segments, list_sums, read_start, remove, segment_path,
+    sync_dir,
 };
 use crate::disk::lineage::newest_epoch;
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
@@ -313,6 +314,10 @@ impl RepairSession<'_> {
         // A repair that was killed may have left checksums without their segment.
         for index in list_sums(&place)?.into_iter().rev().filter(behind) {
             self.aside.move_away(&self.paths.crc(index))?;
+        }
+        // That of the segment of the cut too, which is not finished any more.
+        for index in list_indexes(&place)?.into_iter().rev().filter(|&index| base(index + 1) > position) {
+            self.aside.move_away(&self.paths.index(index))?;
         }
         let Some(of) = survey.segment_at(position) else {
             return Ok(());

@@ -16,6 +16,7 @@
 mod backup;
 mod cut;
 mod identity;
+mod indexes;
 mod lineage;
 mod log;
 mod small_files;
@@ -213,9 +214,11 @@ impl<'a> RepairSession<'a> {
         let mut durable = before;
         let mut wounds = self.spans(&survey, &mut durable)?;
         self.holes(&survey, durable.position, summed, &mut wounds)?;
+        self.indexes(&survey, durable.position)?;
         self.cut(&mut survey, &mut durable, &wounds)?;
         self.definitions(&survey, &mut durable, &wounds)?;
         self.store_durable(before, durable)?;
+        self.make_indexes(&survey)?;
         self.lineage(&meta, self.lock)?;
         self.small_files(&meta)?;
         self.beside()?;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use unitape_model::Position;
@@ -15,7 +15,7 @@ use unitape_model::Position;
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
-    TapeManifest, TapePaths, list_segments, read_small, remove, segment_path, write_whole,
+    TapeManifest, TapePaths, list_segments, read_small, remove, remove_beside, segment_path, write_whole,
 };
 use crate::disk::limits::RetentionLimits;
 use crate::disk::lock::{FileLock, boot_id, field, lock_writer_pid};
@@ -165,7 +165,7 @@ impl RetentionState {
         let oldest = live.indices()?.first().copied().unwrap_or(0);
         if oldest > 0 {
             // Left by one that died between the two files of a segment.
-            remove(&live.paths.crc(oldest - 1))?;
+            remove_beside(&live.paths, oldest - 1)?;
         }
         let finished = finished(&live.paths, recorded.0 / size)?;
         let text = String::from_utf8(read_small(&live.paths.retention()).unwrap_or_default());
@@ -247,6 +247,11 @@ fn cursors(dir: &Path) -> Result<Vec<Position>> {
     Ok(out)
 }
 
+/// The files of segment `index`, in the order in which they are removed.
+fn files(paths: &TapePaths, index: u64) -> [PathBuf; 3] {
+    [segment_path(&paths.segments(), index), paths.index(index), paths.crc(index)]
+}
+
 /// Files that a removal keeps open, at most.
 const OPEN_MAX: usize = 64;
 
@@ -270,7 +275,7 @@ fn remove_before(
     // Removing a file that is open takes its name at once and its blocks when it is closed, which is what takes long.
     let mut open = Vec::new();
     for &index in &old {
-        for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+        for path in files(paths, index) {
             if let Ok(file) = fs::File::open(&path) {
                 freed += file.metadata().map_or(0, |m| m.blocks() * 512);
                 open.push(file);
@@ -359,7 +364,7 @@ fn retain_locked(
     if dry {
         for index in all.into_iter().filter(|&i| i < keep) {
             removed.segments += 1;
-            for path in [segment_path(&paths.segments(), index), paths.crc(index)] {
+            for path in files(paths, index) {
                 removed.bytes += fs::metadata(&path).map_or(0, |m| m.blocks() * 512);
             }
         }

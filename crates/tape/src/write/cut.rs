@@ -8,7 +8,8 @@ use unitape_model::Position;
 use crate::disk::definitions::{DefinitionLog, LogRecoveryLimits};
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
-    SegmentHeader, TapeId, TapePaths, list_segments, list_sums, read_start, remove, segment_path, sync_dir,
+    SegmentHeader, TapeId, TapePaths, list_indexes, list_segments, list_sums, read_start, remove,
+    remove_beside, segment_path, sync_dir,
 };
 use crate::disk::lineage::{EpochLimits, Lineage, boot_number};
 use crate::disk::lock::field;
@@ -129,7 +130,7 @@ impl CutPlan {
             let removes = segment.index == 0 || live.indices()?.contains(&(segment.index - 1));
             if removes {
                 remove(path)?;
-                remove(&live.paths.crc(segment.index))?;
+                remove_beside(&live.paths, segment.index)?;
             }
             return Ok(removes);
         }
@@ -165,6 +166,10 @@ impl CutPlan {
 pub(crate) fn cut_sums(live: &SegmentLocator, end: Position) -> Result<()> {
     let (size, span) = (live.meta.segment_bytes, live.meta.span());
     let last = end.0 / size;
+    // An index is of a segment that is finished, and these are not.
+    for index in list_indexes(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
+        remove(&live.paths.index(index))?;
+    }
     for index in list_sums(&live.paths.segments())?.into_iter().filter(|&index| index >= last) {
         let path = live.paths.crc(index);
         let at = if index == last { end.0 - last * size } else { 0 };
@@ -216,7 +221,7 @@ pub(crate) fn truncate(
             let path = segment_path(dir, index);
             if index > last {
                 remove(&path)?;
-                remove(&live.paths.crc(index))?;
+                remove_beside(&live.paths, index)?;
                 continue;
             }
             unseal(&path)?;

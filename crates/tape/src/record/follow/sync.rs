@@ -56,6 +56,7 @@ impl TapeRecorder {
         if let Err((what, error)) = flushed {
             return Err(self.handle_flush_failure(what, error)?);
         }
+        self.flush.flush_indexes(&paths);
         // Not the log's present length: the next run was looked at already.
         let definitions_bytes = self.definitions_bytes;
         let flushed = DurableMark { position: self.position, definitions_bytes, open_sum: None };

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Writer;
-use crate::disk::layout::{list_segments, remove, segment_path, sync_dir};
+use crate::disk::layout::{list_segments, remove, remove_beside, segment_path, sync_dir};
 use crate::disk::map::MappedSegment;
 use crate::disk::state_page::tidy;
 use crate::error::{Error, Result, with_committed_end};
@@ -44,7 +44,7 @@ impl Writer {
             for index in list_segments(&dir)? {
                 if index > oldest && index * self.meta.segment_bytes >= self.end.0 {
                     remove(&segment_path(&dir, index))?;
-                    remove(&self.paths.crc(index))?;
+                    remove_beside(&self.paths, index)?;
                 }
             }
         }

@@ -1,0 +1,463 @@
+//! The sparse index of a finished segment, `%016x.idx`: what a search by ordinal or by event time needs.
+//!
+//! ```text
+//!  frames   │■■■■ ■■ ■■■■■│■■■ ■■■■■■■■│■■ ■■■■■■ ■■■│■■■ pad│     a chunk: the frames that begin in one span
+//!  entry     └ first frame, events before it, least and greatest event time
+//!  header      the same of the whole segment: a search reads no entries of a segment that cannot hold its event
+//!  .crc      ◀── a checksum of all checksums: an index of other bytes than these is of no use
+//! ```
+//!
+//! The file is derived from the frames: the same frames have the same file. Who misses it, or does not believe it, walks
+//! the frames. Drawn byte by byte in `docs/formats-tape.md`.
+//!
+//! An event's time is the word after its header. Frames of these kinds have none: bookkeeping, which has no ordinal either,
+//! and messages of users, which have one. Time 0 is that of events whose time nobody knows (a quarantined message). It
+//! counts as any other, and the index keeps it apart from the least and greatest time. A time that is flagged as clock
+//! ahead counts for a range, and does not end a search for the first later event, because the merge did not believe it.
+
+use std::path::PathBuf;
+
+use unitape_model::{FrameHeader, LINE, flags, frame::KIND_PAD};
+
+use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, SegmentHeader, TapeManifest, TapePaths, read_start};
+use crate::disk::map::{HeaderWordState, MappedSegment};
+use crate::disk::sys;
+use crate::error::{FileContext, Result};
+
+/// A search by event time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeQuery {
+    /// Events of a later time that the merge believed.
+    Later(i64),
+    /// Events of a time from the first one to the last one, both included.
+    Within { first: i64, last: i64 },
+}
+
+impl TimeQuery {
+    /// Whether the event with this header and time is one of those.
+    #[inline]
+    pub fn matches(&self, header: FrameHeader, time: i64) -> bool {
+        match *self {
+            Self::Later(than) => time > than && header.flags() & flags::CLOCK_AHEAD == 0,
+            Self::Within { first, last } => (first..=last).contains(&time),
+        }
+    }
+}
+
+/// Least and greatest event times of some frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeBounds {
+    /// Of all times but 0.
+    least: i64,
+    greatest: i64,
+    /// The greatest that is neither 0 nor flagged as clock ahead.
+    believed: i64,
+    /// An event has time 0.
+    has_zero: bool,
+}
+
+impl TimeBounds {
+    /// Those of no frame.
+    pub const NONE: Self = Self { least: i64::MAX, greatest: i64::MIN, believed: i64::MIN, has_zero: false };
+
+    #[inline]
+    fn add(&mut self, header: FrameHeader, time: i64) {
+        if time == 0 {
+            self.has_zero = true;
+            return;
+        }
+        self.least = self.least.min(time);
+        self.greatest = self.greatest.max(time);
+        if header.flags() & flags::CLOCK_AHEAD == 0 {
+            self.believed = self.believed.max(time);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.least = self.least.min(other.least);
+        self.greatest = self.greatest.max(other.greatest);
+        self.believed = self.believed.max(other.believed);
+        self.has_zero |= other.has_zero;
+    }
+
+    /// Whether one of the frames may be an event of `query`; false only if none is.
+    pub fn may_match(&self, query: &TimeQuery) -> bool {
+        match *query {
+            TimeQuery::Later(than) => self.believed > than || self.has_zero && than < 0,
+            TimeQuery::Within { first, last } => {
+                let has_zero = self.has_zero && (first..=last).contains(&0);
+                has_zero || self.least <= last && self.greatest >= first && self.least <= self.greatest
+            }
+        }
+    }
+}
+
+/// One chunk of a segment: the frames that begin in one span of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexEntry {
+    /// Data offset of its first frame.
+    pub offset: u64,
+    /// Events of the segment before it.
+    pub before: u64,
+    pub times: TimeBounds,
+}
+
+/// What the frames of a segment give for its index, gathered from one frame to the next.
+#[derive(Debug)]
+pub(crate) struct IndexBuilder {
+    span: u64,
+    /// Frames before this data offset were added: a walk may come over some again.
+    next: u64,
+    /// Data offset at which the open chunk ends.
+    chunk_end: u64,
+    events: u64,
+    open: IndexEntry,
+    entries: Vec<IndexEntry>,
+}
+
+impl IndexBuilder {
+    /// One for segments of the tape with this manifest.
+    pub fn new(meta: &TapeManifest) -> Self {
+        let open = IndexEntry { offset: 0, before: 0, times: TimeBounds::NONE };
+        Self { span: meta.span(), next: 0, chunk_end: 0, events: 0, open, entries: Vec::new() }
+    }
+
+    /// Begins a segment.
+    pub fn begin(&mut self) {
+        (self.next, self.chunk_end, self.events) = (0, 0, 0);
+        self.entries.clear();
+    }
+
+    /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
+    #[inline]
+    pub fn add(&mut self, segment: &MappedSegment, at: u64, header: FrameHeader) {
+        if at < self.next {
+            return;
+        }
+        self.next = at + header.len_bytes() as u64;
+        if header.kind() == KIND_PAD {
+            // A filler before the tape's origin.
+            return;
+        }
+        if at >= self.chunk_end {
+            self.begin_chunk(at);
+        }
+        if let Some(time) = segment.event_time(at, header) {
+            self.open.times.add(header, time);
+        }
+        self.events += u64::from(!header.is_meta());
+    }
+
+    #[cold]
+    fn begin_chunk(&mut self, at: u64) {
+        self.close_chunk();
+        self.chunk_end = at - at % self.span + self.span;
+        self.open = IndexEntry { offset: at, before: self.events, times: TimeBounds::NONE };
+    }
+
+    fn close_chunk(&mut self) {
+        if self.chunk_end > 0 {
+            self.entries.push(self.open);
+            self.chunk_end = 0;
+        }
+    }
+
+    /// Walks the frames of `segment`; none if they do not reach its end.
+    pub fn scan(segment: &MappedSegment, meta: &TapeManifest) -> Option<Self> {
+        let mut builder = Self::new(meta);
+        let mut at = 0;
+        while at < segment.size {
+            match segment.look(at) {
+                HeaderWordState::Frame(header) => {
+                    builder.add(segment, at, header);
+                    at += header.len_bytes() as u64;
+                }
+                HeaderWordState::Pad => break,
+                HeaderWordState::Nothing | HeaderWordState::Damage(_) => return None,
+            }
+        }
+        Some(builder)
+    }
+
+    /// Ends the segment with this header; gives the file's bytes. `sums` is of all its checksums.
+    pub fn finish(&mut self, segment: &SegmentHeader, sums: u32) -> Vec<u8> {
+        self.close_chunk();
+        let mut all = TimeBounds::NONE;
+        let mut out = vec![0; offset::END];
+        for entry in &self.entries {
+            all.merge(&entry.times);
+            let zero = u64::from(entry.times.has_zero) << 63;
+            for word in [entry.offset | zero, entry.before] {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+            for time in [entry.times.least, entry.times.greatest, entry.times.believed] {
+                out.extend_from_slice(&time.to_le_bytes());
+            }
+        }
+        let entries_crc = crc32c::crc32c(&out[offset::END..]);
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(offset::MAGIC, MAGIC);
+        put(offset::VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(offset::TAPE, &segment.meta.id.0.to_le_bytes());
+        put(offset::INDEX, &segment.index.to_le_bytes());
+        put(offset::SEGMENT_BYTES, &segment.meta.segment_bytes.to_le_bytes());
+        put(offset::FIRST_ORDINAL, &segment.first_ordinal.to_le_bytes());
+        put(offset::EVENTS, &self.events.to_le_bytes());
+        put(offset::FRAMES_END, &self.next.to_le_bytes());
+        put(offset::LEAST, &all.least.to_le_bytes());
+        put(offset::GREATEST, &all.greatest.to_le_bytes());
+        put(offset::BELIEVED, &all.believed.to_le_bytes());
+        put(offset::ENTRIES, &(self.entries.len() as u32).to_le_bytes());
+        put(offset::FLAGS, &u32::from(all.has_zero).to_le_bytes());
+        put(offset::SUMS, &sums.to_le_bytes());
+        put(offset::ENTRIES_CRC, &entries_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..offset::CRC]);
+        out[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
+
+/// An index file that is none, with the byte that shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexFault {
+    pub offset: u64,
+    pub what: &'static str,
+}
+
+/// The index of a segment, whose checksums match.
+#[derive(Debug)]
+pub(crate) struct SegmentIndex {
+    pub first_ordinal: u64,
+    events: u64,
+    /// Data offset after the last frame.
+    pub frames_end: u64,
+    /// The times of all its frames.
+    pub times: TimeBounds,
+    sums: u32,
+    count: u64,
+    entries_crc: u32,
+    /// In the order of the tape; none where the header alone was read.
+    pub entries: Vec<IndexEntry>,
+}
+
+impl SegmentIndex {
+    /// The header of the index of segment `index`, if there is one that fits the segment's checksums.
+    pub fn load_summary(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<Self> {
+        let bytes = read_start(&paths.index(index), offset::END as u64).ok()?;
+        let found = Self::decode_header(&bytes, meta, index).ok()?;
+        found.fits(paths, meta, index).then_some(found)
+    }
+
+    /// The index of segment `index`, if there is one that fits the segment's checksums.
+    pub fn load(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<Self> {
+        let bytes = read_start(&paths.index(index), bytes_max(meta) + 1).ok()?;
+        let found = Self::decode(&bytes, meta, index).ok()?;
+        found.fits(paths, meta, index).then_some(found)
+    }
+
+    fn fits(&self, paths: &TapePaths, meta: &TapeManifest, index: u64) -> bool {
+        load_sums_crc(paths, meta, index) == Some(self.sums)
+    }
+
+    /// Reads the file of segment `index`.
+    pub fn decode(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
+        let mut found = Self::decode_header(bytes, meta, index)?;
+        let bad = |at: usize, what| Err(IndexFault { offset: at as u64, what });
+        let body = &bytes[offset::END..];
+        if body.len() as u64 != found.count * ENTRY_BYTES as u64 {
+            return bad(offset::ENTRIES, "the index has another length than it says");
+        }
+        if crc32c::crc32c(body) != found.entries_crc {
+            return bad(offset::END, "the checksum of the index's entries does not match");
+        }
+        let span = meta.span();
+        found.entries.reserve(found.count as usize);
+        for (i, entry) in body.chunks_exact(ENTRY_BYTES).enumerate() {
+            let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight bytes"));
+            let time = |at: usize| word(at) as i64;
+            let read = IndexEntry {
+                offset: word(0) & !(1 << 63),
+                before: word(8),
+                times: TimeBounds {
+                    least: time(16),
+                    greatest: time(24),
+                    believed: time(32),
+                    has_zero: word(0) >> 63 == 1,
+                },
+            };
+            let follows = found
+                .entries
+                .last()
+                .is_none_or(|last| last.offset / span < read.offset / span && last.before <= read.before);
+            let within = read.offset < found.frames_end
+                && read.offset.is_multiple_of(LINE as u64)
+                && read.before <= found.events;
+            if !follows || !within || found.entries.is_empty() && read.before != 0 {
+                return bad(
+                    offset::END + i * ENTRY_BYTES,
+                    "an entry of the index does not follow from the one before",
+                );
+            }
+            found.entries.push(read);
+        }
+        Ok(found)
+    }
+
+    fn decode_header(bytes: &[u8], meta: &TapeManifest, index: u64) -> std::result::Result<Self, IndexFault> {
+        let bad = |at: usize, what| Err(IndexFault { offset: at as u64, what });
+        if bytes.len() < offset::END || bytes[..8] != *MAGIC {
+            return bad(offset::MAGIC, "the file does not start with an index's magic");
+        }
+        if bytes[offset::CRC..offset::END] != crc32c::crc32c(&bytes[..offset::CRC]).to_le_bytes() {
+            return bad(offset::CRC, "the checksum of the index's header does not match");
+        }
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if word(offset::VERSION) != FORMAT_VERSION {
+            return bad(offset::VERSION, "the index is of another version of the format");
+        }
+        if bytes[offset::TAPE..offset::INDEX] != meta.id.0.to_le_bytes() {
+            return bad(offset::TAPE, "the index belongs to another tape");
+        }
+        if word(offset::INDEX) != index || word(offset::SEGMENT_BYTES) != meta.segment_bytes {
+            return bad(offset::INDEX, "the index is of another segment");
+        }
+        let (first_ordinal, frames_end) = (word(offset::FIRST_ORDINAL), word(offset::FRAMES_END));
+        let events = word(offset::EVENTS);
+        if first_ordinal > PLACE_MAX || frames_end > meta.segment_bytes || events > frames_end / LINE as u64 {
+            return bad(offset::FIRST_ORDINAL, "the index says what no segment can hold");
+        }
+        Ok(Self {
+            first_ordinal,
+            events,
+            frames_end,
+            times: TimeBounds {
+                least: word(offset::LEAST) as i64,
+                greatest: word(offset::GREATEST) as i64,
+                believed: word(offset::BELIEVED) as i64,
+                has_zero: half(offset::FLAGS) & 1 == 1,
+            },
+            sums: half(offset::SUMS),
+            count: half(offset::ENTRIES).into(),
+            entries_crc: half(offset::ENTRIES_CRC),
+            entries: Vec::new(),
+        })
+    }
+
+    /// Data offset at which the chunk of entry `i` ends.
+    pub fn chunk_end(&self, i: usize) -> u64 {
+        self.entries.get(i + 1).map_or(self.frames_end, |next| next.offset)
+    }
+
+    /// Whether the frames of `segment` are what entry `i` says of them.
+    pub fn is_confirmed(&self, i: usize, segment: &MappedSegment) -> bool {
+        let (entry, end) = (self.entries[i], self.chunk_end(i));
+        let mut times = TimeBounds::NONE;
+        let (mut at, mut before) = (entry.offset, entry.before);
+        while at < end
+            && let HeaderWordState::Frame(header) = segment.look(at)
+        {
+            if let Some(time) = segment.event_time(at, header) {
+                times.add(header, time);
+            }
+            before += u64::from(!header.is_meta());
+            at += header.len_bytes() as u64;
+        }
+        let next = self.entries.get(i + 1).map_or(self.events, |next| next.before);
+        at == end && times == entry.times && before == next
+    }
+}
+
+/// The checksum of all checksums of segment `index`; none if not all are there.
+pub(crate) fn load_sums_crc(paths: &TapePaths, meta: &TapeManifest, index: u64) -> Option<u32> {
+    let wanted = meta.segment_bytes / meta.span() * 4;
+    let sums = read_start(&paths.crc(index), wanted + 1).ok()?;
+    (sums.len() as u64 == wanted).then(|| crc32c::crc32c(&sums))
+}
+
+/// Writes the index of segment `index`, whole or not at all; gives the file, to be flushed.
+pub(crate) fn store_index(paths: &TapePaths, index: u64, bytes: &[u8]) -> Result<std::fs::File> {
+    let (temp, path) = (temp_path(paths), paths.index(index));
+    let file = sys::make_file(&temp).with_context("create", &temp)?;
+    sys::write_at(&file, bytes, 0).with_context("write", &temp)?;
+    sys::rename(&temp, &path).with_context("rename", &path)?;
+    Ok(file)
+}
+
+/// Where an index is written until it is whole and gets its name.
+pub(crate) fn temp_path(paths: &TapePaths) -> PathBuf {
+    paths.run().join("indexing")
+}
+
+/// The index that the frames and checksums of a segment give; none if the segment is not finished.
+pub(crate) fn make_index(
+    paths: &TapePaths,
+    segment: &MappedSegment,
+    header: &SegmentHeader,
+) -> Option<Vec<u8>> {
+    let sums = load_sums_crc(paths, &header.meta, header.index)?;
+    Some(IndexBuilder::scan(segment, &header.meta)?.finish(header, sums))
+}
+
+/// What is wrong with the index of a segment, if there is one. Nothing else of the segment is wrong.
+pub(crate) fn find_fault(
+    paths: &TapePaths,
+    segment: &MappedSegment,
+    header: &SegmentHeader,
+) -> Option<IndexFault> {
+    let bytes = read_start(&paths.index(header.index), bytes_max(&header.meta) + 1).ok()?;
+    let wanted = make_index(paths, segment, header)?;
+    let differs = first_difference(&bytes, &wanted)?;
+    let other = IndexFault { offset: differs, what: "the index is not that of the segment's frames" };
+    Some(SegmentIndex::decode(&bytes, &header.meta, header.index).err().unwrap_or(other))
+}
+
+/// The first byte in which two files differ.
+fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
+    let differs = a.iter().zip(b).position(|(a, b)| a != b);
+    differs.or((a.len() != b.len()).then_some(a.len().min(b.len()))).map(|at| at as u64)
+}
+
+/// Bytes of the greatest index of a segment.
+fn bytes_max(meta: &TapeManifest) -> u64 {
+    offset::END as u64 + meta.segment_bytes / meta.span() * ENTRY_BYTES as u64
+}
+
+const MAGIC: &[u8; 8] = b"UNITINDX";
+
+/// Bytes of an entry: data offset and in its highest bit whether an event has time 0; events before; three times.
+const ENTRY_BYTES: usize = 40;
+
+/// Offsets in the header.
+mod offset {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const TAPE: usize = 16;
+    pub const INDEX: usize = 32;
+    pub const SEGMENT_BYTES: usize = 40;
+    pub const FIRST_ORDINAL: usize = 48;
+    pub const EVENTS: usize = 56;
+    pub const FRAMES_END: usize = 64;
+    pub const LEAST: usize = 72;
+    pub const GREATEST: usize = 80;
+    pub const BELIEVED: usize = 88;
+    pub const ENTRIES: usize = 96;
+    pub const FLAGS: usize = 100;
+    pub const SUMS: usize = 104;
+    pub const ENTRIES_CRC: usize = 108;
+    // 112..124: zero.
+    pub const CRC: usize = 124;
+    pub const END: usize = 128;
+}
+
+const _: () = {
+    assert!(offset::VERSION == offset::MAGIC + 8 && offset::TAPE == 16 && offset::INDEX == offset::TAPE + 16);
+    assert!(offset::SEGMENT_BYTES == 40 && offset::FIRST_ORDINAL == 48 && offset::EVENTS == 56);
+    assert!(
+        offset::FRAMES_END == 64 && offset::LEAST == 72 && offset::GREATEST == 80 && offset::BELIEVED == 88
+    );
+    assert!(
+        offset::ENTRIES == 96 && offset::FLAGS == 100 && offset::SUMS == 104 && offset::ENTRIES_CRC == 108
+    );
+    assert!(offset::CRC == 124 && offset::END == offset::CRC + 4 && ENTRY_BYTES == 5 * 8);
+};

@@ -1,0 +1,354 @@
+//! Random access: a reader goes to an event by its ordinal, or to the first one of a later time, and reads the events of a
+//! range of time. The index of each finished segment says which part of it to read.
+//!
+//! ```text
+//!  segments   │       0       │       1       │       2       │    3 …
+//!  .idx        least, greatest  least, greatest  least, greatest  none yet: its frames are walked
+//!  chunks      · · · · · · · ·  · · · ▒ · · · ·
+//!                                     └ the first that may hold it: compared with the index, then walked
+//! ```
+//!
+//! An index is believed as far as the frames confirm it. It must be of this tape and segment, match its own checksums, and
+//! be of the bytes that the segment's checksums are of. Before a reader jumps to a chunk it compares the chunk's frames
+//! with the entry. Where anything differs, the reader walks the segment.
+//!
+//! By ordinal a search reads the header pages of some segments (log2 of their number), one index and one chunk. By time it
+//! reads 128 bytes of each index and each `.crc` before the event, one whole index, and one chunk.
+
+use unitape_model::{FrameHeader, Position, UnixNanos};
+
+use super::{Frame, Reader};
+use crate::disk::layout::segment_path;
+use crate::disk::map::HeaderWordState;
+use crate::disk::seal::is_sealed;
+use crate::disk::segment_index::{SegmentIndex, TimeQuery};
+use crate::error::{Error, Result};
+use crate::read::span_checks::survives;
+
+/// Where a reader is after it looked for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum SeekOutcome {
+    /// The next event is the one that was looked for. If it lies in damage that is passed over, it is the first one after
+    /// that, and has another ordinal.
+    Event {
+        /// Where its frame begins.
+        position: Position,
+        /// Events before it.
+        ordinal: u64,
+    },
+    /// The tape has no such event yet, and the reader is at its end.
+    End {
+        /// The end.
+        position: Position,
+        /// Events before it.
+        ordinal: u64,
+    },
+}
+
+/// A range of event times: `since <= time < until`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first time that belongs to it; none: all before `until`.
+    pub since: Option<UnixNanos>,
+    /// The first time after it that does not belong to it; none: all from `since` on.
+    pub until: Option<UnixNanos>,
+}
+
+impl TimeRange {
+    fn query(self) -> TimeQuery {
+        let first = self.since.map_or(i64::MIN, |since| since.0);
+        match self.until.map(|until| until.0.checked_sub(1)) {
+            None => TimeQuery::Within { first, last: i64::MAX },
+            Some(Some(last)) => TimeQuery::Within { first, last },
+            // Nothing is before the least time.
+            Some(None) => TimeQuery::Within { first: i64::MAX, last: i64::MIN },
+        }
+    }
+}
+
+/// The index of the segment that a reader is in, and the part of the tape that it reads before it asks again.
+#[derive(Debug, Default)]
+pub(crate) struct IndexCursor {
+    /// Segment and epoch for which it was looked for.
+    key: Option<(u64, Option<u64>)>,
+    found: Option<SegmentIndex>,
+    /// The query for which positions from one to the other are read without a question.
+    asked: Option<TimeQuery>,
+    from: Position,
+    to: Position,
+}
+
+impl IndexCursor {
+    fn covers(&self, position: Position, query: TimeQuery) -> bool {
+        self.asked == Some(query) && self.from <= position && position < self.to
+    }
+
+    fn cover(&mut self, query: TimeQuery, from: Position, to: Position) {
+        (self.asked, self.from, self.to) = (Some(query), from, to);
+    }
+
+    /// The index that was loaded is not that of the frames.
+    fn distrust(&mut self) {
+        self.found = None;
+    }
+}
+
+impl Reader {
+    /// Goes to the event with `ordinal`: the next event is that one. Events are counted over the whole tape, and
+    /// bookkeeping is not.
+    ///
+    /// The definitions before it are in the dictionary log ([`crate::LostDefinitions::learn_before`]), as for a reader
+    /// that begins at a position.
+    ///
+    /// # Errors
+    /// [`Error::RetainedEvent`]: it comes before the oldest position. Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    pub fn seek_ordinal(&mut self, ordinal: u64) -> Result<SeekOutcome> {
+        let (known, before) = (self.epoch, self.position);
+        self.apply_cut(before)?;
+        self.stop = None;
+        let indices = self.live.indices()?;
+        let index = self.segment_of_event(&indices, ordinal)?;
+        if let Err(e) = self.begin_at(index) {
+            self.pass_over(e)?;
+        }
+        self.adopt(known, before)?;
+        self.jump_to_event(index, ordinal);
+        loop {
+            let Some((at, header)) = self.advance()? else { return Ok(self.at_end()) };
+            if !header.is_meta() && self.ordinal > ordinal {
+                return Ok(self.step_back(at));
+            }
+        }
+    }
+
+    /// Goes to the first event, in the order of the tape, whose time is later than `time`. Events that are flagged as clock
+    /// ahead do not count: the merge did not believe their time. Messages of users have no time.
+    ///
+    /// It looks from the oldest position on. Event times of a tape may go back, so events of an earlier time may follow.
+    ///
+    /// # Errors
+    /// Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    pub fn seek_time(&mut self, time: UnixNanos) -> Result<SeekOutcome> {
+        let (known, before) = (self.epoch, self.position);
+        self.apply_cut(before)?;
+        self.stop = None;
+        let first = self.live.indices()?.first().copied().unwrap_or(0);
+        if let Err(e) = self.begin_at(first) {
+            self.pass_over(e)?;
+        }
+        self.adopt(known, before)?;
+        match self.advance_to(TimeQuery::Later(time.0), false)? {
+            Some((at, _)) => Ok(self.step_back(at)),
+            None => Ok(self.at_end()),
+        }
+    }
+
+    /// The next event whose time is in `range`, with its ordinal; none if there is nothing more yet. Bookkeeping on the way
+    /// is given out too, with the ordinal of the next event.
+    ///
+    /// The reader passes over parts of finished segments that have no such event, with their bookkeeping: the definitions
+    /// there are in the dictionary log. Events that are flagged as clock ahead count with their time, wherever they are.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn next_in_range(&mut self, range: TimeRange) -> Result<Option<(u64, Frame<'_>)>> {
+        let Some((at, header)) = self.advance_to(range.query(), true)? else { return Ok(None) };
+        let ordinal = self.ordinal - u64::from(!header.is_meta());
+        let segment = self.segment.as_ref().expect("a segment after a frame");
+        // SAFETY: `advance` saw the frame committed at `at`, with its length inside the segment.
+        let bytes = unsafe { segment.bytes(at, header.len_bytes()) };
+        Ok(Some((ordinal, Frame { position: segment.base.plus(at), header, bytes })))
+    }
+
+    /// Steps over frames up to the next event of `query`, or with `meta` the next bookkeeping.
+    fn advance_to(&mut self, query: TimeQuery, meta: bool) -> Result<Option<(u64, FrameHeader)>> {
+        loop {
+            while !self.index.covers(self.position, query) {
+                self.pass_chunks(query)?;
+            }
+            let Some((at, header)) = self.advance()? else { return Ok(None) };
+            if header.is_meta() {
+                if meta {
+                    return Ok(Some((at, header)));
+                }
+                continue;
+            }
+            let segment = self.segment.as_ref().expect("a segment after a frame");
+            if segment.event_time(at, header).is_some_and(|time| query.matches(header, time)) {
+                return Ok(Some((at, header)));
+            }
+        }
+    }
+
+    /// Goes to the next chunk that may hold an event of `query`, from where the reader is, or to the start of the next
+    /// segment with one. Says how far to read before the next question, or is in a later segment afterwards.
+    #[cold]
+    fn pass_chunks(&mut self, query: TimeQuery) -> Result<()> {
+        let size = self.live.meta.segment_bytes;
+        let position = self.position;
+        if self.stop.is_some() || self.is_rewound {
+            // The next look at the tape decides where it continues.
+            self.index.cover(query, position, position.plus(1));
+            return Ok(());
+        }
+        let (index, offset) = (position.0 / size, position.0 % size);
+        let end = Position((index + 1).saturating_mul(size));
+        // A place within a segment that is not open yet is found by the reader first.
+        let is_open = self.segment.as_ref().is_some_and(|segment| segment.index == index);
+        if !is_open && offset > 0 {
+            self.index.cover(query, position, position.plus(1));
+            return Ok(());
+        }
+        self.load_index(index);
+        let Some(found) = &self.index.found else {
+            self.index.cover(query, position, end);
+            return Ok(());
+        };
+        let next = found.entries.partition_point(|entry| entry.offset < offset);
+        if next > 0 && offset < found.chunk_end(next - 1) {
+            // In the middle of a chunk.
+            let to = Position(index * size + found.chunk_end(next - 1));
+            self.index.cover(query, position, to);
+            return Ok(());
+        }
+        let wanted = (next..found.entries.len()).find(|&i| found.entries[i].times.may_match(&query));
+        let Some(wanted) = wanted else { return self.pass_segments(index, query) };
+        let to = Position(index * size + found.chunk_end(wanted));
+        if !is_open {
+            // Only by its start is it known which lineage it is of.
+            self.begin_segment(index)?;
+        }
+        match self.jump(wanted) {
+            true => self.index.cover(query, self.position, to),
+            false => self.index.cover(query, self.position, end),
+        }
+        Ok(())
+    }
+
+    /// Continues after segment `index`, in the rest of which there is no event of `query`.
+    fn pass_segments(&mut self, index: u64, query: TimeQuery) -> Result<()> {
+        let indices = self.live.indices()?;
+        let is_there = |index: u64| indices.binary_search(&index).is_ok();
+        let mut next = index + 1;
+        if !is_there(next) {
+            // The end of the tape is in this segment, or will be in the next: it is found by the frames.
+            let end = Position(next.saturating_mul(self.live.meta.segment_bytes));
+            self.index.cover(query, self.position, end);
+            return Ok(());
+        }
+        while is_there(next + 1) && self.is_usable(next) {
+            match SegmentIndex::load_summary(&self.live.paths, &self.live.meta, next) {
+                Some(found) if !found.times.may_match(&query) => next += 1,
+                _ => break,
+            }
+        }
+        self.begin_segment(next)
+    }
+
+    /// Goes to the start of segment `index`, which comes after the reader's place.
+    fn begin_segment(&mut self, index: u64) -> Result<()> {
+        let (known, before) = (self.epoch, self.position);
+        self.apply_cut(before)?;
+        if let Some(segment) = self.segment.take() {
+            self.live.return_segment(segment);
+        }
+        if let Err(e) = self.begin_at(index) {
+            self.pass_over(e)?;
+        }
+        self.adopt(known, before)
+    }
+
+    /// Loads the index of segment `index`, if there is one that can be believed.
+    fn load_index(&mut self, index: u64) {
+        let key = Some((index, self.epoch));
+        if self.index.key != key {
+            self.index.key = key;
+            let usable = self.is_usable(index);
+            let load = || SegmentIndex::load(&self.live.paths, &self.live.meta, index);
+            self.index.found = usable.then(load).flatten();
+        }
+    }
+
+    /// Whether what the index says of segment `index` cannot have been taken by a power loss.
+    fn is_usable(&mut self, index: u64) -> bool {
+        let path = segment_path(&self.live.paths.segments(), index);
+        let end = Position((index + 1).saturating_mul(self.live.meta.segment_bytes));
+        is_sealed(&path) || survives(&self.live.paths, end)
+    }
+
+    /// Jumps to the chunk of entry `i` in the segment that is open; false if its frames are not what the index says, and
+    /// the reader stays.
+    fn jump(&mut self, i: usize) -> bool {
+        let (Some(segment), Some(found)) = (&self.segment, &self.index.found) else { return false };
+        let entry = found.entries[i];
+        let first = segment.first_ordinal(&self.live.meta);
+        let confirmed = self.index.key.is_some_and(|(index, _)| index == segment.index)
+            && first.is_ok_and(|first| first == found.first_ordinal)
+            && segment.look(entry.offset) != HeaderWordState::Nothing
+            && found.is_confirmed(i, segment);
+        if !confirmed {
+            self.index.distrust();
+            return false;
+        }
+        let ordinal = found.first_ordinal + entry.before;
+        (self.at, self.position) = (entry.offset, segment.base.plus(entry.offset));
+        self.limit = self.limit.max(self.at);
+        (self.ordinal, self.ordinal_known) = (ordinal, true);
+        self.idle = 0;
+        true
+    }
+
+    /// Jumps within segment `index`, at whose start the reader is, to the chunk that holds event `ordinal`.
+    fn jump_to_event(&mut self, index: u64, ordinal: u64) {
+        if self.segment.as_ref().is_none_or(|segment| segment.index != index) {
+            return;
+        }
+        self.load_index(index);
+        let Some(found) = &self.index.found else { return };
+        let Some(before) = ordinal.checked_sub(found.first_ordinal) else { return };
+        let chunk = found.entries.partition_point(|entry| entry.before <= before);
+        if let Some(chunk) = chunk.checked_sub(1) {
+            self.jump(chunk);
+        }
+    }
+
+    /// The last segment that begins with event `ordinal` or before it.
+    fn segment_of_event(&self, indices: &[u64], ordinal: u64) -> Result<u64> {
+        let Some(&oldest) = indices.first() else { return Ok(0) };
+        if let Ok(Some((_, first))) = self.live.segment(oldest)
+            && first > ordinal
+        {
+            let (oldest, oldest_ordinal) = (self.live.oldest()?, first);
+            return Err(Error::RetainedEvent { ordinal, oldest_ordinal, oldest });
+        }
+        let (mut low, mut high) = (0, indices.len());
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            let begins_before = match self.live.segment(indices[middle]) {
+                // The first ordinal of a segment without a frame is not final.
+                Ok(Some((segment, first))) => first <= ordinal && segment.look(0) != HeaderWordState::Nothing,
+                // It is met on the way from an earlier one.
+                Ok(None) | Err(Error::Damage { .. }) => false,
+                Err(e) => return Err(e),
+            };
+            match begins_before {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(indices[low])
+    }
+
+    /// Is before the event whose frame at data offset `at` was the last one read.
+    fn step_back(&mut self, at: u64) -> SeekOutcome {
+        let base = self.segment.as_ref().expect("a segment after a frame").base;
+        (self.position, self.at) = (base.plus(at), at);
+        self.ordinal -= 1;
+        SeekOutcome::Event { position: self.position, ordinal: self.ordinal }
+    }
+
+    fn at_end(&self) -> SeekOutcome {
+        SeekOutcome::End { position: self.position, ordinal: self.ordinal }
+    }
+}

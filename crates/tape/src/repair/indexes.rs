@@ -1,0 +1,72 @@
+//! Indexes of segments, made again from the frames.
+
+use unitape_model::Position;
+
+use crate::disk::layout::{SegmentHeader, list_indexes, remove, segment_path};
+use crate::disk::seal::is_sealed;
+use crate::disk::segment_index::{find_fault, make_index, temp_path};
+use crate::error::Result;
+use crate::repair::RepairSession;
+use crate::repair::backup::FileAttributes;
+use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
+
+impl RepairSession<'_> {
+    /// Looks at the index of each durable segment in which nothing else is wrong.
+    pub(super) fn indexes(&mut self, survey: &TapeSurvey, durable: Position) -> Result<()> {
+        if self.options.apply {
+            remove(&temp_path(self.paths))?;
+        }
+        let place = self.paths.segments();
+        for of in &survey.segments {
+            let end = of.base.plus(survey.meta.segment_bytes);
+            let is_durable = end <= durable || is_sealed(&segment_path(&place, of.index));
+            let Some(header) = finished(survey, of).filter(|_| is_durable) else { continue };
+            let files = [self.paths.crc(of.index), segment_path(&place, of.index)];
+            let is_wrong = self.report.findings.iter().any(|finding| {
+                let affects = |(from, to): (Position, Position)| from < end && to > of.base;
+                files.contains(&finding.file) || finding.positions.is_some_and(affects)
+            });
+            if is_wrong {
+                continue;
+            }
+            if let Some(fault) = find_fault(self.paths, &survey.open(of, false)?, &header) {
+                let path = self.paths.index(of.index);
+                self.mends(&path, fault.offset, fault.what, "made again from the frames");
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the indexes again that are not what the frames and checksums give now, after all else is mended.
+    pub(super) fn make_indexes(&mut self, survey: &TapeSurvey) -> Result<()> {
+        if !self.options.apply {
+            return Ok(());
+        }
+        let there = list_indexes(&self.paths.segments())?;
+        for of in survey.segments.iter().filter(|of| there.binary_search(&of.index).is_ok()) {
+            let path = self.paths.index(of.index);
+            let header = finished(survey, of);
+            let made = match &header {
+                Some(header) => make_index(self.paths, &survey.open(of, false)?, header),
+                None => None,
+            };
+            match made {
+                Some(bytes) if std::fs::read(&path).is_ok_and(|there| there == bytes) => {}
+                Some(bytes) => {
+                    let read_only = is_sealed(&segment_path(&self.paths.segments(), of.index));
+                    let look = FileAttributes { read_only, ..FileAttributes::default() };
+                    self.aside.replace(&path, &bytes, &look)?;
+                }
+                None => self.aside.move_away(&path)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The header of a segment whose frames reach its end.
+fn finished(survey: &TapeSurvey, of: &SegmentSurvey) -> Option<SegmentHeader> {
+    let is_finished = of.stop == SegmentScanEnd::Full && of.length == survey.meta.segment_bytes;
+    let first_ordinal = survey.first_ordinal(of.index).filter(|_| is_finished)?;
+    Some(SegmentHeader { meta: survey.meta, index: of.index, first_ordinal })
+}
