@@ -6,8 +6,8 @@ use crate::disk::layout::{SegmentHeader, list_indexes, remove, segment_path};
 use crate::disk::seal::is_sealed;
 use crate::disk::segment_index::{find_fault, make_index, temp_path};
 use crate::error::Result;
-use crate::repair::RepairSession;
 use crate::repair::backup::FileAttributes;
+use crate::repair::{RepairFinding, RepairSession};
 use crate::trust::survey::{SegmentScanEnd, SegmentSurvey, TapeSurvey};
 
 impl RepairSession<'_> {
@@ -21,12 +21,7 @@ impl RepairSession<'_> {
             let end = of.base.plus(survey.meta.segment_bytes);
             let is_durable = end <= durable || is_sealed(&segment_path(&place, of.index));
             let Some(header) = finished(survey, of).filter(|_| is_durable) else { continue };
-            let files = [self.paths.crc(of.index), segment_path(&place, of.index)];
-            let is_wrong = self.report.findings.iter().any(|finding| {
-                let affects = |(from, to): (Position, Position)| from < end && to > of.base;
-                files.contains(&finding.file) || finding.positions.is_some_and(affects)
-            });
-            if is_wrong {
+            if self.report.findings.iter().any(|finding| self.affects(finding, survey, of)) {
                 continue;
             }
             if let Some(fault) = find_fault(self.paths, &survey.open(of, false)?, &header) {
@@ -37,30 +32,40 @@ impl RepairSession<'_> {
         Ok(())
     }
 
-    /// Makes the indexes again that are not what the frames and checksums give now, after all else is mended.
+    /// Makes the indexes again that are not what the frames and checksums give now, of segments in which nothing is wrong
+    /// any more.
     pub(super) fn make_indexes(&mut self, survey: &TapeSurvey) -> Result<()> {
         if !self.options.apply {
             return Ok(());
         }
         let there = list_indexes(&self.paths.segments())?;
         for of in survey.segments.iter().filter(|of| there.binary_search(&of.index).is_ok()) {
-            let path = self.paths.index(of.index);
-            let header = finished(survey, of);
-            let made = match &header {
-                Some(header) => make_index(self.paths, &survey.open(of, false)?, header),
-                None => None,
-            };
-            match made {
-                Some(bytes) if std::fs::read(&path).is_ok_and(|there| there == bytes) => {}
-                Some(bytes) => {
-                    let read_only = is_sealed(&segment_path(&self.paths.segments(), of.index));
-                    let look = FileAttributes { read_only, ..FileAttributes::default() };
-                    self.aside.replace(&path, &bytes, &look)?;
-                }
-                None => self.aside.move_away(&path)?,
+            let mut findings = self.report.findings.iter();
+            if findings.any(|finding| !finding.mended && self.affects(finding, survey, of)) {
+                continue;
             }
+            let Some(header) = finished(survey, of) else { continue };
+            let made = make_index(self.paths, &survey.open(of, false)?, &header);
+            let path = self.paths.index(of.index);
+            let Some(bytes) = made.filter(|made| std::fs::read(&path).is_ok_and(|there| there != *made))
+            else {
+                continue;
+            };
+            let read_only = is_sealed(&segment_path(&self.paths.segments(), of.index));
+            let look = FileAttributes { read_only, ..FileAttributes::default() };
+            self.aside.replace(&path, &bytes, &look)?;
         }
         Ok(())
+    }
+
+    /// Whether a finding is about a segment or its checksums.
+    fn affects(&self, finding: &RepairFinding, survey: &TapeSurvey, of: &SegmentSurvey) -> bool {
+        let end = of.base.plus(survey.meta.segment_bytes);
+        let is_within = |(from, to): (Position, Position)| from < end && to > of.base;
+        let segment = segment_path(&self.paths.segments(), of.index);
+        finding.file == segment
+            || finding.file == self.paths.crc(of.index)
+            || finding.positions.is_some_and(is_within)
     }
 }
 
