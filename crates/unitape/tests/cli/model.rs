@@ -176,6 +176,34 @@ fn a_bank_at_a_venue_is_one_publisher() {
     assert_eq!(names, ["BANKA@FXALL", "FXALL"]);
 }
 
+/// Where many names are known, a name is only sought while its event is built: the half that gives up its place must be
+/// forgotten there as well.
+#[test]
+fn a_bank_at_a_venue_is_found_among_many_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    let quote = |seq: u32, publisher: &str| {
+        format!(r#"{{"seq":{seq},"ts":1,"kind":"quote",{publisher},"instr":"EURUSD","side":"B","px":"1"}}"#)
+    };
+    let mut known: Vec<String> = (1..=3000).map(|n| quote(n, &format!(r#""bank":"BANK{n}""#))).collect();
+    known.push(quote(3001, r#""bank":"A","venue":"X""#));
+    known.push(quote(3002, r#""venue":"X""#));
+    let first = file(dir.path(), "first.jsonl", known.join("\n") + "\n");
+    consolidate_lines(&first, &tape, 0);
+    let more =
+        [r#""venue":"X","bank":"A""#, r#""bank":"BANK7","venue":"X""#, r#""bank":"NEW","venue":"FRESH""#];
+    let more: Vec<String> = (3003..).zip(more).map(|(seq, publisher)| quote(seq, publisher)).collect();
+    let second = file(dir.path(), "second.jsonl", more.join("\n") + "\n");
+    consolidate_lines(&second, &tape, 0);
+    let events = cat(&tape, &[]);
+    let banks: Vec<&str> = events[3000..].iter().filter_map(|event| event["bank"].as_str()).collect();
+    assert_eq!(banks, ["A@X", "A@X", "BANK7@X", "NEW@FRESH"]);
+    let names = cat(&tape, &["--all"]).into_iter().filter(|e| e["dict"] == "venue").skip(3000);
+    let names: Vec<String> = names.map(|e| e["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, ["A@X", "X", "BANK7@X", "NEW@FRESH"]);
+    run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+}
+
 /// Each of these lines says nothing, or two things.
 #[test]
 fn lines_that_mean_nothing_are_refused_and_say_why() {
