@@ -38,6 +38,7 @@ mod lines;
 mod mapping;
 mod mapping_mistakes;
 mod output;
+mod payment_stages;
 mod quarantine;
 mod quarantine_raw;
 mod reference;
