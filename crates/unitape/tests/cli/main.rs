@@ -39,6 +39,7 @@ mod mapping;
 mod mapping_mistakes;
 mod model;
 mod output;
+mod payment_stages;
 mod quarantine;
 mod quarantine_raw;
 mod reference;
