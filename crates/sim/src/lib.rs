@@ -48,6 +48,7 @@ mod rng;
 mod wire;
 
 pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, PlacementResult};
+pub use day::market::{ControlRequest, Market, MarketConfig};
 pub use day::{DropCopy, InjectedNoiseConfig, Sim, SimConfig, isin_check_digit};
 pub use error::Error;
 pub use fx::{FxConfig, FxQuote, FxQuoteGenerator};
