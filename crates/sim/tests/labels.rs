@@ -52,7 +52,8 @@ fn compare(seed: u64, labels: &[&AlertLabel], events: &[Event]) {
     );
     assert_eq!(found, labelled);
     for label in labels {
-        let trigger = &events[label.trigger_seq as usize - 1];
+        let at = events.binary_search_by_key(&label.trigger_seq, |e| e.seq).expect("an event");
+        let trigger = &events[at];
         assert!(trigger.ts as u64 == label.ts && label.first_seq <= label.trigger_seq, "{label:?}");
     }
 }
@@ -123,18 +124,21 @@ fn a_whole_day_holds_all() {
 /// each make labels of several days wrong.
 #[test]
 fn labels_hold_over_several_days() {
-    for seed in 31..=33 {
-        let day = SimConfig { events: 12_000, plant: each(2), near_misses: each(2), ..config(seed) };
-        let mut market =
-            Market::new(MarketConfig { day, days: 4, ..MarketConfig::default() }).expect("a good config");
+    // No scenario of these reads the others, and the oracle is slow.
+    let others = ["level", "comm", "index", "ref_px", "statement", "position", "list"];
+    for seed in 31..=32 {
+        let day = SimConfig { events: 8_000, plant: each(2), near_misses: each(2), ..config(seed) };
+        let config = MarketConfig { day, days: 3, ..MarketConfig::default() };
+        let mut market = Market::new(config).expect("a good config");
         let (mut lines, mut scratch) = (Vec::new(), Vec::new());
         while market.step().is_some() {
             market.last_events().iter().for_each(|e| write_market_line(&market, e, &mut scratch, &mut lines));
         }
         let text = String::from_utf8(lines).expect("UTF-8");
-        let events: Vec<Event> = text.lines().map(Event::parse).collect();
+        let mut events: Vec<Event> = text.lines().map(Event::parse).collect();
+        events.retain(|e| !others.contains(&e.kind.as_str()) && e.find("venue") != Some("NBBO"));
         compare(seed, &market.labels(), &events);
-        assert!(market.labels().len() >= 8 * 2 * 4, "{} labels", market.labels().len());
-        assert_eq!(market.near_misses().len(), 8 * 2 * 4);
+        assert!(market.labels().len() >= 8 * 2 * 3, "{} labels", market.labels().len());
+        assert_eq!(market.near_misses().len(), 8 * 2 * 3);
     }
 }

@@ -10,6 +10,11 @@ use unitape_model::{InstrumentId, Side};
 /// Numbers of parents that a market has: their text has nine digits.
 const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
+/// An order this far on the wrong side of the price is stale, in a market of several days.
+const STALE_TICKS: i64 = 8;
+/// Stale orders of a side that go at once.
+const STALE_PULLED_MAX: u32 = 16;
+
 /// The makers of the background, and the prices.
 #[derive(Debug)]
 pub(crate) struct BackgroundTraders {
@@ -102,7 +107,10 @@ impl BackgroundTraders {
             MarketPhase::Auction => self.call(x, book, governor, rng),
             MarketPhase::Open => {
                 self.wander(instr, rng);
-                let crowd = desk.crowd.len();
+                if self.pace == PricePace::Days && self.pull_stale(x, book, governor) {
+                    return;
+                }
+                let crowd = x.desk(book).crowd.len();
                 let roll = rng.below(100);
                 if crowd >= self.depth || crowd > 0 && roll < 30 {
                     self.cancel(x, book, governor, rng);
@@ -143,6 +151,24 @@ impl BackgroundTraders {
         if governor.allow(member, x.now, 1) {
             x.cancel_slot(slot);
         }
+    }
+
+    /// Cancels the orders that news has left far on the wrong side of the price, some at a time; false if there are none.
+    fn pull_stale(&self, x: &mut SimulatedVenues, book: u32, governor: &mut MessageRateLimiter) -> bool {
+        let fair = self.fair[x.world.instr_of(book).index()];
+        let mut pulled = false;
+        for side in [Side::Buy, Side::Sell] {
+            for _ in 0..STALE_PULLED_MAX {
+                let Some((slot, px, _)) = x.desk(book).book.orders(side).next() else { break };
+                let stale = (px - fair) * sign(side) > STALE_TICKS && x.order(slot).is_of_background();
+                if !stale || !governor.allow(x.order(slot).terms.member, x.now, 1) {
+                    break;
+                }
+                x.cancel_slot(slot);
+                pulled = true;
+            }
+        }
+        pulled
     }
 
     fn amend(

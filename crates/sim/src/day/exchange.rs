@@ -60,6 +60,13 @@ pub(crate) struct LiveOrder {
     crowd: bool,
 }
 
+impl LiveOrder {
+    /// Whether the background may amend or cancel it.
+    pub fn is_of_background(&self) -> bool {
+        self.crowd
+    }
+}
+
 /// A book with what its venue knows of it.
 #[derive(Debug)]
 pub(crate) struct VenueBook {

@@ -49,7 +49,8 @@
 //!
 //! It is no model of how markets move, and it has no market makers: everybody stays on one side of an instrument. While a
 //! scene acts, the background keeps out of its book (of a marked close for ten minutes). Venues do not know of each other:
-//! there is no routing and no consolidated best price. Prices are not checked against bands, and there are no rejects.
+//! there is no routing. Prices are not checked against bands. A consolidated best price and rejects are in a [`market`]
+//! of several days only.
 //!
 //! # Labels
 //!
@@ -534,6 +535,7 @@ impl Sim {
             governor: &mut self.governor,
             at_close: &mut self.at_close,
             fair: &self.crowd.fair,
+            pace: self.crowd.pace,
             next_parent: &mut self.crowd.next_parent,
             scene: planned.number,
         };
