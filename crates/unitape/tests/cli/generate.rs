@@ -261,8 +261,9 @@ fn several_days_come_in_whole() {
     let week = dir.path().join("week");
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let options =
-        ["--days", "5", "--seed", "7", "--events", "4000", "--format", "events,fix,swift", "--orders"];
-    let account = generate(&week, &options);
+        "generate market --days 5 --seed 7 --events 4000 --instruments 40 --minutes 120 --orders --json";
+    let files = ["--format", "events,fix,swift", "--out", week.to_str().unwrap()];
+    let account = run(options.split(' ').chain(files)).code(0).json();
     let events = lines(&week.join("events.jsonl"));
     assert_eq!(account["events"], events.len());
     assert_eq!(lines(&week.join("truth.jsonl")).iter().filter(|line| line["rec"] == "day").count(), 5);

@@ -22,7 +22,7 @@ pub struct MarketEvent {
 pub enum MarketEventBody {
     /// An event of the day.
     Day {
-        /// What it is.
+        /// The event.
         what: DayEventBody,
         /// Whether the sale that it is about is short; none of what is no sale.
         short: Option<ShortMark>,

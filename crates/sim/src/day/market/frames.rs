@@ -70,7 +70,7 @@ fn body(market: &Market, event: &MarketEvent, e: &mut FrameFieldSetter<'_>) {
             e.price(EventField::Tick, 10_000_000);
             e.price(EventField::PrevClose, prev_close * 10_000_000);
             e.text(EventField::Symbol, "UTIX");
-            e.text(EventField::Class, "index");
+            e.text(EventField::Class, "TIEXXX"); // ISO 10962: an equity index
         }
         MarketEventBody::Index { px } => {
             e.sym(EventField::Index, ids.index);
