@@ -37,6 +37,7 @@ mod lineage_damage;
 mod lines;
 mod mapping;
 mod mapping_mistakes;
+mod model;
 mod output;
 mod quarantine;
 mod quarantine_raw;
