@@ -60,6 +60,9 @@ fn whole(event: &Value, field: &str) -> i128 {
 
 const NANO: i128 = 1_000_000_000;
 
+/// Names of an owner and of an instrument.
+type OwnerInstrument = (String, String);
+
 /// A hidden source of chance, or one that days share, would give every run another market.
 #[test]
 fn a_seed_decides_all_days() {
@@ -124,7 +127,7 @@ fn days_continue_where_the_last_one_ended() {
     let dates: Vec<&str> = market.days().iter().map(|day| day.date.as_str()).collect();
     assert_eq!(dates, ["2026-03-05", "2026-03-06", "2026-03-09", "2026-03-10"]);
     let mut held: HashMap<(String, String), i128> = HashMap::new();
-    let mut given: BTreeMap<&str, HashMap<(String, String), (i128, i128)>> = BTreeMap::new();
+    let mut given: BTreeMap<&str, HashMap<OwnerInstrument, (i128, i128)>> = BTreeMap::new();
     let mut closes: HashMap<String, i128> = HashMap::new();
     let mut cash: HashMap<(String, String), i128> = HashMap::new();
     let mut paid: HashMap<(String, String), i128> = HashMap::new();

@@ -163,7 +163,7 @@ fn comm(market: &Market, message: &CommMessage, e: &mut FrameFieldSetter<'_>) {
     let [first, second] = message.to.map(|member| (senders + member).to_le_bytes());
     let to = [first, second].concat();
     e.id(EventField::MsgId, &names::lettered::<9>(b'K', message.number, 10));
-    e.text(EventField::Channel, if message.number % 3 == 0 { "email" } else { "chat" });
+    e.text(EventField::Channel, if message.number.is_multiple_of(3) { "email" } else { "chat" });
     e.sym(EventField::From, senders + message.from);
     let to = if first == second { &to[..4] } else { &to[..] };
     e.set(EventField::To, EventValue::Syms(NameKind::Name, to));
