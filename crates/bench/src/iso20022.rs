@@ -134,6 +134,7 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
         fields.insert("ts", slow_time(&made).ok_or("no time")?.into());
         fields.insert("kind", "payment".into());
         fields.insert("msg", "pacs.008".into());
+        fields.insert("stage", "interbank".into());
         fields.insert("amt", canonical.into());
         for (name, path) in [
             ("ref", "/PmtId/EndToEndId"),
@@ -149,6 +150,7 @@ fn slow_lines(input: &[u8]) -> Result<String, String> {
             ("instructed_ccy", "/InstdAmt@Ccy"),
             ("charge_bearer", "/ChrgBr"),
             ("uetr", "/PmtId/UETR"),
+            ("dr_country", "/Dbtr/PstlAdr/Ctry"),
             ("value_date", "/IntrBkSttlmDt"),
             ("info", "/RmtInf/Ustrd"),
         ] {

@@ -356,7 +356,14 @@ impl<'a> EventBuilder<'a> {
     /// The first field without which the event means nothing, if one is missing.
     pub fn missing_field(&self) -> Option<&'static EventFieldSpec> {
         let event = Event::from_unfinished(&self.buf[self.start..], self.schema, self.ext);
-        self.schema.fields.iter().find(|s| s.required && event.value(s, &mut [0; 36]).is_none())
+        let is_missing = |s: &&EventFieldSpec| event.value(s, &mut [0; 36]).is_none();
+        let fields = self.schema.fields;
+        let one_of = self.schema.kind.one_of();
+        fields.iter().find(|s| s.required && is_missing(s)).or_else(|| {
+            let mut wanted = fields.iter().filter(|s| one_of.contains(&s.field));
+            let first = wanted.clone().next()?;
+            wanted.all(|s| is_missing(&s)).then_some(first)
+        })
     }
 
     /// Gives the event up and leaves the arena as before.

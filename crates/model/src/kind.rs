@@ -145,6 +145,23 @@ impl EventKind {
         (self as u8) < 16
     }
 
+    /// Fields of which an event of the kind has one at least; none for most kinds. A `list` entry that names no
+    /// instrument and nobody would be about nothing.
+    pub const fn one_of(self) -> &'static [EventField] {
+        match self {
+            EventKind::List => &[
+                EventField::Instr,
+                EventField::Issuer,
+                EventField::Party,
+                EventField::Acct,
+                EventField::Desk,
+                EventField::Trader,
+                EventField::Firm,
+            ],
+            _ => &[],
+        }
+    }
+
     /// Whether the kind has had more than one layout, so that its frames say theirs.
     #[inline]
     pub const fn has_layouts(self) -> bool {

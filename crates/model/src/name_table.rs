@@ -484,6 +484,35 @@ mod tests {
         table.admit(&Event::new(frame).unwrap()).map_err(|e| e.to_string())
     }
 
+    /// An id in the extension, or in a place that another layout of the kind does not have, would be printed under a name
+    /// that nothing gave it.
+    #[test]
+    fn ids_in_extensions_and_in_every_layout_need_a_definition() {
+        let (mut table, mut names) = (DefinitionTable::default(), Dictionary::default());
+        let order = order(&[("oid", "1"), ("desk", "D"), ("entry", "10.0.0.1")], &mut names);
+        assert_eq!(admit(&mut table, &order), Err("desk 1 is not defined".to_owned()));
+        admit(&mut table, &definition(NameKind::Desk, 1, "D")).unwrap();
+        assert_eq!(admit(&mut table, &order), Err("name 1 is not defined".to_owned()));
+        admit(&mut table, &definition(NameKind::Name, 1, "10.0.0.1")).unwrap();
+        admit(&mut table, &order).unwrap();
+        admit(&mut table, &order).unwrap();
+
+        for layout in [0, 1] {
+            let (mut table, mut arena) = (DefinitionTable::default(), Vec::new());
+            let schema = EventSchema::for_layout(EventKind::Control, layout).unwrap();
+            let mut e = EventBuilder::begin_layout(&mut arena, schema, UnixNanos(1));
+            let last = if layout == 0 { "venue" } else { "second_by" };
+            for (field, text) in [("action", "halt"), (last, "N")] {
+                e.set_text(schema.find(field).unwrap(), text.as_bytes(), &mut Dictionary::default()).unwrap();
+            }
+            e.finish(0).unwrap();
+            let dict = if layout == 0 { NameKind::Venue } else { NameKind::Name };
+            assert_eq!(admit(&mut table, &arena), Err(format!("{} 1 is not defined", dict.name())));
+            admit(&mut table, &definition(dict, 1, "N")).unwrap();
+            admit(&mut table, &arena).unwrap();
+        }
+    }
+
     /// Each reader of a tape once had its own way: one printed ids, one refused, one passed over it.
     #[test]
     fn a_definition_follows_those_before_it_and_comes_before_its_use() {

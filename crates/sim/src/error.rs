@@ -36,6 +36,9 @@ pub enum Error {
         /// The number of those that found a place.
         placed: u32,
     },
+    /// A control that a market cannot obey.
+    #[error("control: {0}")]
+    Control(String),
     /// A file of templates that is wrong.
     #[error("exchange templates: {0}")]
     Templates(String),
@@ -67,9 +70,11 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::OutOfTime { .. } | Self::OutOfRange { .. } | Self::NoRoom { .. } => ErrorCause::Call,
-            Self::Templates(_) | Self::NoTemplate { .. } | Self::NoField { .. } | Self::Encode(_) => {
-                ErrorCause::Outside
-            }
+            Self::Control(_)
+            | Self::Templates(_)
+            | Self::NoTemplate { .. }
+            | Self::NoField { .. }
+            | Self::Encode(_) => ErrorCause::Outside,
         }
     }
 }

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! [`Sim`] is a day of a market: venues, auctions, halts, payments, scenes of eight scenarios, in several formats;
-//! [`day`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
+//! [`day`] describes it. [`Market`] is several days, with all that follows from their events, and obeys controls;
+//! [`day::market`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
 //! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`FxQuoteGenerator`] quote a
 //! currency pair.
 //!
@@ -36,8 +37,8 @@
 //! # What it does not do
 //!
 //! It is no model of how markets move: prices wander at random, and an owner of the background trades an instrument on
-//! one side only, which is how accidental wash trades are made impossible. No venue rejects an order, and no message is
-//! resent or lost.
+//! one side only, which is how accidental wash trades are made impossible. Only a [`Market`] rejects orders, and no message
+//! is resent or lost.
 
 mod book;
 pub mod day;
@@ -48,6 +49,7 @@ mod rng;
 mod wire;
 
 pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, PlacementResult};
+pub use day::market::{ControlRequest, Market, MarketConfig};
 pub use day::{DropCopy, InjectedNoiseConfig, Sim, SimConfig, isin_check_digit};
 pub use error::Error;
 pub use fx::{FxConfig, FxQuote, FxQuoteGenerator};

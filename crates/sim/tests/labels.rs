@@ -5,7 +5,8 @@ mod oracle;
 use std::collections::BTreeMap;
 
 use oracle::{Alert, Event};
-use unitape_sim::day::{Scenario, Sim, SimConfig, write_line};
+use unitape_sim::day::market::{Market, MarketConfig, write_market_line};
+use unitape_sim::day::{AlertLabel, Scenario, Sim, SimConfig, write_line};
 
 fn run(config: SimConfig) -> (Sim, Vec<Event>) {
     let mut sim = Sim::new(config).expect("a good config");
@@ -34,26 +35,25 @@ fn alerts(events: &[Event]) -> Vec<Alert> {
     found
 }
 
-fn labels(sim: &Sim) -> Vec<Alert> {
-    let label = |l: &&unitape_sim::day::AlertLabel| {
-        (l.scenario, serde_json::to_string(&l.key).expect("a key is JSON"), l.trigger_seq)
-    };
-    sim.labels().iter().map(label).collect()
-}
-
 /// Compares, and reports what is on one side only.
 fn check(sim: &Sim, events: &[Event]) {
-    let (found, labelled) = (alerts(events), labels(sim));
+    compare(sim.config().seed, &sim.labels(), events);
+}
+
+fn compare(seed: u64, labels: &[&AlertLabel], events: &[Event]) {
+    let label =
+        |l: &&AlertLabel| (l.scenario, serde_json::to_string(&l.key).expect("a key is JSON"), l.trigger_seq);
+    let (found, labelled): (_, Vec<Alert>) = (alerts(events), labels.iter().map(label).collect());
     let missing: Vec<_> = labelled.iter().filter(|l| !found.contains(l)).collect();
     let extra: Vec<_> = found.iter().filter(|a| !labelled.contains(a)).collect();
-    let seed = sim.config().seed;
     assert!(
         missing.is_empty() && extra.is_empty(),
         "seed {seed}: labelled only {missing:#?}, fires only {extra:#?}"
     );
     assert_eq!(found, labelled);
-    for label in sim.labels() {
-        let trigger = &events[label.trigger_seq as usize - 1];
+    for label in labels {
+        let at = events.binary_search_by_key(&label.trigger_seq, |e| e.seq).expect("an event");
+        let trigger = &events[at];
         assert!(trigger.ts as u64 == label.ts && label.first_seq <= label.trigger_seq, "{label:?}");
     }
 }
@@ -118,4 +118,27 @@ fn a_whole_day_holds_all() {
         run(SimConfig { events: 100_000, plant: each(10), near_misses: each(10), ..SimConfig::default() });
     check(&sim, &events);
     assert_eq!(sim.near_misses().len(), 80);
+}
+
+/// A window that reaches over a night, a price of the day before, or an ordinal of the day in place of the market's, would
+/// each make labels of several days wrong.
+#[test]
+fn labels_hold_over_several_days() {
+    // No scenario of these reads the others, and the oracle is slow.
+    let others = ["level", "comm", "index", "ref_px", "statement", "position", "list"];
+    for seed in 31..=32 {
+        let day = SimConfig { events: 8_000, plant: each(2), near_misses: each(2), ..config(seed) };
+        let config = MarketConfig { day, days: 3, ..MarketConfig::default() };
+        let mut market = Market::new(config).expect("a good config");
+        let (mut lines, mut scratch) = (Vec::new(), Vec::new());
+        while market.step().is_some() {
+            market.last_events().iter().for_each(|e| write_market_line(&market, e, &mut scratch, &mut lines));
+        }
+        let text = String::from_utf8(lines).expect("UTF-8");
+        let mut events: Vec<Event> = text.lines().map(Event::parse).collect();
+        events.retain(|e| !others.contains(&e.kind.as_str()) && e.find("venue") != Some("NBBO"));
+        compare(seed, &market.labels(), &events);
+        assert!(market.labels().len() >= 8 * 2 * 3, "{} labels", market.labels().len());
+        assert_eq!(market.near_misses().len(), 8 * 2 * 3);
+    }
 }

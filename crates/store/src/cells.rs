@@ -59,7 +59,7 @@ pub(crate) struct EventKindLayout {
 }
 
 impl EventKindLayout {
-    /// The plan of frames of `kind` with so many bytes of fixed part, which is another in each layout of a kind.
+    /// The plan of frames of `kind` whose fixed part has `fixed_bytes`, which is another in each layout of a kind.
     pub fn find(kind: EventKind, fixed_bytes: u16) -> Option<&'static Self> {
         static PLANS: OnceLock<Vec<Vec<EventKindLayout>>> = OnceLock::new();
         let all = PLANS.get_or_init(|| {

@@ -351,6 +351,15 @@ fn parse<'a>(
             return Err(missing(spec.field.name()));
         }
     }
+    let one_of = kind.one_of();
+    if !one_of.is_empty() && !full {
+        let mut given = schema.fields.iter().zip(&values).filter(|(_, value)| value.is_some());
+        if !given.any(|(spec, _)| one_of.contains(&spec.field)) {
+            let names: Vec<&str> = one_of.iter().map(|field| field.name()).collect();
+            let what = format!("one of {} is needed", names.join(", "));
+            return Err(LineFault::new("missing", Some(names[0]), what));
+        }
+    }
     naming.begin(common.ids)?;
 
     let mut event = EventBuilder::begin_layout(arena, schema, ts);

@@ -381,7 +381,7 @@ fn what_is_taken_and_what_is_refused() {
             r#"{"kind":"quarantine","ts":1,"reason":"x","raw_at":18446744073709551614}"#,
             "bookkeeping in kind: `quarantine` belongs to the account of a tape, which unitape writes itself; no input may carry it",
         ),
-        (r#"{"kind":"list","ts":1,"name":"r","from":"x"}"#, "bad_time in from: not a time"),
+        (r#"{"kind":"list","ts":1,"name":"r","instr":"I","from":"x"}"#, "bad_time in from: not a time"),
         (
             r#"{"kind":"level","ts":1,"instr":"V","action":"A","orders":-1}"#,
             "bad_integer in orders: not an unsigned integer of 64 bits",

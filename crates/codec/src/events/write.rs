@@ -151,7 +151,7 @@ fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLoo
     let bits = event.header().flags();
     let words = FLAG_WORDS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, word)| *word);
     let layout = event.needs_layout_1().then_some(LAYOUT_1);
-    write_list(out, words.chain(layout), |out, word| write_text(out, word));
+    write_list(out, words.chain(layout), write_text);
     write_key(out, "ids");
     out.push(b'{');
     let mut first = true;

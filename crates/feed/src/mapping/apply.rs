@@ -451,6 +451,12 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
         }
+        if !plan.kind.one_of().is_empty()
+            && let Some(missing) = e.missing_field()
+        {
+            let detail = format!("{}: {}", missing.field.name(), Refusal::Missing);
+            return Err(MessageRefusal { code: Refusal::Missing.code(), detail });
+        }
         self.last = e.finish(0).map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())

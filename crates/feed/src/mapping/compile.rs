@@ -332,6 +332,11 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 return Err(format!(": `{}` needs the field `{name}`", text.kind).into());
             }
         }
+        let one_of = kind.one_of();
+        if !one_of.is_empty() && !fields.iter().any(|f| one_of.contains(&f.spec.field)) {
+            let names: Vec<&str> = one_of.iter().map(|field| field.name()).collect();
+            return Err(format!(": `{}` needs one of the fields {}", text.kind, names.join(", ")).into());
+        }
         let mut some_of = Vec::new();
         for (i, name) in text.some_of.iter().enumerate() {
             let found = fields.iter().find(|f| f.spec.field.name() == name);

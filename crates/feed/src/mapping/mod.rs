@@ -61,6 +61,7 @@
 //! | `apply` | the [`MessageMapper`]: a message and a plan to events, or to quarantine |
 //! | `instruments` | names of instruments by way of reference data |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
+//! | `field_hints` | kept values whose name is that of a field |
 //! | `built_in` | the shipped ones |
 
 mod affected_books;
@@ -69,6 +70,7 @@ mod built_in;
 mod compile;
 mod entries;
 mod explain;
+mod field_hints;
 mod format_adapter;
 mod instruments;
 mod plan;
@@ -83,6 +85,7 @@ pub use explain::{
     EventExplanation, ExplainedOutcome, FailedCondition, FieldExplanation, KeptValue, MessageExplanation,
     QuarantineCause, RejectedRule, RuleLocation, SkippedEvent, TimeExplanation,
 };
+pub use field_hints::FieldHint;
 pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};

@@ -118,3 +118,17 @@ fn framing_is_for_fix_and_has_known_separators() {
         assert!(got.contains(says), "{got}\nshould say: {says}");
     }
 }
+
+// A field that the model got later was kept as a field of the mapping's own, and no scenario found it.
+#[test]
+fn a_kept_value_that_could_be_a_field_is_hinted_at() {
+    let text = "name = \"m\"\nformat = \"swift\"\nmessage = { ts = \"time\" }\n[[rule]]\n[[rule.event]]\nkind = \"payment\"\n\
+                [rule.event.keep]\nvalue_date = \"32A.date\"\nuetr = \"3.121\"\n[rule.event.fields]\nref = \"20.reference\"\n";
+    let hints = Mapping::parse(text, "m.toml").unwrap().field_hints();
+    let found: Vec<_> = hints.iter().map(|h| (h.name.as_str(), h.kind, h.path.as_str(), h.line)).collect();
+    assert_eq!(found, [("uetr", "payment", "3.121", 9)]);
+    for mapping in Mapping::all_built_in() {
+        let payments = mapping.field_hints().into_iter().filter(|hint| hint.kind == "payment");
+        assert_eq!(payments.collect::<Vec<_>>(), [], "{}", mapping.name);
+    }
+}

@@ -117,7 +117,7 @@ fn every_file_is_accounted_for() {
             }
         }
     }
-    assert_eq!((files, total), (60, [347, 270, 16, 75, 0]));
+    assert_eq!((files, total), (60, [347, 271, 16, 75, 0]));
 }
 
 // The event of each field of each kind of message.
@@ -164,15 +164,15 @@ fn messages_become_the_right_events() {
         json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT103", "ref": "REF1", "dr_acct": "DE1", "cr_acct": "GB2",
                "dr_name": "PAYER", "cr_name": "PAID", "ccy": "EUR", "amt": "9500.5", "cr_bic": "DDDDUS33",
                "dr_bic": "CCCCFRPP", "cr_bank": "DDDDUS33", "dr_address": "STREET\nTOWN", "dr_bank": "CCCCFRPP",
-               "sender": "BBBBDEFFAXXX", "uetr": "eb6305c9", "value_date": "2026-03-03", "23B": "CRED", "71A": "SHA",
+               "sender": "BBBBDEFFAXXX", "uetr": "eb6305c9", "stage": "interbank", "value_date": "2026-03-03", "23B": "CRED", "71A": "SHA",
                "72": "/A/\n//B"}),
         json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT202COV", "ref": "REF2", "dr_acct": "2", "cr_acct": "3",
                "dr_name": "PAYER", "cr_name": "PAID", "ccy": "USD", "amt": "1", "cr_bic": "EEEECHZZ",
-               "dr_bic": "BBBBDEFFAXXX", "cr_bank": "/1\nEEEECHZZ", "dr_address": "3/DE", "related": "REL",
+               "dr_bic": "BBBBDEFFAXXX", "cr_bank": "/1\nEEEECHZZ", "dr_address": "3/DE", "stage": "cover", "dr_country": "DE", "related": "REL",
                "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02", "57A": "FFFFNL2A"}),
         json!({"seq": 0, "ts": at, "kind": "payment", "msg": "MT202", "ref": "REF3", "dr_acct": "9", "dr_name": "BANK",
                "ccy": "USD", "amt": "1", "cr_bic": "EEEECHZZ", "dr_bic": "BBBBDEFFAXXX", "dr_address": "TOWN",
-               "related": "REL", "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02"}),
+               "related": "REL", "sender": "BBBBDEFFAXXX", "value_date": "2026-03-02", "stage": "interbank"}),
         json!({"seq": 0, "ts": at - 4_500_000_000_000i64, "kind": "payment", "msg": "MT541", "ref": "S1", "dr_acct": "77",
                "ccy": "EUR", "amt": "123456.5", "cr_bic": "GGGGESMM", "function": "NEWM", "instr": "GB00BH4HKS39",
                "instr_name": "VODAFONE", "safe_acct": "77", "sender": "BBBBDEFFAXXX", "98C:PREP": ":PREP//20260302081500",

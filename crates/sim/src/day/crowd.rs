@@ -10,6 +10,11 @@ use unitape_model::{InstrumentId, Side};
 /// Numbers of parents that a market has: their text has nine digits.
 const PARENTS_OF_A_MARKET: u64 = 100_000_000;
 
+/// An order this far on the wrong side of the price is stale, in a market of several days.
+const STALE_TICKS: i64 = 8;
+/// Stale orders of a side that go at once.
+const STALE_PULLED_MAX: u32 = 16;
+
 /// The makers of the background, and the prices.
 #[derive(Debug)]
 pub(crate) struct BackgroundTraders {
@@ -19,10 +24,23 @@ pub(crate) struct BackgroundTraders {
     pub fair: Vec<i64>,
     /// Ticks that the price of an instrument is still to go, since news.
     pub drift: Vec<i64>,
+    /// Price in ticks that the price of an instrument is drawn back to.
+    anchors: Vec<i64>,
+    /// How the prices go.
+    pub pace: PricePace,
     /// The parent order that the algorithm of every fourth member works on.
     parents: Vec<AlgoParentOrder>,
     pub next_parent: u64,
     excitement: u64,
+}
+
+/// How far and how fast prices go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PricePace {
+    /// For a day: within 4 % of where it started, and a tick of news at a time.
+    Day,
+    /// For several days: within 12 % of where the first started, and an eighth of the news with each request.
+    Days,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,6 +59,8 @@ impl BackgroundTraders {
             depth: config.depth,
             fair: x.world.instruments.iter().map(|i| i.reference).collect(),
             drift: vec![0; x.world.instruments.len()],
+            anchors: x.world.instruments.iter().map(|i| i.reference).collect(),
+            pace: PricePace::Day,
             parents: vec![AlgoParentOrder::default(); members as usize / 4],
             next_parent: u64::from(config.market) * PARENTS_OF_A_MARKET,
             excitement: 0,
@@ -86,8 +106,11 @@ impl BackgroundTraders {
             MarketPhase::Halt => self.cancel(x, book, governor, rng),
             MarketPhase::Auction => self.call(x, book, governor, rng),
             MarketPhase::Open => {
-                self.wander(instr, x.world.instruments[instr.index()].reference, rng);
-                let crowd = desk.crowd.len();
+                self.wander(instr, rng);
+                if self.pace == PricePace::Days && self.pull_stale(x, book, governor) {
+                    return;
+                }
+                let crowd = x.desk(book).crowd.len();
                 let roll = rng.below(100);
                 if crowd >= self.depth || crowd > 0 && roll < 30 {
                     self.cancel(x, book, governor, rng);
@@ -128,6 +151,24 @@ impl BackgroundTraders {
         if governor.allow(member, x.now, 1) {
             x.cancel_slot(slot);
         }
+    }
+
+    /// Cancels the orders that news has left far on the wrong side of the price, some at a time; false if there are none.
+    fn pull_stale(&self, x: &mut SimulatedVenues, book: u32, governor: &mut MessageRateLimiter) -> bool {
+        let fair = self.fair[x.world.instr_of(book).index()];
+        let mut pulled = false;
+        for side in [Side::Buy, Side::Sell] {
+            for _ in 0..STALE_PULLED_MAX {
+                let Some((slot, px, _)) = x.desk(book).book.orders(side).next() else { break };
+                let stale = (px - fair) * sign(side) > STALE_TICKS && x.order(slot).is_of_background();
+                if !stale || !governor.allow(x.order(slot).terms.member, x.now, 1) {
+                    break;
+                }
+                x.cancel_slot(slot);
+                pulled = true;
+            }
+        }
+        pulled
     }
 
     fn amend(
@@ -279,19 +320,40 @@ impl BackgroundTraders {
         true
     }
 
-    /// Lets the price of an instrument wander, drawn back when it is more than 4 % from where it started, and go where
-    /// news sent it.
-    fn wander(&mut self, instr: InstrumentId, reference: i64, rng: &mut Rng) {
+    /// Begins another day: prices start where they closed, and parents of the day before are done.
+    pub fn begin_day(&mut self, x: &SimulatedVenues) {
+        self.fair = x.world.instruments.iter().map(|i| i.reference).collect();
+        self.parents.iter_mut().for_each(|parent| parent.number = 0);
+        self.excitement = 0;
+    }
+
+    /// Whether the price of an instrument is so far up or down that news should send it back: 1 down, -1 up, 0 neither.
+    pub fn stretch(&self, instr: InstrumentId) -> i64 {
+        let anchor = self.anchors[instr.index()];
+        let off = self.fair[instr.index()] + self.drift[instr.index()] - anchor;
+        if self.pace == PricePace::Days && off.abs() * 100 > anchor * 8 { off.signum() } else { 0 }
+    }
+
+    /// Lets the price of an instrument wander, drawn back when it is far from where it started, and go where news sent
+    /// it.
+    fn wander(&mut self, instr: InstrumentId, rng: &mut Rng) {
         let drift = self.drift[instr.index()];
-        if drift != 0 && rng.one_in(4) {
+        let mut band = 4;
+        if self.pace == PricePace::Days {
+            band = 12;
+            let step = (drift.abs() + 7) / 8 * drift.signum();
+            self.fair[instr.index()] += step;
+            self.drift[instr.index()] -= step;
+        } else if drift != 0 && rng.one_in(4) {
             self.fair[instr.index()] += drift.signum();
             self.drift[instr.index()] -= drift.signum();
         }
         if !rng.one_in(16) {
             return;
         }
-        let off = self.fair[instr.index()] - reference;
-        let far = off.abs() * 100 > reference * 4;
+        let anchor = self.anchors[instr.index()];
+        let off = self.fair[instr.index()] - anchor;
+        let far = off.abs() * 100 > anchor * band;
         self.fair[instr.index()] += if far { -off.signum() } else { rng.pick(&[-1, 1]) };
     }
 }

@@ -102,6 +102,8 @@ pub enum DayEventBody {
     Amend(OrderTicket),
     /// The order is out: asked for, the rest of one that may not rest, or at the end of the day.
     Cancel(OrderTicket),
+    /// The venue refused an order.
+    Reject(OrderTicket),
     /// One side of a match.
     Exec {
         /// The order, with its current terms.
@@ -123,6 +125,8 @@ pub enum DayEventBody {
         instr: InstrumentId,
         /// Whether it is good for the price.
         good: bool,
+        /// Ticks that the price goes because of it.
+        ticks: i64,
     },
     /// A payment.
     Payment(Payment),

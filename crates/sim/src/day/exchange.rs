@@ -15,6 +15,7 @@ use unitape_model::{InstrumentId, Side};
 use super::auction::clearing;
 use super::config::SimConfig;
 use super::event::{DayEvent, DayEventBody, LiquidityFlag, MarketPhase, OrderKind, OrderTicket, TimeInForce};
+use super::market::RequestGate;
 use super::truth::{OrderEnding, OrderLife};
 use super::world::SimulatedMarket;
 use crate::book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle};
@@ -59,6 +60,13 @@ pub(crate) struct LiveOrder {
     crowd: bool,
 }
 
+impl LiveOrder {
+    /// Whether the background may amend or cancel it.
+    pub fn is_of_background(&self) -> bool {
+        self.crowd
+    }
+}
+
 /// A book with what its venue knows of it.
 #[derive(Debug)]
 pub(crate) struct VenueBook {
@@ -67,6 +75,8 @@ pub(crate) struct VenueBook {
     /// A scene is being played here: the background keeps out, stops wait.
     pub quiet: bool,
     pub last_trade: Option<i64>,
+    /// Last trade of an earlier day.
+    pub earlier_trade: Option<i64>,
     /// Last trade before the closing window, once that has begun.
     pub window: Option<Option<i64>>,
     /// Orders of the background that rest here.
@@ -88,6 +98,8 @@ pub(crate) struct SimulatedVenues {
     pub desks: Vec<VenueBook>,
     /// Net position and gross volume by owner and instrument.
     pub positions: FxHashMap<(u32, InstrumentId), (i64, i64)>,
+    /// The requests of the background that are refused, in a market that refuses any.
+    pub gate: Option<Box<RequestGate>>,
     /// Orders that ended, when they are kept.
     pub lives: Option<Vec<OrderLife>>,
     /// Live stops by member: a bound that keeps elections from counting as a flood of messages.
@@ -109,6 +121,7 @@ impl SimulatedVenues {
             phase: MarketPhase::Pre,
             quiet: false,
             last_trade: None,
+            earlier_trade: None,
             window: None,
             crowd: Vec::new(),
             stops: Vec::new(),
@@ -120,6 +133,7 @@ impl SimulatedVenues {
             out: Vec::with_capacity(1024),
             desks: (0..world.books()).map(|_| desk()).collect(),
             positions: FxHashMap::default(),
+            gate: None,
             lives: config.keep_lives.then(Vec::new),
             stops_of: vec![0; world.members.len()],
             live_of: vec![0; world.members.len()],
@@ -173,6 +187,10 @@ impl SimulatedVenues {
         self.next_oid += 1;
         let terms =
             OrderTicket { oid: self.next_oid, book, member, side, kind, tif, px, stop_px, qty, parent };
+        if crowd && self.refuses(&terms) {
+            self.emit(DayEventBody::Reject(terms));
+            return OrderRef::default();
+        }
         let entered = (self.seq + 1, self.now);
         let order = LiveOrder { terms, done: 0, value: 0, entered, handle: None, crowd_at: None, crowd };
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -198,8 +216,19 @@ impl SimulatedVenues {
         OrderRef { slot, oid: terms.oid }
     }
 
-    /// Sets price and total quantity of an order that rests.
+    /// Whether the gate, where there is one, refuses a new order.
+    #[inline]
+    fn refuses(&mut self, terms: &OrderTicket) -> bool {
+        self.gate.as_deref_mut().is_some_and(|gate| gate.refuses_order(&self.world, terms, self.now))
+    }
+
+    /// Sets price and total quantity of an order that rests. A request that is refused leaves no event.
     pub fn amend(&mut self, slot: u32, px: i64, qty: i64) {
+        if let Some(gate) = self.gate.as_deref()
+            && gate.blocks(&self.world, &self.orders[slot as usize].terms, self.now)
+        {
+            return;
+        }
         let order = &mut self.orders[slot as usize];
         assert!(qty > order.done, "an amend to what is done already");
         let handle = order.handle.expect("only a resting order is amended");
@@ -288,6 +317,17 @@ impl SimulatedVenues {
         }
         (self.fills, self.fills_other) = (bought, sold);
         Some(px)
+    }
+
+    /// Begins another day after the last order of this one has gone: the books are as new.
+    pub fn begin_day(&mut self, start_ns: u64) {
+        assert_eq!(self.orders.len(), self.free.len(), "an order outlives its day");
+        self.now = start_ns;
+        for desk in &mut self.desks {
+            desk.earlier_trade = desk.last_trade.take().or(desk.earlier_trade);
+            (desk.phase, desk.quiet, desk.window) = (MarketPhase::Pre, false, None);
+            desk.published = [None; 2];
+        }
     }
 
     /// Orders that are in a book or wait for a price, in no particular order.

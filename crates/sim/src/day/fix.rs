@@ -12,6 +12,7 @@
 //! | `8` with `150=5` | venue accepted an amend | `order_amend` |
 //! | `8` with `150=L` | a stop was elected | `order_amend` |
 //! | `8` with `150=4` | order cancelled: asked for, the rest of one that may not rest, or after the close | `order_cancel` |
+//! | `8` with `150=8` | the venue refused a new order; only in a market of several days | `order_cancel`, reason `rejected` |
 //! | `8` with `150=F` | one side of a trade; both sides follow one another, the aggressor first | `exec` |
 //! | `X` | public print of that trade | `trade` |
 //! | `W` | best bid and offer of one venue and instrument changed | `bbo` |
@@ -185,6 +186,7 @@ impl FixDayWriter {
                 self.done.remove(&t.oid);
                 self.forget(t.oid);
             }
+            DayEventBody::Reject(ref t) => self.report(world, event, t, b'8', None),
             DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
                 let done = self.done.entry(order.oid).or_default();
                 *done = (done.0 + qty, done.1 + qty * px);
@@ -258,9 +260,9 @@ impl FixDayWriter {
         }
         let (done, value) = self.done.get(&t.oid).copied().unwrap_or_default();
         self.next_report += 1;
-        let leaves = if kind == b'4' { 0 } else { t.qty - done };
+        let leaves = if matches!(kind, b'4' | b'8') { 0 } else { t.qty - done };
         let state = match (kind, done, leaves) {
-            (b'4', ..) => b'4',
+            (b'4' | b'8', ..) => kind,
             (_, 0, _) => b'0',
             (.., 0) => b'2',
             _ => b'1',

@@ -77,6 +77,7 @@ impl FixedDayWriter {
             DayEventBody::New(ref t) => self.order(b'N', world, event, t, out),
             DayEventBody::Amend(ref t) => self.order(b'A', world, event, t, out),
             DayEventBody::Cancel(ref t) => self.order(b'C', world, event, t, out),
+            DayEventBody::Reject(_) => return false,
             DayEventBody::Exec { ref order, px, qty, match_id, liq } => {
                 self.begin(b'X', EXEC, event, order.book, out);
                 self.identity(order, out);

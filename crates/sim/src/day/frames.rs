@@ -190,7 +190,14 @@ fn padded<const N: usize>(word: &str) -> [u8; N] {
 /// Any event, field by field through the schema: the rare kinds, and what does not fit the narrow places.
 #[cold]
 fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) {
-    let mut e = FrameFieldSetter::begin(event, out);
+    let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
+    let mut e = FrameFieldSetter::begin(kind, event.seq, event.ts, out);
+    set_fields(world, event, &mut e);
+    e.finish(bits);
+}
+
+/// Sets the fields of an event.
+pub(super) fn set_fields(world: &SimulatedMarket, event: &DayEvent, e: &mut FrameFieldSetter<'_>) {
     match event.what {
         DayEventBody::Ref { instr } => {
             let listed = &world.instruments[instr.index()];
@@ -262,6 +269,13 @@ fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) 
             e.terms(world, &t);
             e.resting(world, &t);
         }
+        DayEventBody::Reject(t) => {
+            e.terms(world, &t);
+            t.px.into_iter().for_each(|px| e.price(EventField::Px, world.listed(t.book).nano(px)));
+            e.qty(EventField::Qty, t.qty);
+            e.resting(world, &t);
+            e.text(EventField::Reason, "rejected");
+        }
         DayEventBody::Exec { order: t, px, qty, match_id, liq } => {
             e.terms(world, &t);
             e.price(EventField::Px, world.listed(t.book).nano(px));
@@ -269,7 +283,7 @@ fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) 
             e.id(EventField::MatchId, &names::match_bytes(match_id));
             e.text(EventField::Liq, liq.letter());
         }
-        DayEventBody::News { id, instr, good } => {
+        DayEventBody::News { id, instr, good, .. } => {
             e.id(EventField::NewsId, &names::news_bytes(id));
             e.set(
                 EventField::Instrs,
@@ -296,51 +310,54 @@ fn slow(world: &SimulatedMarket, event: &DayEvent, bits: u8, out: &mut Vec<u8>) 
             e.text(EventField::DrBic, &names::bic(p.debtor));
         }
     }
-    e.0.finish(bits).expect("an event of ours is small");
 }
 
-struct FrameFieldSetter<'a>(EventBuilder<'a>);
+/// A frame under way, field by field.
+pub(super) struct FrameFieldSetter<'a>(EventBuilder<'a>);
 
 impl<'a> FrameFieldSetter<'a> {
-    fn begin(event: &DayEvent, out: &'a mut Vec<u8>) -> FrameFieldSetter<'a> {
-        let kind = EventKind::from_name(event.what.kind()).expect("a word of the schema");
-        let mut builder = EventBuilder::begin(out, kind, UnixNanos(event.ts as i64));
-        builder.sequence(event.seq);
+    pub(super) fn begin(kind: EventKind, seq: u64, ts: u64, out: &'a mut Vec<u8>) -> FrameFieldSetter<'a> {
+        let mut builder = EventBuilder::begin(out, kind, UnixNanos(ts as i64));
+        builder.sequence(seq);
         FrameFieldSetter(builder)
     }
 
-    fn set(&mut self, field: EventField, value: EventValue<'_>) {
+    pub(super) fn finish(self, bits: u8) {
+        self.0.finish(bits).expect("an event of ours is small");
+    }
+
+    pub(super) fn set(&mut self, field: EventField, value: EventValue<'_>) {
         let spec = EventSchema::for_kind(self.0.schema().kind).get(field).expect("a field of the kind");
         self.0.set(spec, value).expect("a value of the right sort");
     }
 
-    fn sym(&mut self, field: EventField, id: u32) {
+    pub(super) fn sym(&mut self, field: EventField, id: u32) {
         let spec = self.0.schema().get(field).expect("a field of the kind");
-        let unitape_model::FieldLayout::Sym { dict, .. } = spec.slot else { panic!("{field:?} is no name") };
+        let dict = spec.slot.dict().unwrap_or_else(|| panic!("{field:?} is no name"));
         self.set(field, EventValue::Sym(dict, id));
     }
 
-    fn instrument(&mut self, instr: InstrumentId) {
+    pub(super) fn instrument(&mut self, instr: InstrumentId) {
         self.sym(EventField::Instr, SimulatedMarket::tape_id(instr).0);
     }
 
-    fn price(&mut self, field: EventField, nano: i64) {
+    pub(super) fn price(&mut self, field: EventField, nano: i64) {
         self.set(field, EventValue::Price(Price(nano)));
     }
 
-    fn qty(&mut self, field: EventField, qty: i64) {
+    pub(super) fn qty(&mut self, field: EventField, qty: i64) {
         self.set(field, EventValue::Decimal(Decimal::from_int(qty)));
     }
 
-    fn text(&mut self, field: EventField, text: &str) {
+    pub(super) fn text(&mut self, field: EventField, text: &str) {
         self.set(field, EventValue::Text(text));
     }
 
-    fn id(&mut self, field: EventField, text: &[u8]) {
+    pub(super) fn id(&mut self, field: EventField, text: &[u8]) {
         self.set(field, EventValue::Id(InlineId::Text(text)));
     }
 
-    fn place(&mut self, world: &SimulatedMarket, book: u32) {
+    pub(super) fn place(&mut self, world: &SimulatedMarket, book: u32) {
         self.sym(EventField::Venue, world.venue_of(book) as u32 + 1);
         self.instrument(world.instr_of(book));
     }

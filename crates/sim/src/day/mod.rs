@@ -49,7 +49,8 @@
 //!
 //! It is no model of how markets move, and it has no market makers: everybody stays on one side of an instrument. While a
 //! scene acts, the background keeps out of its book (of a marked close for ten minutes). Venues do not know of each other:
-//! there is no routing and no consolidated best price. Prices are not checked against bands, and there are no rejects.
+//! there is no routing. Prices are not checked against bands. A consolidated best price and rejects are in a [`market`]
+//! of several days only.
 //!
 //! # Labels
 //!
@@ -71,6 +72,7 @@ mod fixed;
 mod frames;
 mod itch;
 mod ledger;
+pub mod market;
 pub mod names;
 mod payment_flow;
 mod plan;
@@ -111,7 +113,7 @@ use config::DayTimes;
 use crowd::BackgroundTraders;
 use exchange::SimulatedVenues;
 use payment_flow::PaymentGenerator;
-use plan::{DayPlan, PlannedHalt, PlannedScene};
+use plan::{DayPlan, PlannedHalt, PlannedScene, SceneStage};
 use rate_limit::MessageRateLimiter;
 use scenes::SceneContext;
 use truth::LabelSet;
@@ -129,6 +131,8 @@ pub struct Sim {
     scenes: Vec<PlannedScene>,
     halts: Vec<PlannedHalt>,
     payments: PaymentGenerator,
+    /// The scenes of payments that are of this day.
+    structuring: std::ops::Range<usize>,
     at_close: Vec<(u32, scenes::PendingLabel)>,
     cues: BinaryHeap<Reverse<(u64, u64, ScheduledAction)>>,
     cues_made: u64,
@@ -140,6 +144,16 @@ pub struct Sim {
     news: u64,
     expiring: Vec<u32>,
     by_kind: [u64; KINDS.len()],
+}
+
+/// All that a day begins with.
+struct DaySetup {
+    config: SimConfig,
+    world: SimulatedMarket,
+    plan: DayPlan,
+    payments: PaymentGenerator,
+    structuring: std::ops::Range<usize>,
+    rng: Rng,
 }
 
 /// A scheduled action.
@@ -164,11 +178,18 @@ impl Sim {
     /// Sets a day up; nothing has happened yet.
     pub fn new(config: SimConfig) -> Result<Sim, Error> {
         config.check()?;
-        let times = config.times();
         let mut rng = Rng::new(config.seed);
         let mut world = SimulatedMarket::new(&config, &mut rng);
-        let plan = DayPlan::lay_out(&config, &mut world, &mut rng)?;
+        let plan = DayPlan::lay_out(&config, &mut world, &mut rng, 0)?;
         let payments = PaymentGenerator::new(&config, &plan.structuring, &mut world, &mut rng);
+        let structuring = 0..payments.structuring.len();
+        Ok(Self::begin(DaySetup { config, world, plan, payments, structuring, rng }))
+    }
+
+    /// The day of a plan, in a world that is complete.
+    fn begin(setup: DaySetup) -> Sim {
+        let DaySetup { config, world, plan, payments, structuring, rng } = setup;
+        let times = config.times();
         let x = SimulatedVenues::new(world, &config);
         let mut sim = Sim {
             governor: MessageRateLimiter::new(x.world.members.len()),
@@ -177,6 +198,7 @@ impl Sim {
             scenes: plan.scenes,
             halts: plan.halts,
             payments,
+            structuring,
             at_close: Vec::new(),
             cues: BinaryHeap::new(),
             cues_made: 0,
@@ -193,7 +215,7 @@ impl Sim {
             x,
         };
         sim.set_cues();
-        Ok(sim)
+        sim
     }
 
     /// Plays what happens next and gives its events, at least one; none when the day is over. The events of a step belong
@@ -357,7 +379,7 @@ impl Sim {
             let at = from + self.rng.below(span);
             self.cue(at, ScheduledAction::Payment);
         }
-        for n in 0..self.payments.structuring.len() {
+        for n in self.structuring.clone() {
             for _ in 0..self.payments.structuring[n].parts.len() {
                 let at = from + self.rng.below(span);
                 self.cue(at, ScheduledAction::Structuring(n as u32));
@@ -464,7 +486,7 @@ impl Sim {
             ScheduledAction::HaltOpen(n) => self.each_book(n, Sim::open),
             ScheduledAction::Window(book) => {
                 let desk = self.x.desk_mut(book);
-                desk.window = Some(desk.last_trade);
+                desk.window = Some(desk.last_trade.or(desk.earlier_trade));
             }
             ScheduledAction::Close(book) => self.close(book),
             ScheduledAction::Expire => self.list_expiring(),
@@ -472,10 +494,14 @@ impl Sim {
             ScheduledAction::News => {
                 self.news += 1;
                 let instr = InstrumentId(self.rng.below(self.x.world.instruments.len() as u64) as u32);
-                let good = self.rng.one_in(2);
+                let good = match self.crowd.stretch(instr) {
+                    0 => self.rng.one_in(2),
+                    stretch => stretch < 0,
+                };
                 let size = self.rng.between(10, 60);
-                self.crowd.drift[instr.index()] += if good { size } else { -size };
-                self.x.emit(DayEventBody::News { id: self.news, instr, good });
+                let ticks = if good { size } else { -size };
+                self.crowd.drift[instr.index()] += ticks;
+                self.x.emit(DayEventBody::News { id: self.news, instr, good, ticks });
             }
             ScheduledAction::Payment => self.payments.background_payment(&mut self.x, &mut self.rng),
             ScheduledAction::Structuring(n) => {
@@ -497,7 +523,11 @@ impl Sim {
     }
 
     fn scene(&mut self, n: u32) {
+        if self.scenes[n as usize].stage == SceneStage::Over || self.x.gate.is_some() && self.breaks_off(n) {
+            return;
+        }
         let planned = &mut self.scenes[n as usize];
+        planned.stage = SceneStage::Acts;
         let mut stage = SceneContext {
             x: &mut self.x,
             rng: &mut self.rng,
@@ -505,11 +535,13 @@ impl Sim {
             governor: &mut self.governor,
             at_close: &mut self.at_close,
             fair: &self.crowd.fair,
+            pace: self.crowd.pace,
             next_parent: &mut self.crowd.next_parent,
             scene: planned.number,
         };
-        if let Some(at) = planned.scene.play(&mut stage) {
-            self.cue(at, ScheduledAction::Scene(n));
+        match planned.scene.play(&mut stage) {
+            Some(at) => self.cue(at, ScheduledAction::Scene(n)),
+            None => planned.stage = SceneStage::Over,
         }
     }
 }
@@ -547,7 +579,7 @@ fn kind_index(what: &DayEventBody) -> usize {
         DayEventBody::Parent { .. } => 7,
         DayEventBody::New(_) => 8,
         DayEventBody::Amend(_) => 9,
-        DayEventBody::Cancel(_) => 10,
+        DayEventBody::Cancel(_) | DayEventBody::Reject(_) => 10,
         DayEventBody::Exec { .. } => 11,
         DayEventBody::News { .. } => 12,
         DayEventBody::Payment(_) => 13,

@@ -14,6 +14,21 @@ pub(crate) struct PlannedScene {
     pub scene: Box<dyn Scene>,
     /// Its number among all scenes.
     pub number: u32,
+    /// Members that act in it and in nothing else.
+    pub cast: std::ops::Range<u32>,
+    /// Books that it acts in.
+    pub books: [u32; 2],
+    /// Where it is.
+    pub stage: SceneStage,
+}
+
+/// Where a scene is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SceneStage {
+    Waits,
+    Acts,
+    /// Played to its end, or broken off by a control.
+    Over,
 }
 
 /// A halt of an instrument on all venues, and when continuous trading starts again.
@@ -35,11 +50,17 @@ pub(crate) struct DayPlan {
 }
 
 impl DayPlan {
-    pub fn lay_out(config: &SimConfig, world: &mut SimulatedMarket, rng: &mut Rng) -> Result<DayPlan, Error> {
+    /// Lays a day out; its scenes are numbered from the one after `numbered` on.
+    pub fn lay_out(
+        config: &SimConfig,
+        world: &mut SimulatedMarket,
+        rng: &mut Rng,
+        numbered: u32,
+    ) -> Result<DayPlan, Error> {
         let times = config.times();
         let mut plan = DayPlan { scenes: Vec::new(), halts: Vec::new(), structuring: Vec::new() };
         let mut calendar = InstrumentReservations::new(world.instruments.len(), times);
-        let mut number = 0;
+        let mut number = numbered;
         let wanted = Scenario::ALL.into_iter().flat_map(|s| {
             let count = |of: &std::collections::BTreeMap<Scenario, u32>| of.get(&s).copied().unwrap_or(0);
             [(s, false, count(&config.plant)), (s, true, count(&config.near_misses))]
@@ -62,8 +83,10 @@ impl DayPlan {
                 let mut book = || world.book(rng.below(world.venues.len() as u64) as usize, instr);
                 let (book, other_book) = (book(), book());
                 let place = ScenePlacement { book, other_book, close: (times.closing_call, times.close) };
+                let first = world.members.len() as u32;
                 let scene = scenes::make(scenario, miss, n as usize, &place, world, rng);
-                plan.scenes.push(PlannedScene { at, scene, number });
+                let (cast, books) = (first..world.members.len() as u32, [book, other_book]);
+                plan.scenes.push(PlannedScene { at, scene, number, cast, books, stage: SceneStage::Waits });
             }
         }
         for n in 0..config.halts {

@@ -234,7 +234,7 @@ fn notional(value: i64, tick_nano: i64) -> String {
 
 const NANO: i128 = 1_000_000_000;
 
-fn line<T: serde::Serialize>(out: &mut dyn Write, rec: &'static str, body: &T) -> io::Result<()> {
+pub(super) fn line<T: serde::Serialize>(out: &mut dyn Write, rec: &'static str, body: &T) -> io::Result<()> {
     #[derive(serde::Serialize)]
     struct TruthLine<'a, T> {
         rec: &'static str,

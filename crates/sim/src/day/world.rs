@@ -5,6 +5,7 @@
 use unitape_model::{Dictionary, InstrumentId, NameKind, Side};
 
 use super::config::{INSTRUMENTS_MAX, SimConfig};
+use crate::error::Error;
 use crate::rng::Rng;
 
 /// An instrument; its prices are whole ticks.
@@ -79,6 +80,7 @@ pub struct SimulatedMarket {
 /// MICs of the venues, the first few of which a day has.
 pub const MICS: [&str; 6] = ["XLON", "CHIX", "BATE", "TRQX", "AQXE", "XPAR"];
 const FIRMS: u32 = 24;
+const DESKS_OF_A_FIRM: u32 = 2;
 
 impl SimulatedMarket {
     pub(crate) fn new(config: &SimConfig, rng: &mut Rng) -> SimulatedMarket {
@@ -171,8 +173,32 @@ impl SimulatedMarket {
         member
     }
 
-    fn name(&mut self, dict: NameKind, name: &str) -> u32 {
+    /// Desk of a member, by its index: each firm has two.
+    pub fn desk_of(&self, member: u32) -> u32 {
+        let m = &self.members[member as usize];
+        m.firm * DESKS_OF_A_FIRM + m.owner / FIRMS % DESKS_OF_A_FIRM
+    }
+
+    /// The number of desks.
+    pub fn desks(&self) -> u32 {
+        FIRMS * DESKS_OF_A_FIRM
+    }
+
+    /// The number of firms.
+    pub fn firms(&self) -> u32 {
+        FIRMS
+    }
+
+    pub(crate) fn name(&mut self, dict: NameKind, name: &str) -> u32 {
         self.names.intern(dict, name.as_bytes()).expect("names of ours are short and few").0
+    }
+
+    /// Adds a name of somebody else's; it may be too long.
+    pub(crate) fn name_checked(&mut self, dict: NameKind, name: &str) -> Result<(), Error> {
+        match self.names.intern(dict, name.as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Control(format!("{name:?} is no name"))),
+        }
     }
 
     /// Names by the ids that frames carry: an index plus one.

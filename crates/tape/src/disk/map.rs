@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::MmapRaw;
-use unitape_model::{EventKind, FrameHeader, LINE, Position, frame::KIND_PAD, message::KIND_MESSAGE};
+use unitape_model::{EventKind, FrameHeader, LINE, Position, flags, frame::KIND_PAD, message::KIND_MESSAGE};
 
 use crate::disk::filler::is_filler;
 use crate::disk::layout::{HEADER_PAGE, SegmentHeader, TapeManifest};
@@ -401,6 +401,17 @@ impl MappedSegment {
         has_time(header).then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
     }
 
+    /// As [`Self::event_time`], of an event whose time the merge believed.
+    #[inline(always)]
+    pub fn plain_event_time(&self, at: u64, header: FrameHeader) -> Option<i64> {
+        const ODD: u8 = flags::META | flags::CLOCK_AHEAD;
+        let plain =
+            header.flags() & ODD == 0 && header.kind().wrapping_sub(FIRST_EVENT) < KIND_MESSAGE - FIRST_EVENT;
+        // SAFETY: the frame was seen committed at `at`, and it has a whole line.
+        let time = || unsafe { self.bytes(at + TIME_OFFSET, 8) };
+        plain.then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
+    }
+
     /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.
     #[inline]
     pub fn look_within(&self, at: u64, limit: u64) -> HeaderWordState {
@@ -623,9 +634,11 @@ impl SharedMemory for MappedSegment {
 /// Whether a frame with this header has an event time: one of the kinds from the first event to the message of a user.
 #[inline]
 fn has_time(header: FrameHeader) -> bool {
-    const FIRST: u8 = EventKind::EVENTS[0] as u8;
-    !header.is_meta() && (FIRST..KIND_MESSAGE).contains(&header.kind())
+    !header.is_meta() && (FIRST_EVENT..KIND_MESSAGE).contains(&header.kind())
 }
+
+/// The least number of a kind of events.
+const FIRST_EVENT: u8 = EventKind::EVENTS[0] as u8;
 
 /// Offset of the event time in an event's frame.
 const TIME_OFFSET: u64 = unitape_model::schema::at::TS_EVENT as u64;

@@ -128,8 +128,27 @@ impl IndexBuilder {
         self.entries.clear();
     }
 
-    /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
+    /// What a walk that continues at data offset `at` adds plain frames to, until [`Self::keep_walk`].
     #[inline]
+    pub fn walk(&self, at: u64) -> ChunkWalk {
+        let chunk_end = if at < self.next { 0 } else { self.chunk_end };
+        ChunkWalk { chunk_end, events: 0, least: i64::MAX, believed: i64::MIN }
+    }
+
+    /// Takes over what a walk up to data offset `to` added.
+    #[inline]
+    pub fn keep_walk(&mut self, walk: &ChunkWalk, to: u64) {
+        self.next = self.next.max(to);
+        self.events += walk.events;
+        self.open.times.merge(&TimeBounds {
+            least: walk.least,
+            greatest: walk.believed,
+            believed: walk.believed,
+            has_zero: false,
+        });
+    }
+
+    /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
     pub fn add(&mut self, segment: &MappedSegment, at: u64, header: FrameHeader) {
         if at < self.next {
             return;
@@ -214,6 +233,31 @@ impl IndexBuilder {
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
         out
+    }
+}
+
+/// The part of an open chunk that a walk keeps in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkWalk {
+    /// 0 where frames come that were added before.
+    chunk_end: u64,
+    events: u64,
+    least: i64,
+    believed: i64,
+}
+
+impl ChunkWalk {
+    /// Adds a frame of the chunk that is an event with a time, as nearly all are; false for any other.
+    #[inline(always)]
+    pub fn add_plain(&mut self, segment: &MappedSegment, at: u64, header: FrameHeader) -> bool {
+        let Some(time) = segment.plain_event_time(at, header).filter(|time| *time != 0) else { return false };
+        if at >= self.chunk_end {
+            return false;
+        }
+        self.events += 1;
+        self.least = self.least.min(time);
+        self.believed = self.believed.max(time);
+        true
     }
 }
 

@@ -43,26 +43,33 @@ impl RecordedExtent {
         index: &mut IndexBuilder,
     ) -> Result<Self> {
         let mut piece = Self { to: from, pad: None, more: false, whole: None, definitions_bytes: 0 };
-        while piece.to < source.size {
-            let to = piece.to;
-            let length = to - from;
-            if length >= at_most && (to.is_multiple_of(PAGE) || length >= at_most + PAGE_WITHIN) {
+        let (mut to, at_most, size) = (from, from.saturating_add(at_most), source.size);
+        // The end of the last whole unit, and the bytes of the definitions before it.
+        let mut definitions_bytes = definitions.bytes_passed();
+        let (mut whole_end, mut whole_definitions_bytes) = (from, definitions_bytes);
+        let mut walk = index.walk(from);
+        let mut fault = None;
+        while to < size {
+            if to >= at_most && (to.is_multiple_of(PAGE) || to >= at_most.saturating_add(PAGE_WITHIN)) {
                 piece.more = true;
                 break;
             }
             match source.look(to) {
                 HeaderWordState::Frame(header) => {
-                    index.add(source, to, header);
-                    if DEFINITION_KINDS.contains(&header.kind()) {
-                        // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
-                        let frame = unsafe { source.bytes(to, header.len_bytes()) };
-                        definitions.push(source.base.plus(to), frame);
+                    if !walk.add_plain(source, to, header) {
+                        index.keep_walk(&walk, to);
+                        index.add(source, to, header);
+                        if DEFINITION_KINDS.contains(&header.kind()) {
+                            // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
+                            let frame = unsafe { source.bytes(to, header.len_bytes()) };
+                            definitions.push(source.base.plus(to), frame);
+                            definitions_bytes = definitions.bytes_passed();
+                        }
+                        walk = index.walk(to + header.len_bytes() as u64);
                     }
-                    piece.to += header.len_bytes() as u64;
+                    to += header.len_bytes() as u64;
                     if header.is_last() {
-                        let definitions_bytes = definitions.bytes_passed();
-                        let position = source.base.plus(piece.to);
-                        piece.whole = Some(DurableMark { position, definitions_bytes, open_sum: None });
+                        (whole_end, whole_definitions_bytes) = (to, definitions_bytes);
                     }
                 }
                 HeaderWordState::Pad => {
@@ -73,12 +80,19 @@ impl RecordedExtent {
                 HeaderWordState::Nothing => break,
                 HeaderWordState::Damage(header) => {
                     let what = format!("no frame can start with {header}");
-                    return Err(Error::damage(&source.path, HEADER_PAGE + to, what));
+                    fault = Some(Error::damage(&source.path, HEADER_PAGE + to, what));
+                    break;
                 }
             }
         }
-        piece.definitions_bytes = definitions.bytes_passed();
-        Ok(piece)
+        index.keep_walk(&walk, to);
+        (piece.to, piece.definitions_bytes) = (to, definitions_bytes);
+        piece.whole = (whole_end > from).then(|| DurableMark {
+            position: source.base.plus(whole_end),
+            definitions_bytes: whole_definitions_bytes,
+            open_sum: None,
+        });
+        fault.map_or(Ok(piece), Err)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use unitape_feed::mapping::{MessageExplanation, RuleLocation};
+use unitape_feed::mapping::{FieldHint, MessageExplanation, RuleLocation};
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate, explain, quarantine};
 
 /// Arguments.
@@ -29,7 +29,9 @@ enum MappingCommand {
 Errors name the file and the line. With a sample: the account, and for one message of each
 sort (each rule, each reason of quarantine) which rule decided and why those before it did not, each event, and each
 field with the tag, column or path and the value it came from, the table it went through, and what is on the tape
-in the end. Nothing is left behind. Exit code 3 when messages would go into quarantine.")]
+in the end. Nothing is left behind. Exit code 3 when messages would go into quarantine.
+
+Without a sample: a hint for each value of a file that is kept under the name of a field.")]
     Check {
         /// A mapping file, or the name of a shipped one
         file: String,
@@ -75,10 +77,16 @@ pub fn run(args: MappingArgs) -> output::Result {
         MappingCommand::Check { file, sample: None, json, .. } => {
             let mapping = Mapping::load(&file)?;
             let holds = mapping.fast_summary()?;
+            // A hint is for who can change the file.
+            let shipped = Mapping::built_in(&file).is_some();
+            let hints = if shipped { Vec::new() } else { mapping.field_hints() };
             if json {
                 let mut value = serde_json::json!({"mapping": mapping.name, "ok": true});
                 if let Some(holds) = &holds {
                     value["fast"] = serde_json::to_value(holds)?;
+                }
+                if !hints.is_empty() {
+                    value["hints"] = serde_json::to_value(&hints)?;
                 }
                 output::print_json(&value)?;
             } else if let Some(holds) = &holds {
@@ -87,6 +95,11 @@ pub fn run(args: MappingArgs) -> output::Result {
                 }
             } else {
                 say!("{}: ok, {} rules", mapping.name, mapping.rule.len());
+                for FieldHint { name, kind, path, line } in &hints {
+                    say!(
+                        "  line {line}: `{name}` is a field of `{kind}`: write `{name} = \"{path}\"` in fields, not in keep"
+                    );
+                }
             }
             Ok(CommandOutcome::Clean)
         }

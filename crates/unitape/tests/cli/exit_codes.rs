@@ -102,6 +102,9 @@ fn a_wrong_call_is_2() {
          unitape generate completions nope
          unitape generate market --out d --plant nope=1
          unitape generate market --out d --venues 0
+         unitape generate market --out d --days 61
+         unitape generate market --out d --date noon
+         unitape generate market --out d --full --format fixed
          unitape generate exchange --pcap d.pcap --faults nope
          unitape calendar days.csv --at 2026-03-02
          unitape calendar days.csv --venue XCME
@@ -181,6 +184,10 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape demo --dir /proc/self/x
          unitape generate man /proc/self/x
          unitape generate market --out /proc/self/x --events 100
+         unitape generate market --out d --control missing
+         unitape generate market --out d --control dir
+         unitape generate market --out d --control /dev/zero
+         unitape generate market --out d --control text.txt
          unitape generate exchange --pcap /proc/self/x --messages 100
          unitape calendar missing.csv --venue XCME --at 2026-03-02
          unitape calendar dir --venue XCME --at 2026-03-02

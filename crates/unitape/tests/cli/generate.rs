@@ -252,3 +252,86 @@ fn the_exchange_is_decoded() {
         assert!(run(["generate", "exchange", "--udp", group]).code(2).stderr.contains(group));
     }
 }
+
+/// A market of several days must come in as anyone's would: nothing in quarantine, the levels equal to the orders, and
+/// rejects that are no fault of a book.
+#[test]
+fn several_days_come_in_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let week = dir.path().join("week");
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let options =
+        "generate market --days 5 --seed 7 --events 4000 --instruments 40 --minutes 120 --orders --json";
+    let files = ["--format", "events,fix,swift", "--out", week.to_str().unwrap()];
+    let account = run(options.split(' ').chain(files)).code(0).json();
+    let events = lines(&week.join("events.jsonl"));
+    assert_eq!(account["events"], events.len());
+    assert_eq!(lines(&week.join("truth.jsonl")).iter().filter(|line| line["rec"] == "day").count(), 5);
+    let (file, tape) = (week.join("events.jsonl").to_str().unwrap().to_owned(), path("tape"));
+    let out = run(["consolidate", &file, "--tape", &tape, "--json"]).code(0).json();
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
+    run(["tape", "verify", &tape]).code(0);
+    run(["watch", "replay", &tape, "--json"]).code(0);
+    // In the middle of the third day.
+    let opens: Vec<&Value> =
+        events.iter().filter(|e| e["kind"] == "session" && e["phase"] == "open").collect();
+    let at = (opens[opens.len() / 2]["ts"].as_u64().unwrap() + 2_000_000_000_000).to_string();
+    let book = |basis: &str| {
+        let args = ["book", &tape, "--at", &at, "--venue", "XLON", "--basis", basis, "--json"];
+        run(args).code(0).lines()
+    };
+    let (orders, levels) = (book("orders"), book("levels"));
+    assert!(orders.len() == 40 && levels.len() == 40, "{} {}", orders.len(), levels.len());
+    for (orders, levels) in orders.iter().zip(&levels) {
+        for side in ["instr", "bids", "asks"] {
+            assert_eq!(orders[side], levels[side]);
+        }
+    }
+    // The drop copy has the same orders, among them those that were refused.
+    let (feed, fix) = (format!("market=fix:fix44-orders:{}", week.join("market.fix").display()), path("fix"));
+    let out = run(["consolidate", "--feed", &feed, "--tape", &fix, "--json"]).code(0).json();
+    assert_eq!((&out["quarantined"], &out["ignored"]), (&0.into(), &0.into()));
+    let found = run(["tape", "cat", &fix, "--json"]).code(0).lines();
+    let refused = |events: &[Value]| {
+        let refused = events.iter().filter(|e| e["reason"] == "rejected");
+        refused.map(|e| (e["oid"].clone(), e["side"].clone(), e["qty"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(&found), refused(&events));
+    assert!(refused(&events).len() > 10);
+    for kind in ["order_new", "order_amend", "order_cancel", "exec", "trade"] {
+        assert_eq!(of_kind(&found, &[kind]).len(), of_kind(&events, &[kind]).len(), "{kind}");
+    }
+    run(["book", &fix, "--json"]).code(0);
+}
+
+/// A file of controls with a line that says nothing must stop the command, and a day that is not asked for anything new
+/// must be the day that it was.
+#[test]
+fn controls_are_read_and_a_plain_day_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("controls.jsonl");
+    let ts = 1_772_437_800_000_000_000u64 + 1_800_000_000_000;
+    let good = format!("{{\"ts\":{ts},\"kind\":\"control\",\"action\":\"halt\",\"venue\":\"CHIX\"}}\n\n");
+    fs::write(&file, &good).unwrap();
+    let halted = dir.path().join("halted");
+    generate(&halted, &["--control", file.to_str().unwrap()]);
+    let events = lines(&halted.join("events.jsonl"));
+    let (mut new, mut refused) = (0, 0);
+    for event in events.iter().filter(|e| e["venue"] == "CHIX") {
+        let after = event["ts"].as_u64().unwrap() >= ts;
+        new += u32::from(event["kind"] == "order_new" && !after);
+        refused += u32::from(event["reason"] == "rejected" && after);
+        assert!(event["kind"] != "order_new" || !after, "{event}");
+    }
+    assert!(new > 100 && refused > 100, "{new} {refused}");
+    fs::write(&file, format!("{good}{{\"ts\":1,\"kind\":\"control\",\"action\":\"explode\"}}\n")).unwrap();
+    let args = ["generate", "market", "--out", "-", "--control", file.to_str().unwrap()];
+    run(args).code(1).says(&["line 3", "explode"]);
+    let (plain, dated) = (dir.path().join("plain"), dir.path().join("dated"));
+    generate(&plain, &[]);
+    generate(&dated, &["--days", "1", "--date", "2026-03-02"]);
+    let text = |day: &Path| fs::read(day.join("events.jsonl")).unwrap();
+    assert!(text(&plain) == text(&dated));
+    run(["generate", "market", "--out", "d", "--days", "2", "--format", "fixed"]).code(2);
+    run(["generate", "market", "--out", "d", "--days", "61"]).code(2);
+}

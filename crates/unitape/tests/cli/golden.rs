@@ -101,7 +101,10 @@ fn an_old_journal_makes_the_same_tape() {
         events.iter_mut().for_each(|event| _ = event.as_object_mut().unwrap().remove("position"));
         events
     };
-    let now = at_no_place(cat(&dir.path().join("tape"), &["--full"]));
+    let mut now = at_no_place(cat(&dir.path().join("tape"), &["--full"]));
+    // `alert` and `control` have another layout since.
+    let is_layout = |word: &Value| word == "layout_1";
+    now.iter_mut().for_each(|event| event["flags"].as_array_mut().unwrap().retain(|word| !is_layout(word)));
     let is_of_quarantine = |name: &str, _: &Value| ["hash", "books", "venue", "instr"].contains(&name);
     assert_kept(&now, &at_no_place(printed("events.jsonl")), is_of_quarantine);
 }

@@ -263,6 +263,7 @@ const PRINTS: &str = "
     doctor --json
     generate market --out day --events 200
     generate market --out - --events 200
+    generate market --out week --events 200 --days 2
     generate exchange --pcap day.pcap --messages 200
     generate completions bash
     generate completions zsh

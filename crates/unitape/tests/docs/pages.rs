@@ -98,9 +98,9 @@ fn every_word_of_quarantine_is_on_the_page() {
         ("decimal_fit", br#"{"ts":1,"kind":"payment","amt":"999999999999999999999999999999999999999"}"#),
         ("bad_integer", br#"{"ts":1,"kind":"exec","oid":18446744073709551616,"qty":"1"}"#),
         ("bad_integer", br#"{"ts":1.5,"kind":"clock"}"#),
-        ("bad_time", br#"{"ts":1,"kind":"list","name":"l","from":"noon"}"#),
+        ("bad_time", br#"{"ts":1,"kind":"list","name":"l","instr":"V","from":"noon"}"#),
         ("bad_value", br#"{"ts":1,"kind":"level","instr":"V","action":"Z"}"#),
-        ("two_publishers", br#"{"ts":1,"kind":"quote","instr":"V","venue":"A","bank":"B"}"#),
+        ("publisher_name", br#"{"ts":1,"kind":"quote","instr":"V","venue":"A","bank":"B@C"}"#),
         ("name_length", name.as_bytes()),
         ("name_length", br#"{"ts":1,"kind":"index","index":"","px":"1"}"#),
     ];

@@ -244,6 +244,8 @@ impl SwiftFieldTable {
         let plain = !text.trim_ascii_start().starts_with(b"{");
         let mut in_entry = false;
         let mut time = SwiftTimeCandidates::default();
+        // Transactions begun, and whether the first field 72 is still to come.
+        let (mut transactions, mut before_72) = (0u32, true);
         for (i, token) in tokens.iter().enumerate() {
             let value = token.slice(text);
             let Some((number, letter)) = token.tag.split().filter(|_| plain) else {
@@ -315,6 +317,15 @@ impl SwiftFieldTable {
                     }
                 }
             }
+            transactions += u32::from(sequence == b'B' && (number, letter) == (21, 0));
+            if number == 72 && wants.returned != 0 && !place.cover && std::mem::take(&mut before_72) {
+                let code = values::return_code(value).map(|code| {
+                    let start = base + token.start as usize;
+                    let span = Span { start: start + code.start, end: start + code.end };
+                    SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text))
+                });
+                self.slots[usize::from(wants.returned)] = code.map(|code| push(&mut self.found, code));
+            }
             if wants.time != 0 {
                 time.note_field(number, letter, i, value);
             }
@@ -337,6 +348,9 @@ impl SwiftFieldTable {
             let at = |i: usize| &tokens[i];
             let found = time.best(text, base, at, message, buf, &mut self.parts);
             self.slots[usize::from(wants.time)] = found.map(|found| push(&mut self.found, found));
+        }
+        if transactions > 1 && wants.uetr != 0 {
+            self.slots[usize::from(wants.uetr)] = None;
         }
         if wants.entries != 0 && tokens.iter().any(|token| token.tag == SwiftTag::new(b"61")) {
             let span = Span { start: base, end: message.text().end };
@@ -401,6 +415,12 @@ impl SwiftFieldTable {
         {
             let found = SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text));
             self.slots[usize::from(wants.variant)] = Some(push(&mut self.found, found));
+        }
+        if wants.uetr != 0 {
+            let found = in_block(3, b"121")
+                .filter(|span| !span.is_empty())
+                .map(|span| SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)));
+            self.slots[usize::from(wants.uetr)] = found.map(|found| push(&mut self.found, found));
         }
         let repeated = message.block(5).is_some_and(|span| has_repeat(span.slice(buf)));
         if wants.repeat != 0 && repeated {

@@ -6,6 +6,8 @@
 //! | `mt` | `MT103`; absent if nothing shows it |
 //! | `ack` | `ACK` or `NAK` where an acknowledgement precedes the message |
 //! | `repeat` | `Y` where a trailer `PDE` or `PDM` says that the message may have been sent before |
+//! | `uetr` | field 121 of block 3; absent where the message has several transactions, each begun by a `21` |
+//! | `return` | `RETN` or `REJT` where the first field 72 begins with that code; 72 stays unlisted |
 //! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
 //! | `time` | the event time, see [`super`] |
 //! | `entries` | the lines of a statement (`61`, `86`), for fields that are lists |
@@ -13,6 +15,7 @@
 //! | `3.108`, `5.CHK` | a field of block 3 or 5 |
 //! | `32A`, `32A.amount` | a field, a component of it; the first of its tag that the message has |
 //! | `50a.name`, `50F\|K.name` | the same with any option (`50A`, `50F`, `50K`, …), with one of these |
+//! | `50a.country` | of a party with numbered lines (50F, 59F): the country code of line `3/`; no other option has one |
 //! | `98A:SETT.date` | the one with this qualifier |
 //! | `FIAC/97A:SAFE.account` | the one in this sequence, innermost |
 //! | `B/50a.name` | the one in sequence B of a message whose sequences have letters, see `sequences.rs` |
@@ -39,6 +42,10 @@ pub enum SwiftPath {
     Ack,
     /// `repeat`.
     Repeat,
+    /// `uetr`.
+    Uetr,
+    /// `return`.
+    Return,
     /// `variant`.
     Variant,
     /// `time`.
@@ -76,6 +83,8 @@ impl Dialect for SwiftDialect {
             "category" => return Ok(SwiftPath::Category),
             "ack" => return Ok(SwiftPath::Ack),
             "repeat" => return Ok(SwiftPath::Repeat),
+            "uetr" => return Ok(SwiftPath::Uetr),
+            "return" => return Ok(SwiftPath::Return),
             "variant" => return Ok(SwiftPath::Variant),
             "time" => return Ok(SwiftPath::Time),
             "entries" => return Ok(SwiftPath::Entries),
@@ -193,6 +202,9 @@ mod tests {
             "5.CHK",
             "25a",
             "mt",
+            "uetr",
+            "return",
+            "59a.country",
             "A/50F|G|H.account",
         ] {
             assert!(SwiftDialect.path(good).is_ok(), "{good}: {:?}", SwiftDialect.path(good));

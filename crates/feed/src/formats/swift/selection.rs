@@ -26,6 +26,7 @@ pub(super) enum SwiftFieldSelector {
     Named(Box<str>),
     Signed,
     Moment,
+    Country,
 }
 
 /// A part of a block, and its slot.
@@ -48,6 +49,8 @@ pub(super) struct SwiftFieldSelection {
     pub(super) category: u8,
     pub(super) ack: u8,
     pub(super) repeat: u8,
+    pub(super) uetr: u8,
+    pub(super) returned: u8,
     pub(super) variant: u8,
     pub(super) time: u8,
     pub(super) entries: u8,
@@ -86,6 +89,8 @@ impl SwiftFieldSelection {
             category: slot(&SwiftPath::Category),
             ack: slot(&SwiftPath::Ack),
             repeat: slot(&SwiftPath::Repeat),
+            uetr: slot(&SwiftPath::Uetr),
+            returned: slot(&SwiftPath::Return),
             variant: slot(&SwiftPath::Variant),
             time: slot(&SwiftPath::Time),
             entries: slot(&SwiftPath::Entries),
@@ -120,17 +125,20 @@ impl SwiftFieldSelection {
 
     fn add(&mut self, field: &SwiftFieldPath, part: Option<&str>, slot: u8, group: Option<(u8, bool)>) {
         let bytes = |text: &Option<String>| text.as_ref().map(|t| t.as_bytes().into());
+        // Only option F of a party has a line for the country.
+        let is_party_country = matches!(field.number, 50..=59) && part == Some("country");
         self.fields[usize::from(field.number)].push(SwiftFieldTarget {
             options: match field.options.as_deref() {
                 None => u32::MAX,
                 Some("") => option_bit(0),
                 Some(letters) => letters.bytes().map(option_bit).fold(0, |all, bit| all | bit),
-            },
+            } & if is_party_country { option_bit(b'F') } else { u32::MAX },
             sequence: bytes(&field.sequence),
             qualifier: field.qualifier.as_ref().and_then(|q| q.as_bytes().first_chunk()).map_or(0, word),
             part: match part {
                 None => SwiftFieldSelector::Whole,
                 Some("signed") => SwiftFieldSelector::Signed,
+                Some(_) if is_party_country => SwiftFieldSelector::Country,
                 Some("moment") => SwiftFieldSelector::Moment,
                 Some(name) => SwiftFieldSelector::Named(name.into()),
             },

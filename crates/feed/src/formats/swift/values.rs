@@ -149,6 +149,11 @@ pub(super) fn part(
             let less = parts.part("sign").is_some() || matches!(mark, b"D" | b"RC" | b"ED");
             Some(SwiftFieldValue::from_span(place(amount), SwiftValueKind::Signed(less)))
         }
+        SwiftFieldSelector::Country => {
+            let start = whole.start + country_offset(value)?;
+            let span = Span { start, end: start + 2 };
+            Some(SwiftFieldValue::from_span(span, SwiftValueKind::Part(SubfieldFormat::Text)))
+        }
         SwiftFieldSelector::Moment => {
             let part = parts.part("date")?;
             let nanos = day(part.kind, part.slice(value))?.nanos();
@@ -183,6 +188,29 @@ pub(super) fn from_header(
 }
 
 pub(super) const NANOS: i64 = 1_000_000_000;
+
+/// The place of the country code in a party of option F: `3/US/NEW YORK`. Only the first line with that number has one
+/// (Category 1, MT 103, field 50F, number 3).
+fn country_offset(value: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for line in value.split_inclusive(|b| *b == b'\n') {
+        if let [b'3', b'/', rest @ ..] = line {
+            return match rest.trim_ascii_end() {
+                [a, b] | [a, b, b'/', ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => Some(at + 2),
+                _ => None,
+            };
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// The code with which a field 72 says that its message sends a payment back: line 1 is `/RETN/…` or `/REJT/…` (Standards
+/// MT Usage Guidelines, Payments Reject/Return Guidelines; the network checks it, error T80).
+pub(super) fn return_code(value: &[u8]) -> Option<Span> {
+    let is_return = value.starts_with(b"/RETN/") || value.starts_with(b"/REJT/");
+    is_return.then_some(Span { start: 1, end: 5 })
+}
 
 /// Seconds east of UTC, as far as the value says.
 fn distance(parts: &SwiftComponents, text: &[u8]) -> i64 {

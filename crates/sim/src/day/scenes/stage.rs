@@ -1,5 +1,6 @@
 //! The stage of a scene: the exchange, and a few moves that all scenes share.
 
+use super::super::crowd::PricePace;
 use super::super::event::{DayEventBody, OrderKind, TimeInForce};
 use super::super::exchange::{NewOrder, OrderRef, SimulatedVenues};
 use super::super::rate_limit::MessageRateLimiter;
@@ -19,6 +20,7 @@ pub(crate) struct SceneContext<'a> {
     pub at_close: &'a mut Vec<(u32, PendingLabel)>,
     /// Price in ticks that the orders of an instrument gather around.
     pub fair: &'a [i64],
+    pub pace: PricePace,
     pub next_parent: &'a mut u64,
     pub scene: u32,
 }
@@ -96,10 +98,22 @@ impl SceneContext<'_> {
         seq
     }
 
+    /// Price in ticks that the orders of a book gather around. In a market of several days, where news may send it away
+    /// at once, a scene that has begun keeps to what its book has: it must not follow while it acts.
+    fn fair_of(&self, book: u32) -> i64 {
+        let fair = self.fair[self.x.world.instr_of(book).index()];
+        if self.pace == PricePace::Day {
+            return fair;
+        }
+        let best = |side| self.x.desk(book).book.best(side).map(|best| best.px);
+        let fair = best(Side::Buy).map_or(fair, |bid| fair.max(bid));
+        best(Side::Sell).map_or(fair, |ask| fair.min(ask))
+    }
+
     /// Sees to it that a book has both sides near its price, at least three ticks apart from where it is thin; returns
     /// the best of both, bid first.
     pub fn dress(&mut self, book: u32, cast: &SceneParticipants) -> (i64, i64) {
-        let fair = self.fair[self.x.world.instr_of(book).index()];
+        let fair = self.fair_of(book);
         for (side, sign) in [(Side::Buy, 1), (Side::Sell, -1)] {
             let best = self.x.desk(book).book.best(side).map(|b| b.px);
             let other = self.x.desk(book).book.best(side.opposite()).map(|b| b.px);

@@ -1,4 +1,4 @@
-//! `unitape generate market`: a day of a simulated market into files.
+//! `unitape generate market`: a day of a simulated market into files, or several.
 
 use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
 use std::collections::BTreeMap;
@@ -7,7 +7,13 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use unitape_sim::day::{FixDayWriter, FixedDayWriter, Scenario, Sim, SimConfig, SwiftDayWriter, write_line};
+use unitape_model::CivilDate;
+use unitape_sim::day::market::write_market_line;
+use unitape_sim::day::{
+    AlertLabel, DayEvent, FixDayWriter, FixedDayWriter, OrderLife, Scenario, Sim, SimConfig, SimulatedMarket,
+    SwiftDayWriter, write_line,
+};
+use unitape_sim::{ControlRequest, Market, MarketConfig};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -16,10 +22,18 @@ use unitape_sim::day::{FixDayWriter, FixedDayWriter, Scenario, Sim, SimConfig, S
   unitape generate market --out day --seed 7 --events 200000 --format events,fix,fixed,swift
   unitape generate market --out day --plant spoofing=5,wash=3 --near-miss spoofing=5 --json
   unitape generate market --out - --events 10000 | head
+  unitape generate market --out week --days 5 --seed 7 --date 2026-03-02
+  unitape generate market --out halted --full --control controls.jsonl
 
 Writes into the directory, as --format asks: events.jsonl (events), market.fix (FIX 4.4 drop copy, mapping fix44-orders),
 market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202); and always truth.jsonl: totals,
-labels, near misses, positions. The same options give the same bytes. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
+labels, near misses, positions. The same options give the same bytes.
+
+With --days above 1, --full or --control the market is a full one: --events, --plant, --news and the like are then of each day.
+It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short
+marks, desks and rejects; positions and prices are carried over, and Saturdays and Sundays are left out. It has no
+fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and
+optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
 runaway_algo, payments_structuring, or a part of the name that fits only one, or `all`.")]
 pub struct MarketArgs {
     /// Directory to write into; `-` prints the events and no truth
@@ -46,6 +60,21 @@ pub struct MarketArgs {
     /// Time of the start, nanoseconds since 1970 UTC
     #[arg(long, default_value_t = SimConfig::default().start_ns)]
     start: u64,
+    /// Date of the first day, which then starts at 07:50 UTC
+    #[arg(long, conflicts_with = "start")]
+    date: Option<CivilDate>,
+    /// Trading days, up to 60; more than one make a full market
+    #[arg(long, default_value_t = 1)]
+    days: u32,
+    /// A full market also of one day
+    #[arg(long)]
+    full: bool,
+    /// Controls to obey, one a line; makes a full market
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
+    /// Messages between traders a day, of a full market
+    #[arg(long, default_value_t = MarketConfig::default().comms)]
+    comms: u32,
     /// Scenes to plant, as scenario=count [default: all=3]
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO=N")]
     plant: Option<Vec<String>>,
@@ -95,15 +124,15 @@ impl MarketFileFormat {
 /// Runs the command.
 pub fn run(args: MarketArgs) -> output::Result {
     let config = config(&args)?;
+    let mut played = PlayedMarket::new(&args, config)?;
     if args.out == Path::new("-") {
-        return to_stdout(config);
+        return to_stdout(&mut played);
     }
     let stop = output::stop_flag()?;
     let started = Instant::now();
-    let asked = config.events.max(1);
-    let mut sim = Sim::new(config)?;
+    let asked = args.events.max(1).saturating_mul(args.days.into());
     fs::create_dir_all(&args.out).map_err(|e| file_failure(&args.out, e))?;
-    let mut files = MarketFiles::create(&args, &sim)?;
+    let mut files = MarketFiles::create(&args, &played)?;
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     // Relaxed: figures for people.
     let position = || {
@@ -111,11 +140,13 @@ pub fn run(args: MarketArgs) -> output::Result {
         (bytes, (u128::from(bytes) * u128::from(asked) / u128::from(done.max(1))) as u64)
     };
     let note = || format!("{} events", output::grouped(events.load(Ordering::Relaxed)));
-    output::with_progress("generate", position, note, || files.write_day(&mut sim, &events, &bytes, &stop))?;
+    output::with_progress("generate", position, note, || {
+        files.write_all(&mut played, &events, &bytes, &stop)
+    })?;
     let truth = args.out.join("truth.jsonl");
     let mut out = create(&truth)?;
-    sim.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| file_failure(&truth, e))?;
-    summary(&args, &sim, &files, started.elapsed().as_secs_f64())?;
+    played.write_truth(&mut out).and_then(|()| out.flush()).map_err(|e| file_failure(&truth, e))?;
+    summary(&args, &played, &files, started.elapsed().as_secs_f64())?;
     Ok(CommandOutcome::Clean)
 }
 
@@ -130,7 +161,7 @@ fn config(args: &MarketArgs) -> Result<SimConfig, CommandFailure> {
         events: args.events,
         venues: args.venues,
         instruments: args.instruments,
-        start_ns: args.start,
+        start_ns: start_ns(args)?,
         span_ns: span_ns.ok_or_else(|| CommandFailure::Usage("--minutes: too many".to_owned()))?,
         halts: args.halts,
         news: args.news,
@@ -161,12 +192,136 @@ fn scenes(list: &[String]) -> Result<BTreeMap<Scenario, u32>, CommandFailure> {
     Ok(counts)
 }
 
-fn to_stdout(config: SimConfig) -> output::Result {
-    let mut sim = Sim::new(config)?;
+/// Time of the start: as asked for, or of the date at the time of day that is usual.
+fn start_ns(args: &MarketArgs) -> Result<u64, CommandFailure> {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let Some(date) = args.date else { return Ok(args.start) };
+    let days = u64::try_from(date.days()).ok().and_then(|days| days.checked_mul(DAY_NS));
+    let usual = SimConfig::default().start_ns % DAY_NS;
+    days.map(|days| days + usual).ok_or_else(|| CommandFailure::Usage("--date: before 1970".to_owned()))
+}
+
+/// A day, or a full market.
+enum PlayedMarket {
+    Day(Box<Sim>),
+    Full(Box<Market>),
+}
+
+impl PlayedMarket {
+    fn new(args: &MarketArgs, day: SimConfig) -> Result<PlayedMarket, CommandFailure> {
+        if args.days == 1 && !args.full && args.control.is_none() {
+            return Ok(PlayedMarket::Day(Box::new(Sim::new(day)?)));
+        }
+        if args.format.contains(&MarketFileFormat::Fixed) {
+            let why = "--format fixed is of one day; without --days, --full and --control there is one";
+            return Err(CommandFailure::Usage(why.to_owned()));
+        }
+        let config = MarketConfig { day, days: args.days, comms: args.comms, ..MarketConfig::default() };
+        let mut market = Market::new(config)?;
+        if let Some(path) = &args.control {
+            let text = output::read_text(path)?;
+            for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+                let obey = ControlRequest::from_line(line).and_then(|control| market.control(&control));
+                obey.map_err(|e| CommandFailure::Error(format!("{}: line {}: {e}", path.display(), n + 1)))?;
+            }
+        }
+        Ok(PlayedMarket::Full(Box::new(market)))
+    }
+
+    /// Plays a step; false when all is over.
+    fn step(&mut self) -> bool {
+        match self {
+            PlayedMarket::Day(sim) => sim.step().is_some(),
+            PlayedMarket::Full(market) => market.step().is_some(),
+        }
+    }
+
+    /// Appends the lines of the last step.
+    fn write_lines(&self, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+        match self {
+            PlayedMarket::Day(sim) => {
+                sim.last_events().iter().for_each(|e| write_line(sim.world(), e, scratch, out));
+            }
+            PlayedMarket::Full(market) => {
+                market.last_events().iter().for_each(|e| write_market_line(market, e, scratch, out));
+            }
+        }
+    }
+
+    /// Hands on the events of the last step that a drop copy may have.
+    fn for_each_day_event(&self, mut each: impl FnMut(&DayEvent)) {
+        match self {
+            PlayedMarket::Day(sim) => sim.last_events().iter().for_each(each),
+            PlayedMarket::Full(market) => {
+                market.last_events().iter().filter_map(|e| e.day_event()).for_each(|e| each(&e));
+            }
+        }
+    }
+
+    fn sim(&self) -> &Sim {
+        match self {
+            PlayedMarket::Day(sim) => sim,
+            PlayedMarket::Full(market) => market.sim(),
+        }
+    }
+
+    fn world(&self) -> &SimulatedMarket {
+        self.sim().world()
+    }
+
+    fn take_lives(&mut self) -> Vec<OrderLife> {
+        match self {
+            PlayedMarket::Day(sim) => sim.take_lives(),
+            PlayedMarket::Full(market) => market.take_lives(),
+        }
+    }
+
+    fn events(&self) -> u64 {
+        match self {
+            PlayedMarket::Day(sim) => sim.events(),
+            PlayedMarket::Full(market) => market.events(),
+        }
+    }
+
+    fn write_truth(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        match self {
+            PlayedMarket::Day(sim) => sim.write_truth(out),
+            PlayedMarket::Full(market) => market.write_truth(out),
+        }
+    }
+
+    fn labels(&self) -> Vec<&AlertLabel> {
+        match self {
+            PlayedMarket::Day(sim) => sim.labels(),
+            PlayedMarket::Full(market) => market.labels(),
+        }
+    }
+
+    fn near_misses(&self) -> usize {
+        match self {
+            PlayedMarket::Day(sim) => sim.near_misses().len(),
+            PlayedMarket::Full(market) => market.near_misses().len(),
+        }
+    }
+
+    fn by_kind(&self) -> BTreeMap<&'static str, u64> {
+        match self {
+            PlayedMarket::Day(sim) => sim.totals().by_kind,
+            PlayedMarket::Full(market) => {
+                let mut all = BTreeMap::new();
+                let days = market.days().iter().flat_map(|day| &day.by_kind);
+                days.for_each(|(kind, n)| *all.entry(*kind).or_default() += n);
+                all
+            }
+        }
+    }
+}
+
+fn to_stdout(played: &mut PlayedMarket) -> output::Result {
     let (mut out, mut lines, mut scratch) = (output::stdout(), Vec::new(), Vec::new());
-    while sim.step().is_some() {
+    while played.step() {
         lines.clear();
-        sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut scratch, &mut lines));
+        played.write_lines(&mut scratch, &mut lines);
         out.write_all(&lines)?;
     }
     out.flush()?;
@@ -206,7 +361,7 @@ impl MarketFile {
 }
 
 impl MarketFiles {
-    fn create(args: &MarketArgs, sim: &Sim) -> Result<MarketFiles, CommandFailure> {
+    fn create(args: &MarketArgs, played: &PlayedMarket) -> Result<MarketFiles, CommandFailure> {
         let sink = |format: MarketFileFormat| {
             let wanted = args.format.contains(&format);
             wanted.then(|| MarketFile::create(args.out.join(format.file()))).transpose()
@@ -214,9 +369,9 @@ impl MarketFiles {
         let orders = args.orders.then(|| MarketFile::create(args.out.join("orders.jsonl"))).transpose()?;
         Ok(MarketFiles {
             events: sink(MarketFileFormat::Events)?,
-            fix: sink(MarketFileFormat::Fix)?.map(|sink| (FixDayWriter::new(sim.world()), sink)),
+            fix: sink(MarketFileFormat::Fix)?.map(|sink| (FixDayWriter::new(played.world()), sink)),
             fixed: sink(MarketFileFormat::Fixed)?
-                .map(|sink| (FixedDayWriter::new(sim.world(), sim.config().start_ns), sink)),
+                .map(|sink| (FixedDayWriter::new(played.world(), played.sim().config().start_ns), sink)),
             swift: sink(MarketFileFormat::Swift)?.map(|sink| (SwiftDayWriter::default(), sink)),
             orders,
             scratch: Vec::new(),
@@ -224,43 +379,43 @@ impl MarketFiles {
         })
     }
 
-    fn write_day(
+    fn write_all(
         &mut self,
-        sim: &mut Sim,
+        played: &mut PlayedMarket,
         events: &AtomicU64,
         bytes: &AtomicU64,
         stop: &AtomicBool,
     ) -> Result<(), CommandFailure> {
-        while sim.step().is_some() {
+        while played.step() {
             let buffer = &mut self.buffer;
             if let Some(sink) = &mut self.events {
                 buffer.clear();
-                sim.last_events().iter().for_each(|e| write_line(sim.world(), e, &mut self.scratch, buffer));
+                played.write_lines(&mut self.scratch, buffer);
                 sink.put(buffer)?;
             }
             if let Some((fix, sink)) = &mut self.fix {
                 buffer.clear();
-                sim.last_events().iter().for_each(|e| _ = fix.write(sim.world(), e, buffer));
+                played.for_each_day_event(|e| _ = fix.write(played.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some((fixed, sink)) = &mut self.fixed {
                 buffer.clear();
-                sim.last_events().iter().for_each(|e| _ = fixed.write(sim.world(), e, buffer));
+                played.for_each_day_event(|e| _ = fixed.write(played.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some((swift, sink)) = &mut self.swift {
                 buffer.clear();
-                sim.last_events().iter().for_each(|e| _ = swift.write(sim.world(), e, buffer));
+                played.for_each_day_event(|e| _ = swift.write(played.world(), e, buffer));
                 sink.put(buffer)?;
             }
             if let Some(sink) = &mut self.orders {
                 buffer.clear();
-                let lives = sim.take_lives();
-                lives.iter().try_for_each(|life| life.write_jsonl(sim, buffer))?;
+                let lives = played.take_lives();
+                lives.iter().try_for_each(|life| life.write_jsonl(played.sim(), buffer))?;
                 sink.put(buffer)?;
             }
             // Relaxed: figures for people, and a wish.
-            events.store(sim.events(), Ordering::Relaxed);
+            events.store(played.events(), Ordering::Relaxed);
             bytes.store(self.sinks().map(|s| s.bytes).sum(), Ordering::Relaxed);
             if stop.load(Ordering::Relaxed) {
                 return Err(CommandFailure::Error("stopped; the files are incomplete".to_owned()));
@@ -288,23 +443,27 @@ impl MarketFiles {
     }
 }
 
-fn summary(args: &MarketArgs, sim: &Sim, files: &MarketFiles, elapsed_s: f64) -> Result<(), CommandFailure> {
-    let totals = sim.totals();
+fn summary(
+    args: &MarketArgs,
+    played: &PlayedMarket,
+    files: &MarketFiles,
+    elapsed_s: f64,
+) -> Result<(), CommandFailure> {
     let mut labels: BTreeMap<&str, u64> = BTreeMap::new();
-    sim.labels().iter().for_each(|l| *labels.entry(l.scenario).or_default() += 1);
+    played.labels().iter().for_each(|l| *labels.entry(l.scenario).or_default() += 1);
     let sizes: BTreeMap<String, u64> = files.sinks().map(|s| (name_of(&s.path), s.bytes)).collect();
     if args.json {
         return output::print_json(&serde_json::json!({
-            "seed": totals.seed,
-            "events": totals.events,
-            "by_kind": totals.by_kind,
+            "seed": args.seed,
+            "events": played.events(),
+            "by_kind": played.by_kind(),
             "labels": labels,
-            "near_misses": sim.near_misses().len(),
+            "near_misses": played.near_misses(),
             "files": sizes,
             "elapsed_s": elapsed_s,
         }));
     }
-    say!("{} events in {}", output::grouped(totals.events), args.out.display());
+    say!("{} events in {}", output::grouped(played.events()), args.out.display());
     for (file, size) in &sizes {
         say!("  {file:<15} {}", output::bytes(*size));
     }
@@ -312,7 +471,7 @@ fn summary(args: &MarketArgs, sim: &Sim, files: &MarketFiles, elapsed_s: f64) ->
     for (scenario, n) in &labels {
         say!("    {n:>4}  {scenario}");
     }
-    say!("    {:>4}  near misses, which must not be found", sim.near_misses().len());
+    say!("    {:>4}  near misses, which must not be found", played.near_misses());
     Ok(())
 }
 

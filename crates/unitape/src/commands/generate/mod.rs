@@ -16,7 +16,7 @@ pub struct GenerateArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum GenerateCommand {
-    /// A day of a simulated market, with its truth beside it
+    /// A day of a simulated market, or several, with the truth beside
     Market(market::MarketArgs),
     /// An exchange in a box: market data in FAST on two lines, with snapshots and faults
     Exchange(exchange::ExchangeArgs),

@@ -1,0 +1,58 @@
+//! The configuration of a market of several days.
+
+use unitape_model::{CivilDate, UnixNanos};
+
+use super::super::config::SimConfig;
+use crate::error::Error;
+
+/// The configuration of a market of several days. The same values make the same events, on every machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarketConfig {
+    /// The configuration of each day: its numbers are those of one day, its start is that of the first.
+    pub day: SimConfig,
+    /// Trading days, 1 to 60. Saturdays and Sundays are none; a start on one of them is moved to Monday.
+    pub days: u32,
+    /// Messages between traders a day.
+    pub comms: u32,
+    /// The venues refuse one order of the background in this many; 0 for none.
+    pub reject_one_in: u64,
+}
+
+impl Default for MarketConfig {
+    /// Five days of [`SimConfig::default`], 40 messages between traders a day; one order in 200 is refused.
+    fn default() -> MarketConfig {
+        MarketConfig { day: SimConfig::default(), days: 5, comms: 40, reject_one_in: 200 }
+    }
+}
+
+impl MarketConfig {
+    /// The configuration of each day, in order.
+    pub(super) fn each_day(&self) -> Result<Vec<SimConfig>, Error> {
+        let within = |name: &'static str, value: u64, least: u64, most: u64| {
+            let ok = (least..=most).contains(&value);
+            ok.then_some(()).ok_or(Error::OutOfRange { name, value, least, most })
+        };
+        within("days", self.days.into(), 1, 60)?;
+        within("comms", self.comms.into(), 0, 1_000_000)?;
+        let mut start_ns = self.day.start_ns;
+        let mut days = Vec::new();
+        for _ in 0..self.days {
+            self.day.check()?;
+            while date_of(start_ns).is_weekend() {
+                start_ns += DAY_NS;
+            }
+            let day = SimConfig { start_ns, ..self.day.clone() };
+            day.check()?;
+            days.push(day);
+            start_ns += DAY_NS;
+        }
+        Ok(days)
+    }
+}
+
+/// The date of a moment, in UTC.
+pub(super) fn date_of(ts: u64) -> CivilDate {
+    CivilDate::from_utc(UnixNanos(ts as i64))
+}
+
+const DAY_NS: u64 = 86_400_000_000_000;

@@ -1,0 +1,561 @@
+//! A market of several days: [`Market`].
+//!
+//! ```text
+//!              Sim: a day after the other, in one world
+//!                │ events of the venues, news, payments
+//!                ▼
+//!   controls ─▶ Market ─▶ the same, with desk, entry point, short mark and flags
+//!                │         levels of the first venue, national best, index      what follows from them
+//!                │         reference prices, messages, corrected news           by the clock
+//!                │         lists, links, positions; statements                  as a day begins; as it ends
+//!                └──────▶ truth: labels, near misses, impact of news, positions
+//! ```
+//!
+//! [`Market::step`] plays what happens next and gives its events; [`write_market_line`] and [`write_market_frame`] write
+//! them. Positions, closing prices, cash and numbers are carried over from day to day. What scenes fire is labelled over
+//! all days, as [`super`] explains.
+//!
+//! ```
+//! use unitape_sim::day::market::{ControlAction, ControlRequest, Market, MarketConfig};
+//! use unitape_sim::SimConfig;
+//!
+//! let day = SimConfig { seed: 7, events: 3_000, instruments: 40, ..SimConfig::default() };
+//! let mut market = Market::new(MarketConfig { day, days: 2, ..MarketConfig::default() })?;
+//! let halt = ControlRequest { action: ControlAction::Halt, firm: Some("F03".to_owned()), ..Default::default() };
+//! market.control(&halt)?; // from now on no order of this firm is accepted
+//! let mut kinds = std::collections::BTreeSet::new();
+//! while let Some(events) = market.step() {
+//!     kinds.extend(events.iter().map(|event| event.what.kind()));
+//! }
+//! assert!(kinds.contains("index") && kinds.contains("statement") && kinds.contains("control"));
+//! # Ok::<(), unitape_sim::Error>(())
+//! ```
+//!
+//! # What it does not do
+//!
+//! Venues do not know of each other, so the national best may be locked or crossed. A control refuses requests: an
+//! auction still matches what rests, and no phase changes. A scene that a control covers is broken off without a label.
+
+mod cash;
+mod config;
+mod control;
+mod event;
+mod frames;
+mod index;
+mod levels;
+mod national;
+mod opening;
+mod shorts;
+mod truth;
+
+pub use config::MarketConfig;
+pub(crate) use control::RequestGate;
+pub use control::{ControlAction, ControlRequest};
+pub use event::{
+    CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, MarketEvent, MarketEventBody,
+    NewsRevision, OwnerLink, PriceLevel, ShortMark,
+};
+pub use frames::{write_market_frame, write_market_line};
+pub use truth::{MarketDayTotals, NewsImpact};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use unitape_model::{InstrumentId, NameKind, Side};
+
+use super::config::{S, SimConfig};
+use super::crowd::PricePace;
+use super::event::{DayEvent, DayEventBody, MarketPhase, OrderTicket};
+use super::plan::DayPlan;
+use super::rate_limit::MessageRateLimiter;
+use super::truth::{AlertLabel, NearMiss, OrderLife};
+use super::world::SimulatedMarket;
+use super::{DaySetup, PaymentGenerator, Sim};
+use crate::error::Error;
+use crate::rng::Rng;
+use cash::CashLedger;
+use index::IndexSeries;
+use levels::LevelFeed;
+use national::NationalBest;
+use shorts::ShortMarks;
+
+/// A market of several days under way. It holds what is live, the labels, and the order of the events of one day.
+#[derive(Debug)]
+pub struct Market {
+    config: MarketConfig,
+    sim: Sim,
+    rng: Rng,
+    /// The days that are still to come.
+    plans: VecDeque<PlannedDay>,
+    stage: DayStage,
+    out: Vec<MarketEvent>,
+    bodies: Vec<MarketEventBody>,
+    seq: u64,
+    now: u64,
+    ids: MarketNameIds,
+    national: NationalBest,
+    levels: LevelFeed,
+    index: IndexSeries,
+    cash: CashLedger,
+    shorts: ShortMarks,
+    /// What each owner holds of an instrument.
+    holdings: BTreeMap<(u32, InstrumentId), i64>,
+    closing: Vec<Option<i64>>,
+    agenda: BinaryHeap<Reverse<(u64, u64, AgendaItem)>>,
+    agenda_made: u64,
+    controls: VecDeque<ControlRequest>,
+    comms: u64,
+    last_comm: Option<CommMessage>,
+    /// The first events of the day's runs without a gap: their ordinals in the day and in the market.
+    runs: Vec<(u64, u64)>,
+    labels: Vec<AlertLabel>,
+    near_misses: Vec<NearMiss>,
+    news: Vec<NewsImpact>,
+    totals: Vec<MarketDayTotals>,
+    by_kind: BTreeMap<&'static str, u64>,
+}
+
+/// A day that is still to come.
+#[derive(Debug)]
+struct PlannedDay {
+    config: SimConfig,
+    plan: DayPlan,
+    structuring: std::ops::Range<usize>,
+}
+
+/// How far a day is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DayStage {
+    /// Its reference data are given.
+    References,
+    Trading,
+    /// It was the last one, and is over.
+    Over,
+}
+
+/// What happens by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum AgendaItem {
+    /// Composite prices of all instruments.
+    ReferencePrices,
+    Comm,
+    /// The news of this place in the truth is corrected.
+    Revision(u32),
+}
+
+/// Ids of names that the writers need.
+#[derive(Debug, Clone, Copy)]
+struct MarketNameIds {
+    index: u32,
+    national: u32,
+    /// Entry points: of algorithms, of agents, of a firm's own traders.
+    entries: [u32; 3],
+    /// Lists: restricted, insider, watch.
+    lists: [u32; 3],
+    /// The first of the senders of messages.
+    senders: u32,
+}
+
+impl Market {
+    /// Sets a market up; nothing has happened yet.
+    pub fn new(config: MarketConfig) -> Result<Market, Error> {
+        let days = config.each_day()?;
+        let first = days.first().expect("there is a day at least").clone();
+        let mut rng = Rng::new(first.seed);
+        let mut world = SimulatedMarket::new(&first, &mut rng);
+        // The cast of all days comes first: accounts of payments follow all others.
+        let (mut plans, mut structuring, mut numbered) = (VecDeque::new(), Vec::new(), 0);
+        for config in days {
+            let plan = DayPlan::lay_out(&config, &mut world, &mut rng, numbered)?;
+            numbered += (plan.scenes.len() + plan.structuring.len()) as u32;
+            let from = structuring.len();
+            structuring.extend_from_slice(&plan.structuring);
+            plans.push_back(PlannedDay { config, plan, structuring: from..structuring.len() });
+        }
+        let payments = PaymentGenerator::new(&first, &structuring, &mut world, &mut rng);
+        let ids = MarketNameIds::add(&mut world, first.market);
+        let today = plans.pop_front().expect("there is a day at least");
+        let salted = |salt: u64| Rng::new(first.seed ^ salt);
+        let PlannedDay { config: day, plan, structuring } = today;
+        let mut sim = Sim::begin(DaySetup { config: day, world, plan, payments, structuring, rng });
+        sim.crowd.pace = PricePace::Days;
+        sim.x.gate = Some(Box::new(RequestGate::new(config.reject_one_in, salted(GATE_SALT))));
+        let (world, now) = (&sim.x.world, sim.x.now);
+        let mut market = Market {
+            national: NationalBest::new(world),
+            levels: LevelFeed::new(world.instruments.len()),
+            index: IndexSeries::new(world),
+            closing: vec![None; world.instruments.len()],
+            rng: salted(MARKET_SALT),
+            config,
+            sim,
+            plans,
+            stage: DayStage::References,
+            out: Vec::new(),
+            bodies: Vec::new(),
+            seq: 0,
+            now,
+            ids,
+            cash: CashLedger::default(),
+            shorts: ShortMarks::default(),
+            holdings: BTreeMap::new(),
+            agenda: BinaryHeap::new(),
+            agenda_made: 0,
+            controls: VecDeque::new(),
+            comms: 0,
+            last_comm: None,
+            runs: Vec::new(),
+            labels: Vec::new(),
+            near_misses: Vec::new(),
+            news: Vec::new(),
+            totals: Vec::new(),
+            by_kind: BTreeMap::new(),
+        };
+        market.endow();
+        Ok(market)
+    }
+
+    /// Plays what happens next and gives its events, at least one; none when the last day is over. The events of a step
+    /// belong together, as those of one message do.
+    #[allow(clippy::should_implement_trait, reason = "the events are lent, not given")]
+    pub fn step(&mut self) -> Option<&[MarketEvent]> {
+        self.out.clear();
+        while self.out.is_empty() {
+            if !self.advance() {
+                return None;
+            }
+        }
+        Some(&self.out)
+    }
+
+    /// The events of the last step once more.
+    pub fn last_events(&self) -> &[MarketEvent] {
+        &self.out
+    }
+
+    /// Hands in a control. It is obeyed before the first request at its time or later, at once if its time has passed;
+    /// its event then says so. Nothing is obeyed after the last event.
+    pub fn control(&mut self, request: &ControlRequest) -> Result<(), Error> {
+        request.check()?;
+        for (_, dict, name) in request.scope_names() {
+            if let Some(name) = name {
+                self.sim.x.world.name_checked(dict, name)?;
+            }
+        }
+        if let Some(by) = &request.by {
+            self.sim.x.world.name_checked(NameKind::Name, by)?;
+        }
+        let at = self.controls.partition_point(|other| other.ts <= request.ts);
+        self.controls.insert(at, request.clone());
+        Ok(())
+    }
+
+    /// The day as its venues have it: its books and phases after the last step. Its events and labels have ordinals of
+    /// their own.
+    pub fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    /// The members, venues and instruments.
+    pub fn world(&self) -> &SimulatedMarket {
+        &self.sim.x.world
+    }
+
+    /// The requested configuration.
+    pub fn config(&self) -> &MarketConfig {
+        &self.config
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.seq
+    }
+
+    /// What an owner holds of an instrument, by their indices.
+    pub fn holding(&self, owner: u32, instr: InstrumentId) -> i64 {
+        self.holdings.get(&(owner, instr)).copied().unwrap_or(0)
+    }
+
+    /// Orders that ended since the last call; always empty unless [`SimConfig::keep_lives`] is set.
+    pub fn take_lives(&mut self) -> Vec<OrderLife> {
+        let mut lives = self.sim.take_lives();
+        for life in &mut lives {
+            life.seq_entered = self.ordinal(life.seq_entered);
+            life.seq_ended = self.ordinal(life.seq_ended);
+        }
+        lives
+    }
+
+    /// Plays the next thing, which may come to nothing; false when the last day is over.
+    fn advance(&mut self) -> bool {
+        if self.stage == DayStage::Over {
+            return false;
+        }
+        let boot = self.sim.boot;
+        if self.stage == DayStage::References && boot == self.sim.x.world.instruments.len() as u64 {
+            self.stage = DayStage::Trading;
+            self.open_day();
+            return true;
+        }
+        let Some(due) = self.sim.next_ts() else {
+            self.end_day();
+            return true;
+        };
+        if self.controls.front().is_some_and(|control| control.ts <= due) {
+            let control = self.controls.pop_front().expect("it was just there");
+            self.sim.x.now = self.sim.x.now.max(control.ts);
+            self.now = self.sim.x.now;
+            self.sim.obey(&control);
+            self.put(MarketEventBody::Control(Box::new(control)));
+        } else if self.agenda.peek().is_some_and(|Reverse((at, ..))| *at <= due) {
+            let Reverse((at, _, item)) = self.agenda.pop().expect("it was just there");
+            self.sim.x.now = self.sim.x.now.max(at);
+            self.now = self.sim.x.now;
+            self.sim.x.out.clear();
+            self.play(item);
+        } else {
+            self.sim.x.out.clear();
+            self.sim.advance();
+        }
+        self.absorb();
+        true
+    }
+
+    /// Takes over the events that the day has made, and adds what follows from them.
+    fn absorb(&mut self) {
+        let events = std::mem::take(&mut self.sim.x.out);
+        if let Some(first) = events.first() {
+            let run = (first.seq, self.seq + 1);
+            if self.runs.last().is_none_or(|last| last.1 - last.0 != run.1 - run.0) {
+                self.runs.push(run);
+            }
+            events.iter().for_each(|event| self.take_over(event));
+            let (x, bodies) = (&self.sim.x, &mut self.bodies);
+            self.levels.publish(x, |body| bodies.push(body));
+            self.national.publish(&x.world, |body| bodies.push(body));
+            bodies.extend(self.index.publish(self.now, false).map(|px| MarketEventBody::Index { px }));
+            self.put_bodies();
+        }
+        self.sim.x.out = events;
+        self.take_labels();
+    }
+
+    fn take_over(&mut self, event: &DayEvent) {
+        let (world, what) = (&self.sim.x.world, &event.what);
+        self.now = event.ts;
+        self.levels.apply(what);
+        self.national.apply(world, what);
+        self.index.apply(world, what);
+        self.cash.apply(world, what);
+        let holder = |t: &OrderTicket| (world.members[t.member as usize].owner, world.instr_of(t.book));
+        let mut short = None;
+        match what {
+            DayEventBody::New(t)
+            | DayEventBody::Reject(t)
+            | DayEventBody::Amend(t)
+            | DayEventBody::Cancel(t) => {
+                let held = self.holdings.get(&holder(t)).copied().unwrap_or(0);
+                short = self.shorts.mark(held, what);
+            }
+            DayEventBody::Exec { order, qty, .. } => {
+                let held = self.holdings.entry(holder(order)).or_default();
+                short = self.shorts.mark(*held, what);
+                *held += if order.side == Side::Buy { *qty } else { -qty };
+            }
+            DayEventBody::Session { book, phase: MarketPhase::Close, px: Some(px) } => {
+                self.closing[world.instr_of(*book).index()].get_or_insert(*px);
+            }
+            DayEventBody::News { id, instr, ticks, .. } => {
+                let impact = NewsImpact {
+                    id: *id,
+                    instr: *instr,
+                    ticks: *ticks,
+                    ts: event.ts,
+                    seq: self.seq + 1,
+                    revises: None,
+                };
+                self.news.push(impact);
+                if self.rng.one_in(5) {
+                    let at = event.ts + self.rng.between(60, 1_800) as u64 * S;
+                    let number = self.news.len() as u32 - 1;
+                    self.plan(at, AgendaItem::Revision(number));
+                }
+            }
+            _ => {}
+        }
+        self.put(MarketEventBody::Day { what: *what, short });
+    }
+
+    fn play(&mut self, item: AgendaItem) {
+        match item {
+            AgendaItem::ReferencePrices => {
+                for instr in self.sim.x.world.instrument_ids() {
+                    if let Some(half_ticks) = self.national.mid_half_ticks(instr) {
+                        self.put(MarketEventBody::ReferencePrice { instr, half_ticks });
+                    }
+                }
+            }
+            AgendaItem::Comm => self.talk(),
+            AgendaItem::Revision(number) => {
+                let NewsImpact { id: revises, instr, ticks, .. } = self.news[number as usize];
+                self.sim.news += 1;
+                let (id, ticks) = (self.sim.news, -ticks / 2);
+                self.sim.crowd.drift[instr.index()] += ticks;
+                let (ts, seq) = (self.now, self.seq + 1);
+                self.news.push(NewsImpact { id, instr, ticks, ts, seq, revises: Some(revises) });
+                self.put(MarketEventBody::Revision(NewsRevision { id, revises, instr, ticks }));
+            }
+        }
+    }
+
+    fn talk(&mut self) {
+        self.comms += 1;
+        let senders = MarketNameIds::senders_of(&self.sim.x.world);
+        let mut somebody = || self.rng.below(senders.into()) as u32;
+        let (mut from, mut to) = (somebody(), [somebody(), somebody()]);
+        let mut reply_to = None;
+        let mut instr = (!self.rng.one_in(4))
+            .then(|| InstrumentId(self.rng.below(self.sim.x.world.instruments.len() as u64) as u32));
+        if let Some(last) = self.last_comm
+            && self.rng.one_in(3)
+        {
+            (from, to, reply_to, instr) = (last.to[0], [last.from; 2], Some(last.number), last.instr);
+        }
+        let (changed, text) = (self.rng.one_in(8), self.rng.below(frames::TEXTS) as u8);
+        let message = CommMessage { number: self.comms, from, to, reply_to, instr, changed, text };
+        self.last_comm = Some(message);
+        self.put(MarketEventBody::Comm(message));
+    }
+
+    /// Ends a day: the index as it closes, and the statements. The next one begins, if there is one.
+    fn end_day(&mut self) {
+        self.now = self.sim.x.now;
+        let px = self.index.publish(self.now, true);
+        self.bodies.extend(px.map(|px| MarketEventBody::Index { px }));
+        let statements = self.cash.end_day().into_iter();
+        self.bodies.extend(statements.map(|statement| MarketEventBody::Statement(Box::new(statement))));
+        self.put_bodies();
+        self.end_totals();
+        let Some(PlannedDay { config, plan, structuring }) = self.plans.pop_front() else {
+            self.stage = DayStage::Over;
+            return;
+        };
+        for (listed, px) in self.sim.x.world.instruments.iter_mut().zip(&mut self.closing) {
+            listed.reference = px.take().unwrap_or(listed.reference);
+        }
+        self.sim.begin_day(config, plan, structuring);
+        self.now = self.sim.x.now;
+        self.national.begin_day();
+        self.agenda.clear();
+        self.runs.clear();
+        self.stage = DayStage::References;
+    }
+
+    fn put(&mut self, what: MarketEventBody) {
+        self.seq += 1;
+        *self.by_kind.entry(what.kind()).or_default() += 1;
+        self.out.push(MarketEvent { seq: self.seq, ts: self.now, what });
+    }
+
+    fn put_bodies(&mut self) {
+        let mut bodies = std::mem::take(&mut self.bodies);
+        bodies.drain(..).for_each(|body| self.put(body));
+        self.bodies = bodies;
+    }
+
+    /// Puts something on the agenda of the day, unless the closing call begins before.
+    fn plan(&mut self, at: u64, item: AgendaItem) {
+        if at < self.sim.times.closing_call {
+            self.agenda_made += 1;
+            self.agenda.push(Reverse((at, self.agenda_made, item)));
+        }
+    }
+
+    /// Takes new labels over, with the ordinals of the market.
+    fn take_labels(&mut self) {
+        let found = &mut self.sim.labels;
+        if found.labels.is_empty() && found.near_misses.is_empty() {
+            return;
+        }
+        let (labels, misses) = (std::mem::take(&mut found.labels), std::mem::take(&mut found.near_misses));
+        for mut label in labels {
+            label.first_seq = self.ordinal(label.first_seq);
+            label.trigger_seq = self.ordinal(label.trigger_seq);
+            self.labels.push(label);
+        }
+        for mut miss in misses {
+            miss.first_seq = self.ordinal(miss.first_seq);
+            miss.last_seq = self.ordinal(miss.last_seq);
+            miss.trigger_seq = miss.trigger_seq.map(|seq| self.ordinal(seq));
+            self.near_misses.push(miss);
+        }
+    }
+
+    /// The ordinal in the market of an event that has this one in its day.
+    fn ordinal(&self, seq: u64) -> u64 {
+        let at = self.runs.partition_point(|run| run.0 <= seq);
+        let run = self.runs[at.checked_sub(1).expect("an event of this day")];
+        seq - run.0 + run.1
+    }
+}
+
+impl Sim {
+    /// When the next thing happens; none when the day is over.
+    fn next_ts(&self) -> Option<u64> {
+        let world = &self.x.world;
+        if self.boot < (world.instruments.len() + world.groups.len() + world.books()) as u64 {
+            return Some(self.x.now);
+        }
+        let cue = self.cues.peek().map(|Reverse((at, ..))| *at);
+        let request = self.has_background().then_some(self.next_request);
+        let at = [cue, request].into_iter().flatten().min();
+        let at = at.or((!self.expiring.is_empty()).then_some(self.x.now));
+        at.map(|at| at.max(self.x.now))
+    }
+
+    /// Begins another day in the same world, whose instruments have their new references.
+    fn begin_day(&mut self, config: SimConfig, plan: DayPlan, structuring: std::ops::Range<usize>) {
+        self.times = config.times();
+        self.x.begin_day(config.start_ns);
+        self.crowd.begin_day(&self.x);
+        self.governor = MessageRateLimiter::new(self.x.world.members.len());
+        (self.scenes, self.halts, self.structuring) = (plan.scenes, plan.halts, structuring);
+        // Ordinals are counted over all days.
+        self.config = SimConfig { events: self.x.seq + config.events, ..config };
+        (self.boot, self.requests, self.made) = (0, 0, 0);
+        self.next_request = self.times.call;
+        self.at_close.clear();
+        self.cues.clear();
+        self.set_cues();
+    }
+}
+
+impl MarketNameIds {
+    fn add(world: &mut SimulatedMarket, market: u32) -> MarketNameIds {
+        let number = if market == 0 { String::new() } else { market.to_string() };
+        let index = world.name(NameKind::Instrument, &format!("UTIX{number}"));
+        let national = world.name(NameKind::Venue, "NBBO");
+        for desk in 0..world.desks() {
+            let letter = if desk % 2 == 0 { 'A' } else { 'B' };
+            let id = world.name(NameKind::Desk, &format!("D{:02}{letter}", desk / 2 + 1));
+            assert_eq!(id, desk + 1);
+        }
+        let mut name = |name: &str| world.name(NameKind::Name, name);
+        let entries = ["algo", "dma", "desk"].map(&mut name);
+        let lists = ["restricted", "insider", "watch"].map(&mut name);
+        let senders = lists[2] + 1;
+        for member in 0..Self::senders_of(world) {
+            let trader = world.trader_name(member).to_owned();
+            assert_eq!(world.name(NameKind::Name, &trader), senders + member);
+        }
+        MarketNameIds { index, national, entries, lists, senders }
+    }
+
+    /// The members that write messages are the first ones, at most this many.
+    fn senders_of(world: &SimulatedMarket) -> u32 {
+        world.crowd.min(40)
+    }
+}
+
+/// The market's own chance is not that of the day.
+const MARKET_SALT: u64 = 0x6d61_726b_6574;
+const GATE_SALT: u64 = 0x6761_7465;

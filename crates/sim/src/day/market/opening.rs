@@ -1,0 +1,98 @@
+//! What a day begins with: reference data of the index, lists, links and positions.
+
+use unitape_model::{InstrumentId, NameKind, Side};
+
+use super::super::config::S;
+use super::event::{ListEntry, MarketEventBody, OwnerLink};
+use super::{AgendaItem, Market};
+
+/// Instruments that an owner may hold from the first day on.
+const HELD_MAX: u64 = 8;
+/// Times a day at which there are composite prices.
+const REFERENCE_TIMES: u64 = 16;
+const MONTH_NS: u64 = 30 * 86_400 * S;
+
+impl Market {
+    /// What the owners of the background hold as the first day begins: some of what they sell.
+    pub(super) fn endow(&mut self) {
+        let world = &self.sim.x.world;
+        let instruments = world.instruments.len() as u64;
+        for member in (0..world.crowd).step_by(2) {
+            let owner = world.members[member as usize].owner;
+            for _ in 0..HELD_MAX {
+                let instr = InstrumentId(self.rng.below(instruments) as u32);
+                let qty = self.rng.between(1, 200) * 100;
+                if world.side_of(member, instr) == Side::Sell {
+                    self.holdings.insert((owner, instr), qty);
+                }
+            }
+        }
+    }
+
+    /// Opens a day: its reference data have been given.
+    pub(super) fn open_day(&mut self) {
+        self.now = self.sim.x.now;
+        self.bodies.push(MarketEventBody::IndexRef { prev_close: self.index.published() });
+        self.list();
+        if self.totals.is_empty() {
+            self.link();
+        }
+        let mut open_interest = vec![0; self.sim.x.world.instruments.len()];
+        for (&(_, instr), &qty) in &self.holdings {
+            open_interest[instr.index()] += qty.max(0);
+        }
+        self.holdings.retain(|_, qty| *qty != 0);
+        let position = |(&(owner, instr), &qty): (&(u32, InstrumentId), &i64)| MarketEventBody::Position {
+            owner,
+            instr,
+            qty,
+            open_interest: open_interest[instr.index()],
+        };
+        self.bodies.extend(self.holdings.iter().map(position));
+        self.put_bodies();
+        let times = self.sim.times;
+        for n in 1..=REFERENCE_TIMES {
+            let at = times.open + (times.closing_call - times.open) * n / (REFERENCE_TIMES + 1);
+            self.plan(at, AgendaItem::ReferencePrices);
+        }
+        for _ in 0..self.config.comms {
+            let at = times.open + self.rng.below(times.closing_call - times.open);
+            self.plan(at, AgendaItem::Comm);
+        }
+    }
+
+    /// A restriction, an insider and a watch.
+    fn list(&mut self) {
+        let world = &mut self.sim.x.world;
+        let some = |rng: &mut crate::rng::Rng| InstrumentId(rng.below(world.instruments.len() as u64) as u32);
+        let [restricted, known, watched] = std::array::from_fn(|_| some(&mut self.rng));
+        let span = (self.now, self.sim.times.close);
+        let desk = self.rng.below(world.desks().into()) as u32;
+        let owner = self.rng.below(u64::from(world.crowd) / 2) as u32;
+        let (director, firm) = (self.rng.one_in(2), self.rng.below(world.firms().into()) as u32);
+        let from = self.now.saturating_sub(MONTH_NS);
+        let issuer = super::frames::issuer(&world.instruments[known.index()].symbol);
+        world.name(NameKind::Name, &issuer);
+        let entries = [
+            ListEntry::Restricted { instr: restricted, desk, span },
+            ListEntry::Insider { instr: known, owner, director, from },
+            ListEntry::Watch { instr: watched, firm, span },
+        ];
+        self.bodies.extend(entries.map(MarketEventBody::List));
+    }
+
+    /// Some owners of different groups that share an address or a desk.
+    fn link(&mut self) {
+        let world = &self.sim.x.world;
+        let owners = (world.crowd / 2).min(40);
+        for owner in (0..owners.saturating_sub(1)).step_by(4) {
+            let linked = owner + 1;
+            if world.groups[owner as usize] == world.groups[linked as usize] {
+                continue;
+            }
+            let desk = self.rng.one_in(2).then(|| world.desk_of(owner * 2));
+            let score = self.rng.between(50, 95);
+            self.bodies.push(MarketEventBody::Link(OwnerLink { owner, linked, desk, score }));
+        }
+    }
+}
