@@ -20,6 +20,7 @@ use crate::disk::memory::{
 use crate::disk::{prefault, sys};
 use crate::error::{Error, FileContext, Result};
 pub(crate) use crate::lockfree::lines::HeaderWordState;
+use crate::lockfree::lines::WalkLimits;
 use crate::lockfree::{SharedMemory, flaw, lines};
 
 /// One segment file in memory.
@@ -401,15 +402,29 @@ impl MappedSegment {
         has_time(header).then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
     }
 
-    /// As [`Self::event_time`], of an event whose time the merge believed.
+    /// Walks plain events from data offset `at`: committed, with a time that is not 0 and that the merge believed. Gives the
+    /// offset of the first frame that is none, or that begins at `before` or after it. `visit` gets the header, the time
+    /// and the end of each.
     #[inline(always)]
-    pub fn plain_event_time(&self, at: u64, header: FrameHeader) -> Option<i64> {
+    pub fn walk_plain_events(
+        &self,
+        at: u64,
+        before: u64,
+        mut visit: impl FnMut(FrameHeader, i64, u64),
+    ) -> u64 {
         const ODD: u8 = flags::META | flags::CLOCK_AHEAD;
-        let plain =
-            header.flags() & ODD == 0 && header.kind().wrapping_sub(FIRST_EVENT) < KIND_MESSAGE - FIRST_EVENT;
-        // SAFETY: the frame was seen committed at `at`, and it has a whole line.
-        let time = || unsafe { self.bytes(at + TIME_OFFSET, 8) };
-        plain.then(|| i64::from_le_bytes(time().try_into().expect("eight bytes")))
+        let limits = WalkLimits { begin_before: before.min(self.size), end: self.size };
+        lines::walk(self, self.base, at, limits, |header, at, end| {
+            // SAFETY: `walk` saw the frame committed at `at`, and it has a whole line.
+            let time = unsafe { self.bytes(at + TIME_OFFSET, 8) };
+            let time = i64::from_le_bytes(time.try_into().expect("eight bytes"));
+            let kind = header.kind().wrapping_sub(FIRST_EVENT);
+            let plain = header.flags() & ODD == 0 && kind < KIND_MESSAGE - FIRST_EVENT && time != 0;
+            if plain {
+                visit(header, time, end);
+            }
+            plain
+        })
     }
 
     /// Looks at data offset `at`; only a frame that ends at data offset `limit` or before it counts.

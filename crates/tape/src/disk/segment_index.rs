@@ -128,24 +128,22 @@ impl IndexBuilder {
         self.entries.clear();
     }
 
-    /// What a walk that continues at data offset `at` adds plain frames to, until [`Self::keep_walk`].
+    /// The data offset up to which plain events may be walked from `at` on and added together, see [`Self::add_run`];
+    /// `at` itself where the frame there must be added alone.
     #[inline]
-    pub fn walk(&self, at: u64) -> ChunkWalk {
-        let chunk_end = if at < self.next { 0 } else { self.chunk_end };
-        ChunkWalk { chunk_end, events: 0, least: i64::MAX, believed: i64::MIN }
+    pub fn run_end(&self, at: u64) -> u64 {
+        if at < self.next { at } else { self.chunk_end.max(at) }
     }
 
-    /// Takes over what a walk up to data offset `to` added.
+    /// Adds a run of plain events up to data offset `to`, all of which begin in the open chunk.
     #[inline]
-    pub fn keep_walk(&mut self, walk: &ChunkWalk, to: u64) {
-        self.next = self.next.max(to);
-        self.events += walk.events;
-        self.open.times.merge(&TimeBounds {
-            least: walk.least,
-            greatest: walk.believed,
-            believed: walk.believed,
-            has_zero: false,
-        });
+    pub fn add_run(&mut self, run: &PlainEventRun, to: u64) {
+        if run.events > 0 {
+            self.next = to;
+            self.events += run.events;
+            let PlainEventRun { least, greatest, .. } = *run;
+            self.open.times.merge(&TimeBounds { least, greatest, believed: greatest, has_zero: false });
+        }
     }
 
     /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
@@ -236,28 +234,23 @@ impl IndexBuilder {
     }
 }
 
-/// The part of an open chunk that a walk keeps in registers.
+/// Events with a time that is not 0 and that the merge believed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChunkWalk {
-    /// 0 where frames come that were added before.
-    chunk_end: u64,
+pub(crate) struct PlainEventRun {
     events: u64,
     least: i64,
-    believed: i64,
+    greatest: i64,
 }
 
-impl ChunkWalk {
-    /// Adds a frame of the chunk that is an event with a time, as nearly all are; false for any other.
+impl PlainEventRun {
+    /// One without events.
+    pub const NONE: Self = Self { events: 0, least: i64::MAX, greatest: i64::MIN };
+
     #[inline(always)]
-    pub fn add_plain(&mut self, segment: &MappedSegment, at: u64, header: FrameHeader) -> bool {
-        let Some(time) = segment.plain_event_time(at, header).filter(|time| *time != 0) else { return false };
-        if at >= self.chunk_end {
-            return false;
-        }
+    pub fn add(&mut self, time: i64) {
         self.events += 1;
         self.least = self.least.min(time);
-        self.believed = self.believed.max(time);
-        true
+        self.greatest = self.greatest.max(time);
     }
 }
 

@@ -19,7 +19,7 @@
 
 use std::sync::atomic::Ordering;
 
-use unitape_model::{FrameHeader, Position, frame::KIND_PAD};
+use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 
 use super::{SharedMemory, flaw};
 
@@ -67,6 +67,46 @@ pub fn look<const FLAW: u8>(
     // Acquire: pairs with the Release in `commit` and `copy_in`.
     let order = if FLAW == flaw::RELAXED_LOOK { Ordering::Relaxed } else { Ordering::Acquire };
     judge(FrameHeader(memory.load(at, order)), base.plus(at), size - at)
+}
+
+/// Walks committed frames from offset `at` of `size` bytes that begin at position `base`, up to the first one that begins at
+/// `limit` or after it, that is no frame, or that `visit` refuses; gives its offset. `visit` gets the header
+/// and the offsets of the frame and of its end. The same as [`look`] at each, without its cost.
+#[inline(always)]
+pub fn walk<M: SharedMemory>(
+    memory: &M,
+    base: Position,
+    mut at: u64,
+    limits: WalkLimits,
+    mut visit: impl FnMut(FrameHeader, u64, u64) -> bool,
+) -> u64 {
+    let mut stamp = base.plus(at).stamp();
+    while at < limits.begin_before {
+        // Acquire: pairs with the Release in `commit` and `copy_in`.
+        let header = FrameHeader(memory.load(at, Ordering::Acquire));
+        let lines = header.lines();
+        let end = at + u64::from(lines) * LINE as u64;
+        let is_frame = header.stamp() == stamp && lines > 0 && end <= limits.end && header.kind() > KIND_PAD;
+        if !is_frame || !visit(header, at, end) {
+            break;
+        }
+        at = end;
+        // The stamp of the next place, see `Position::stamp`: 31 bits that go round, and the mark.
+        stamp = stamp.wrapping_add(u32::from(lines)) | COMMITTED;
+    }
+    at
+}
+
+/// The mark that every stamp has.
+const COMMITTED: u32 = Position(0).stamp();
+
+/// How far a [`walk`] goes.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkLimits {
+    /// No frame that begins here or after it is visited.
+    pub begin_before: u64,
+    /// Bytes of the memory.
+    pub end: u64,
 }
 
 /// Publishes everything written from offset `at` on by storing its header word.

@@ -143,6 +143,11 @@ impl FlushState {
         self.indexes.push(UnflushedIndex { index, bytes, file });
     }
 
+    /// Forgets the indexes of segment `from` and later ones.
+    pub fn forget_indexes(&mut self, from: u64) {
+        self.indexes.retain(|held| held.index < from);
+    }
+
     /// Flushes the indexes, before the segments that they are of count as durable. One that cannot be flushed goes: a tape is
     /// whole without it.
     pub fn flush_indexes(&mut self, paths: &TapePaths) {

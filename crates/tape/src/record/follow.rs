@@ -370,6 +370,8 @@ impl TapeRecorder {
             copier.wait_all();
         }
         self.position = position;
+        // Those of segments that come again are made again.
+        self.flush.forget_indexes(position.0 / self.live.meta.segment_bytes);
         self.definitions_bytes = self.definitions.bytes_passed();
         // Units before the position stay whole. Later ones are found again, as far as they are not flushed.
         if self.whole.position > position {

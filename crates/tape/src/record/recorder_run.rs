@@ -6,7 +6,7 @@ use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
 use crate::disk::durable::DurableMark;
 use crate::disk::layout::HEADER_PAGE;
 use crate::disk::map::{HeaderWordState, MappedSegment};
-use crate::disk::segment_index::IndexBuilder;
+use crate::disk::segment_index::{IndexBuilder, PlainEventRun};
 use crate::error::{Error, Result};
 
 /// Bytes after which a piece ends, unless it is wanted sooner.
@@ -47,25 +47,32 @@ impl RecordedExtent {
         // The end of the last whole unit, and the bytes of the definitions before it.
         let mut definitions_bytes = definitions.bytes_passed();
         let (mut whole_end, mut whole_definitions_bytes) = (from, definitions_bytes);
-        let mut walk = index.walk(from);
         let mut fault = None;
-        while to < size {
+        loop {
+            // Most frames are plain events; they are walked together up to where something else has to be done.
+            let mut run = PlainEventRun::NONE;
+            to = source.walk_plain_events(to, at_most.min(index.run_end(to)), |header, time, end| {
+                run.add(time);
+                if header.is_last() {
+                    (whole_end, whole_definitions_bytes) = (end, definitions_bytes);
+                }
+            });
+            index.add_run(&run, to);
+            if to >= size {
+                break;
+            }
             if to >= at_most && (to.is_multiple_of(PAGE) || to >= at_most.saturating_add(PAGE_WITHIN)) {
                 piece.more = true;
                 break;
             }
             match source.look(to) {
                 HeaderWordState::Frame(header) => {
-                    if !walk.add_plain(source, to, header) {
-                        index.keep_walk(&walk, to);
-                        index.add(source, to, header);
-                        if DEFINITION_KINDS.contains(&header.kind()) {
-                            // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
-                            let frame = unsafe { source.bytes(to, header.len_bytes()) };
-                            definitions.push(source.base.plus(to), frame);
-                            definitions_bytes = definitions.bytes_passed();
-                        }
-                        walk = index.walk(to + header.len_bytes() as u64);
+                    index.add(source, to, header);
+                    if DEFINITION_KINDS.contains(&header.kind()) {
+                        // SAFETY: `look` saw the frame committed at `to`, its length within the segment.
+                        let frame = unsafe { source.bytes(to, header.len_bytes()) };
+                        definitions.push(source.base.plus(to), frame);
+                        definitions_bytes = definitions.bytes_passed();
                     }
                     to += header.len_bytes() as u64;
                     if header.is_last() {
@@ -85,7 +92,6 @@ impl RecordedExtent {
                 }
             }
         }
-        index.keep_walk(&walk, to);
         (piece.to, piece.definitions_bytes) = (to, definitions_bytes);
         piece.whole = (whole_end > from).then(|| DurableMark {
             position: source.base.plus(whole_end),
