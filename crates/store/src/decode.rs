@@ -160,7 +160,7 @@ impl BlockDecoder {
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let (plan, has_layouts) = (head.layout(), head.kind.has_layouts());
+        let plan = head.layout();
         let (special, cells) = columns.split_at_mut(special::ALL.len() - 1);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
@@ -233,6 +233,9 @@ impl BlockDecoder {
                 let stride = if even { Some(plan.fixed) } else { None };
                 scatter(frames, stride, &self.starts, column.number.into(), column.width, values);
             }
+            if head.kind.has_layouts() && !are_of_layout(head, frames, &self.starts) {
+                return Err(BlockFault { offset: tail_at, what: "a frame of another layout than its block" });
+            }
             for r in 0..n {
                 let start = self.starts[r] as usize;
                 let position = Position(behind[r].wrapping_add(ordinals[r]).wrapping_mul(LINE as u64));
@@ -240,12 +243,6 @@ impl BlockDecoder {
                 let header =
                     FrameHeader::new_unstamped(head.kind as u8, bits[r] as u8, whole).with_stamp(position);
                 header.write(&mut frames[start..]);
-                if has_layouts && !is_of_layout(head, frames[start + at::KIND_A]) {
-                    return Err(BlockFault {
-                        offset: tail_at,
-                        what: "a frame of another layout than its block",
-                    });
-                }
                 let length = tails[r] as usize;
                 frames[start + plan.fixed..][..length].copy_from_slice(&bytes[tail_at..][..length]);
                 tail_at += length;
@@ -344,10 +341,13 @@ fn scatter(frames: &mut [u8], stride: Option<usize>, starts: &[u32], at: usize, 
     }
 }
 
-/// Whether a frame that says this layout is one of the block's.
+/// Whether the frames at `starts` say that they have the block's layout.
 #[cold]
-fn is_of_layout(head: &BlockHeader, kind_a: u8) -> bool {
-    EventSchema::for_frame(head.kind, kind_a).is_some_and(|schema| schema.fixed_bytes == head.fixed_bytes)
+fn are_of_layout(head: &BlockHeader, frames: &[u8], starts: &[u32]) -> bool {
+    starts.iter().all(|start| {
+        EventSchema::for_frame(head.kind, frames[*start as usize + at::KIND_A])
+            .is_some_and(|schema| schema.fixed_bytes == head.fixed_bytes)
+    })
 }
 
 /// Checks the table and the checksum of each chunk and opens the columns; gives the place of the tails.

@@ -15,7 +15,7 @@ use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::origin::OriginRecord;
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::is_sealed;
-use crate::disk::segment_index;
+use crate::disk::segment_index::{self, IndexBuilder};
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::error::{Error, FileContext, Result};
@@ -281,6 +281,7 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         broken: false,
         unit_open: false,
         is_sound: true,
+        index: IndexBuilder::new(&live.meta),
         durable,
     };
     for (i, &index) in indices.iter().enumerate() {
@@ -315,9 +316,10 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
         };
         let known = report.problems.len();
         walk.broken |= sums(&live, index, &mark, stored, &mut report);
-        if walk.is_sound && report.problems.len() == known {
+        let is_finished = walk.is_sound && walk.at == segment.end();
+        if is_finished && report.problems.len() == known {
             let header = SegmentHeader { meta: live.meta, index, first_ordinal };
-            check_index(&live, &segment, &header, durable, &mut report);
+            check_index(&live, &mut walk.index, &header, durable, &mut report);
         }
     }
     if !closed
@@ -403,6 +405,8 @@ struct VerifyWalk {
     unit_open: bool,
     /// Nothing is wrong in the segment walked last.
     is_sound: bool,
+    /// What the frames of that segment give for its index.
+    index: IndexBuilder,
     durable: Position,
 }
 
@@ -431,9 +435,31 @@ impl VerifyWalk {
         {
             report.problem(&segment.path, 56, "the first ordinal does not follow from the segment before");
         }
-        while !self.over && offset < segment.size {
+        self.index.begin();
+        while !self.over {
+            let (mut events, mut units, mut unit_end) = (0, 0, 0);
+            let from = offset;
+            offset = self.index.add_plain_events(segment, offset, segment.size, |header, end| {
+                events += 1;
+                if header.is_last() {
+                    (units, unit_end) = (units + 1, end);
+                }
+            });
+            if events > 0 {
+                self.at = segment.base.plus(offset);
+                self.unit_open = unit_end < offset;
+                (report.frames, report.events) = (report.frames + events, report.events + events);
+                (report.units, ordinal) = (report.units + units, ordinal + events);
+                if !self.broken && unit_end > from {
+                    report.intact_to = segment.base.plus(unit_end);
+                }
+            }
+            if offset >= segment.size {
+                break;
+            }
             match segment.look(offset) {
                 HeaderWordState::Frame(header) => {
+                    self.index.add(segment, offset, header);
                     if DEFINITION_KINDS.contains(&header.kind()) {
                         // SAFETY: `look` saw the frame committed at `offset`, its length within the segment.
                         let frame = unsafe { segment.bytes(offset, header.len_bytes()) };
@@ -494,15 +520,16 @@ impl VerifyWalk {
 /// Compares the index of a segment that is durable, and in which nothing else is wrong, with its frames.
 fn check_index(
     live: &SegmentLocator,
-    segment: &MappedSegment,
+    frames: &mut IndexBuilder,
     header: &SegmentHeader,
     durable: Position,
     report: &mut VerifyReport,
 ) {
+    let from = Position(header.index * header.meta.segment_bytes);
+    let to = from.plus(header.meta.segment_bytes);
     let is_durable =
-        segment.end() <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
-    if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, segment, header) {
-        let (from, to) = (segment.base, segment.end());
+        to <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
+    if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, frames, header) {
         let what = format!("{}, of positions {from} to {to}; readers do without it", fault.what);
         report.problem(&live.paths.index(header.index), fault.offset, what);
     }

@@ -128,22 +128,31 @@ impl IndexBuilder {
         self.entries.clear();
     }
 
-    /// The data offset up to which plain events may be walked from `at` on and added together, see [`Self::add_run`];
-    /// `at` itself where the frame there must be added alone.
-    #[inline]
-    pub fn run_end(&self, at: u64) -> u64 {
-        if at < self.next { at } else { self.chunk_end.max(at) }
-    }
-
-    /// Adds a run of plain events up to data offset `to`, all of which begin in the open chunk.
-    #[inline]
-    pub fn add_run(&mut self, run: &PlainEventRun, to: u64) {
-        if run.events > 0 {
+    /// Walks the plain events of the open chunk from data offset `at` of `segment`, see
+    /// [`MappedSegment::walk_plain_events`], and adds them together. Gives the offset of the first frame that is none, that
+    /// begins at `before` or after it, or that must be added alone. `visit` gets the header and the end of each.
+    #[inline(always)]
+    pub fn add_plain_events(
+        &mut self,
+        segment: &MappedSegment,
+        at: u64,
+        before: u64,
+        mut visit: impl FnMut(FrameHeader, u64),
+    ) -> u64 {
+        let run_end = if at < self.next { at } else { self.chunk_end.max(at) };
+        let (mut events, mut least, mut greatest) = (0, i64::MAX, i64::MIN);
+        let to = segment.walk_plain_events(at, before.min(run_end), |header, time, end| {
+            events += 1;
+            least = least.min(time);
+            greatest = greatest.max(time);
+            visit(header, end);
+        });
+        if events > 0 {
             self.next = to;
-            self.events += run.events;
-            let PlainEventRun { least, greatest, .. } = *run;
+            self.events += events;
             self.open.times.merge(&TimeBounds { least, greatest, believed: greatest, has_zero: false });
         }
+        to
     }
 
     /// Adds the frame at data offset `at` of `segment`, which was seen committed there.
@@ -183,7 +192,11 @@ impl IndexBuilder {
     pub fn scan(segment: &MappedSegment, meta: &TapeManifest) -> Option<Self> {
         let mut builder = Self::new(meta);
         let mut at = 0;
-        while at < segment.size {
+        loop {
+            at = builder.add_plain_events(segment, at, segment.size, |_, _| {});
+            if at >= segment.size {
+                break;
+            }
             match segment.look(at) {
                 HeaderWordState::Frame(header) => {
                     builder.add(segment, at, header);
@@ -231,26 +244,6 @@ impl IndexBuilder {
         let crc = crc32c::crc32c(&out[..offset::CRC]);
         out[offset::CRC..offset::END].copy_from_slice(&crc.to_le_bytes());
         out
-    }
-}
-
-/// Events with a time that is not 0 and that the merge believed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainEventRun {
-    events: u64,
-    least: i64,
-    greatest: i64,
-}
-
-impl PlainEventRun {
-    /// One without events.
-    pub const NONE: Self = Self { events: 0, least: i64::MAX, greatest: i64::MIN };
-
-    #[inline(always)]
-    pub fn add(&mut self, time: i64) {
-        self.events += 1;
-        self.least = self.least.min(time);
-        self.greatest = self.greatest.max(time);
     }
 }
 
@@ -436,14 +429,15 @@ pub(crate) fn make_index(
     Some(IndexBuilder::scan(segment, &header.meta)?.finish(header, sums))
 }
 
-/// What is wrong with the index of a segment, if there is one. Nothing else of the segment is wrong.
+/// What is wrong with the index of a segment, if there is one. Nothing else of the segment is wrong, and `frames` has all
+/// its frames.
 pub(crate) fn find_fault(
     paths: &TapePaths,
-    segment: &MappedSegment,
+    frames: &mut IndexBuilder,
     header: &SegmentHeader,
 ) -> Option<IndexFault> {
     let bytes = read_start(&paths.index(header.index), bytes_max(&header.meta) + 1).ok()?;
-    let wanted = make_index(paths, segment, header)?;
+    let wanted = frames.finish(header, load_sums_crc(paths, &header.meta, header.index)?);
     let differs = first_difference(&bytes, &wanted)?;
     let other = IndexFault { offset: differs, what: "the index is not that of the segment's frames" };
     Some(SegmentIndex::decode(&bytes, &header.meta, header.index).err().unwrap_or(other))

@@ -6,7 +6,7 @@ use crate::disk::definitions::{DEFINITION_KINDS, DefinitionLog};
 use crate::disk::durable::DurableMark;
 use crate::disk::layout::HEADER_PAGE;
 use crate::disk::map::{HeaderWordState, MappedSegment};
-use crate::disk::segment_index::{IndexBuilder, PlainEventRun};
+use crate::disk::segment_index::IndexBuilder;
 use crate::error::{Error, Result};
 
 /// Bytes after which a piece ends, unless it is wanted sooner.
@@ -50,14 +50,11 @@ impl RecordedExtent {
         let mut fault = None;
         loop {
             // Most frames are plain events; they are walked together up to where something else has to be done.
-            let mut run = PlainEventRun::NONE;
-            to = source.walk_plain_events(to, at_most.min(index.run_end(to)), |header, time, end| {
-                run.add(time);
+            to = index.add_plain_events(source, to, at_most, |header, end| {
                 if header.is_last() {
                     (whole_end, whole_definitions_bytes) = (end, definitions_bytes);
                 }
             });
-            index.add_run(&run, to);
             if to >= size {
                 break;
             }

@@ -4,7 +4,7 @@ use unitape_model::Position;
 
 use crate::disk::layout::{SegmentHeader, list_indexes, remove, segment_path};
 use crate::disk::seal::is_sealed;
-use crate::disk::segment_index::{find_fault, make_index, temp_path};
+use crate::disk::segment_index::{IndexBuilder, find_fault, make_index, temp_path};
 use crate::error::Result;
 use crate::repair::backup::FileAttributes;
 use crate::repair::{RepairFinding, RepairSession};
@@ -24,8 +24,12 @@ impl RepairSession<'_> {
             if self.report.findings.iter().any(|finding| self.affects(finding, survey, of)) {
                 continue;
             }
-            if let Some(fault) = find_fault(self.paths, &survey.open(of, false)?, &header) {
-                let path = self.paths.index(of.index);
+            let path = self.paths.index(of.index);
+            if !path.exists() {
+                continue;
+            }
+            let frames = IndexBuilder::scan(&survey.open(of, false)?, &survey.meta);
+            if let Some(fault) = frames.and_then(|mut frames| find_fault(self.paths, &mut frames, &header)) {
                 self.mends(&path, fault.offset, fault.what, "made again from the frames");
             }
         }
