@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The file is derived from the frames: the same frames have the same file. Who misses it, or does not believe it, walks
-//! the frames. Drawn byte by byte in `docs/formats-tape.md`.
+//! the frames. A search compares the chunk to which it jumps with its entry, and believes the entries that it passes over: only
+//! a forged file with right checksums could hide an event from it, and `verify` finds that. Drawn byte by byte in `docs/formats-tape.md`.
 //!
 //! An event's time is the word after its header. Frames of these kinds have none: bookkeeping, which has no ordinal either,
 //! and messages of users, which have one. Time 0 is that of events whose time nobody knows (a quarantined message). It
