@@ -18,7 +18,7 @@
 //! [`day`] describes it. [`Market`] is several days, with all that follows from their events, and obeys controls;
 //! [`day::market`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
 //! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`FxQuoteGenerator`] quote a
-//! currency pair.
+//! currency pair. [`surveillance`] is a stream of orders to measure surveillance with.
 //!
 //! # Example
 //!
@@ -46,6 +46,7 @@ mod error;
 pub mod exchange;
 mod fx;
 mod rng;
+pub mod surveillance;
 mod wire;
 
 pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, PlacementResult};
@@ -54,3 +55,4 @@ pub use day::{DropCopy, InjectedNoiseConfig, Sim, SimConfig, isin_check_digit};
 pub use error::Error;
 pub use fx::{FxConfig, FxQuote, FxQuoteGenerator};
 pub use rng::Rng;
+pub use surveillance::{SurveillanceConfig, SurveillanceStream};

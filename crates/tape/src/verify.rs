@@ -527,8 +527,7 @@ fn check_index(
 ) {
     let from = Position(header.index * header.meta.segment_bytes);
     let to = from.plus(header.meta.segment_bytes);
-    let is_durable =
-        to <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
+    let is_durable = to <= durable || is_sealed(&segment_path(&live.paths.segments(), header.index));
     if is_durable && let Some(fault) = segment_index::find_fault(&live.paths, frames, header) {
         let what = format!("{}, of positions {from} to {to}; readers do without it", fault.what);
         report.problem(&live.paths.index(header.index), fault.offset, what);
