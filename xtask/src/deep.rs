@@ -160,7 +160,11 @@ const PARTS: [DeepPart; 10] = [
 ];
 
 /// Tests that do more where `UNITAPE_DEEP` is set.
-const DEEP_TESTS: [&str; 2] = ["every_measurement_has_the_fields_of_the_contract", "the_tape_of_the_demo"];
+const DEEP_TESTS: [&str; 3] = [
+    "every_measurement_has_the_fields_of_the_contract",
+    "bench_stream_is_frozen_by_its_hash",
+    "the_tape_of_the_demo",
+];
 
 /// Runs all parts, or those that are named, prints one closing line and writes the record.
 pub(crate) fn run(args: &[String]) -> Result<u8, XtaskFailure> {

@@ -48,6 +48,7 @@ pub struct StoredEvent<'a> {
 
 impl<'a> StoredEvent<'a> {
     /// The frame as an event.
+    #[inline]
     pub fn event(&self) -> Event<'a> {
         Event::new(self.frame).expect("only whole frames of known kinds are decoded")
     }

@@ -52,33 +52,41 @@ pub(super) struct FrameWriter<'a> {
 }
 
 impl FrameWriter<'_> {
+    /// The definition of a name, which a tape has before the first event with its id.
+    pub fn definition(&mut self, dict: NameKind, id: u32, name: &str) {
+        self.event(
+            EventKind::Define,
+            &[
+                (EventField::Dict, EventValue::UInt(dict as u64)),
+                (EventField::Index, EventValue::UInt(id.into())),
+                (EventField::Name, EventValue::Text(name)),
+            ],
+        );
+    }
+
     /// Reference data of an instrument.
     pub fn reference(&mut self, listing: &Listing) {
-        let mut event = EventBuilder::begin(self.out, EventKind::Ref, self.ts);
-        let schema = event.schema();
-        for (field, value) in [
-            (EventField::Instr, EventValue::Sym(NameKind::Instrument, listing.instrument.0)),
-            (EventField::Tick, EventValue::Price(Price(listing.tick_nano))),
-            (EventField::PrevClose, EventValue::Price(Price(listing.reference * listing.tick_nano))),
-            (EventField::Lot, EventValue::Decimal(Decimal::from_int(100))),
-            (EventField::Ccy, EventValue::Text("EUR")),
-        ] {
-            event.set(schema.get(field).expect("a field of `ref`"), value).expect("a value that fits");
-        }
-        event.finish(0).expect("a small event");
+        self.event(
+            EventKind::Ref,
+            &[
+                (EventField::Instr, EventValue::Sym(NameKind::Instrument, listing.instrument.0)),
+                (EventField::Tick, EventValue::Price(Price(listing.tick_nano))),
+                (EventField::PrevClose, EventValue::Price(Price(listing.reference * listing.tick_nano))),
+                (EventField::Lot, EventValue::Decimal(Decimal::from_int(100))),
+                (EventField::Ccy, EventValue::Text("EUR")),
+            ],
+        );
     }
 
     /// The owner for whom a trader acts, and the account of it.
     pub fn party(&mut self, trader: &TraderIdentity) {
-        let mut event = EventBuilder::begin(self.out, EventKind::Party, self.ts);
-        let schema = event.schema();
-        for (field, value) in [
-            (EventField::Owner, EventValue::Sym(NameKind::Owner, trader.owner)),
-            (EventField::Acct, EventValue::Sym(NameKind::Account, trader.acct)),
-        ] {
-            event.set(schema.get(field).expect("a field of `party`"), value).expect("a value that fits");
-        }
-        event.finish(0).expect("a small event");
+        self.event(
+            EventKind::Party,
+            &[
+                (EventField::Owner, EventValue::Sym(NameKind::Owner, trader.owner)),
+                (EventField::Acct, EventValue::Sym(NameKind::Account, trader.acct)),
+            ],
+        );
     }
 
     /// An order that is new, amended or cancelled.
@@ -144,6 +152,16 @@ impl FrameWriter<'_> {
             ask_qty: ask.1.into(),
         };
         self.out.extend_from_slice(record.as_bytes());
+    }
+
+    /// A rare event, field by field through the schema.
+    fn event(&mut self, kind: EventKind, fields: &[(EventField, EventValue<'_>)]) {
+        let mut event = EventBuilder::begin(self.out, kind, self.ts);
+        let schema = event.schema();
+        for (field, value) in fields {
+            event.set(schema.get(*field).expect("a field of the kind"), *value).expect("a value that fits");
+        }
+        event.finish(0).expect("a small event");
     }
 
     fn bare(&mut self, kind: EventKind, terms: &OrderTerms, qty: Option<i64>) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use unitape_model::{Dictionary, EventKind, FrameHeader, Side, UnixNanos, flags};
+use unitape_model::{Dictionary, EventKind, FrameHeader, NameKind, Side, UnixNanos, flags};
 
 use super::frames::{FrameWriter, OrderOrigin, OrderTerms};
 use super::population::{Population, draw_uneven};
@@ -45,7 +45,7 @@ impl Default for SurveillanceConfig {
 }
 
 impl SurveillanceConfig {
-    /// A stream of so many events, of the same density: a tenth of the events have a tenth of the instruments and open
+    /// A stream of this many events, of the same density: a tenth of the events have a tenth of the instruments and open
     /// orders, in a tenth of the time.
     pub fn with_events(events: u64) -> Self {
         let full = Self::default();
@@ -191,6 +191,18 @@ impl SurveillanceStream {
         &self.counts
     }
 
+    /// Appends the definitions of all names as frames, unstamped: what a tape of the stream begins with.
+    pub fn write_definitions(&self, out: &mut Vec<u8>) {
+        let from = out.len();
+        for dict in NameKind::ALL {
+            for id in 1..=self.names().len(dict) {
+                let name = self.names().name(dict, id).expect("an id of the dictionary");
+                FrameWriter { out, ts: UnixNanos(0) }.definition(dict, id, name);
+            }
+        }
+        flag_last(out, from);
+    }
+
     /// Appends the frames of the next request, unstamped, the last one flagged so; false at the end of the stream.
     pub fn next_unit(&mut self, out: &mut Vec<u8>) -> bool {
         if self.counts.events >= self.config.events {
@@ -201,20 +213,11 @@ impl SurveillanceStream {
             self.step(out);
         }
         // The stream has exactly as many events as it was asked for.
-        let mut last = from;
-        let frames: Vec<usize> = unitape_model::frames(&out[from..]).map(|(at, ..)| from + at).collect();
         let left = (self.config.events - self.counts.events) as usize;
-        for (n, &at) in frames.iter().enumerate() {
-            if n == left {
-                out.truncate(at);
-                break;
-            }
-            last = at;
-            self.count(&out[at..]);
-        }
-        let header = FrameHeader::read(&out[last..]);
-        let (kind, bits) = (header.kind(), header.flags() | flags::LAST);
-        FrameHeader::new_unstamped(kind, bits, header.lines()).write(&mut out[last..]);
+        let end = unitape_model::frames(&out[from..]).nth(left).map(|(at, ..)| from + at);
+        out.truncate(end.unwrap_or(out.len()));
+        unitape_model::frames(&out[from..]).for_each(|(_, _, frame)| self.count(frame));
+        flag_last(out, from);
         self.counts.open_orders = self.open.len() as u64;
         self.counts.open_orders_max = self.counts.open_orders_max.max(self.counts.open_orders);
         true
@@ -261,11 +264,11 @@ impl SurveillanceStream {
             return self.take(step.what, out);
         }
         let is_full = self.open.len() as u64 >= self.open_wanted();
-        let (enters, amends, takes) = if is_full { (3_350, 1_000, 1_300) } else { (6_000, 1_000, 1_300) };
+        let (enters, amends, takes) = if is_full { (4_300, 1_300, 400) } else { (6_500, 1_300, 400) };
         match self.rng.below(10_000) {
             0 => self.plan_wash_trade(out),
             1 => self.plan_layering(out),
-            2 if self.rng.one_in(4) => self.plan_flood(),
+            2 if self.rng.one_in(2) => self.plan_flood(),
             n if n < enters || self.open.is_empty() => self.enter(out),
             n if n < enters + amends => self.amend(out),
             n if n < enters + amends + takes => self.take_liquidity(out),
@@ -414,7 +417,7 @@ impl SurveillanceStream {
         self.submit(OrderTerms { listing, trader, side, px, qty, number: 0 }, out);
     }
 
-    /// A price so many ticks from the best one of its side, at which nothing matches.
+    /// A price `away` ticks from the best one of its side, at which nothing matches.
     fn passive(&self, listing: u32, side: Side, away: i64) -> i64 {
         let book = &self.books[listing as usize];
         let (best, other) = (book.best(side), book.best(side.opposite()));
@@ -560,6 +563,13 @@ impl SurveillanceStream {
         self.orders[slot as usize].at = GONE;
         self.free.push(slot);
     }
+}
+
+/// Flags the last of the frames from `from` on as the end of a unit.
+fn flag_last(out: &mut [u8], from: usize) {
+    let Some((at, header, _)) = unitape_model::frames(&out[from..]).last() else { return };
+    let bits = header.flags() | flags::LAST;
+    FrameHeader::new_unstamped(header.kind(), bits, header.lines()).write(&mut out[from + at..]);
 }
 
 /// The place among the open orders of one that is not open.

@@ -1,4 +1,5 @@
-//! `unitape generate market`: its files agree with each other, and come in as anyone's would.
+//! `unitape generate`: the files of a market agree with each other, and come in as anyone's would; the stream of orders
+//! is frozen.
 
 use crate::common::{run, run_with_stdin};
 use serde_json::Value;
@@ -19,6 +20,51 @@ fn lines(path: &Path) -> Vec<Value> {
 
 fn of_kind<'a>(events: &'a [Value], kinds: &[&str]) -> Vec<&'a Value> {
     events.iter().filter(|e| kinds.contains(&e["kind"].as_str().unwrap())).collect()
+}
+
+/// A figure is compared with one of last year, which was measured with the same stream. The deep run makes all ten million
+/// events of it.
+#[test]
+fn bench_stream_is_frozen_by_its_hash() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("orders");
+    let (events, hash) = if std::env::var_os("UNITAPE_DEEP").is_some() {
+        ("10000000", "11a2911d0b81a78590673d34677f3a7b14d45b32b4e5a484ffe0e3d1154b5b5d")
+    } else {
+        ("100000", "add965d3c65b09d92db658730c2da8d7c6758813856be183870734389f386d00")
+    };
+    let tape = tape.to_str().unwrap();
+    let made = run(["generate", "bench", "--events", events, "--tape", tape, "--json"]).code(0).json();
+    assert_eq!(made["frames_sha256"], hash);
+    let open = made["open_orders_max"].as_u64().unwrap();
+    assert!(
+        open * 10 >= events.parse::<u64>().unwrap(),
+        "a tenth as many orders are open as there are events: {open}"
+    );
+    let whole = run(["tape", "verify", tape, "--json"]).code(0).json();
+    assert_eq!(whole["events"], made["events"]);
+    // Another stream would go behind this one, with the same ids for other names.
+    let again = run(["generate", "bench", "--events", "1000", "--tape", tape]).code(1);
+    again.says(&["orders", "there is something in it already"]);
+}
+
+/// The lines of the stream and its tape are two writers for the same events.
+#[test]
+fn bench_stream_has_the_same_events_as_lines_and_on_a_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, file) = (dir.path().join("orders"), dir.path().join("orders.jsonl"));
+    let (tape, file) = (tape.to_str().unwrap(), file.to_str().unwrap());
+    let to_tape = run(["generate", "bench", "--events", "3000", "--tape", tape]).code(0);
+    let words = ["3,000 events in", "order_new", "only the order id"];
+    assert!(words.iter().all(|word| to_tape.text().contains(word)), "{}", to_tape.text());
+    let to_file = run(["generate", "bench", "--events", "3000", "--out", file, "--json"]).code(0).json();
+    let printed = run(["generate", "bench", "--events", "3000", "--out", "-"]).code(0);
+    let lines = fs::read_to_string(file).unwrap();
+    assert_eq!(to_file["events"], lines.lines().count());
+    assert_eq!(printed.text(), lines);
+    assert_eq!(run(["tape", "cat", tape, "--json"]).code(0).text(), lines);
+    let other = run(["generate", "bench", "--events", "3000", "--seed", "2", "--out", "-"]).code(0);
+    assert_ne!(other.text(), lines);
 }
 
 /// If the drop copy said something else than the events, every test of a mapping would test the simulator. Nothing

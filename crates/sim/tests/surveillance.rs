@@ -1,0 +1,130 @@
+//! The stream of orders for measuring surveillance: the same bytes for ever, and what it says of itself.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+use unitape_model::{Event, EventField, EventKind, EventValue, InlineId, frames};
+use unitape_sim::{SurveillanceConfig, SurveillanceStream};
+
+const EVENTS: u64 = 100_000;
+
+/// All frames of a stream, and the stream at its end.
+fn run(config: SurveillanceConfig) -> (Vec<u8>, SurveillanceStream) {
+    let (mut stream, mut out) = (SurveillanceStream::new(config), Vec::new());
+    while stream.next_unit(&mut out) {}
+    (out, stream)
+}
+
+/// Measurements with the stream compare figures of today with those of last year: another byte would make them
+/// figures of something else.
+#[test]
+fn stream_has_the_same_bytes_for_ever() {
+    let (frames, _) = run(SurveillanceConfig::with_events(EVENTS));
+    let hash: String = Sha256::digest(&frames).iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(hash, "add965d3c65b09d92db658730c2da8d7c6758813856be183870734389f386d00");
+}
+
+/// What the stream counts is what its frames are, and the shares are those that the page states.
+#[test]
+fn counts_are_those_of_the_frames() {
+    let config = SurveillanceConfig::with_events(EVENTS);
+    let (arena, stream) = run(config);
+    let counts = *stream.counts();
+    let mut kinds: HashMap<EventKind, u64> = HashMap::new();
+    let (mut last, mut bare, mut instruments, mut traders) =
+        (config.start, 0, HashSet::new(), HashSet::new());
+    for (_, _, frame) in frames(&arena) {
+        let event = Event::new(frame).expect("a whole frame");
+        *kinds.entry(event.kind()).or_default() += 1;
+        assert!(event.ts_event() >= last, "time goes back");
+        last = event.ts_event();
+        let sym = |field| {
+            let spec = event.schema().get(field)?;
+            match event.value(spec, &mut [0; 36]) {
+                Some(EventValue::Sym(_, id)) => Some(id),
+                _ => None,
+            }
+        };
+        if matches!(event.kind(), EventKind::OrderCancel | EventKind::Exec) {
+            bare += u64::from(sym(EventField::Instr).is_none());
+            assert_eq!(sym(EventField::Instr).is_none(), sym(EventField::Trader).is_none());
+        }
+        instruments.extend(sym(EventField::Instr));
+        traders.extend(sym(EventField::Trader));
+    }
+    let of = |kind| kinds.get(&kind).copied().unwrap_or(0);
+    assert_eq!(counts.events, EVENTS);
+    assert_eq!(kinds.values().sum::<u64>(), EVENTS);
+    assert_eq!(counts.references, of(EventKind::Ref));
+    assert_eq!(counts.parties, of(EventKind::Party));
+    assert_eq!(counts.orders, of(EventKind::OrderNew));
+    assert_eq!(counts.amends, of(EventKind::OrderAmend));
+    assert_eq!(counts.cancels, of(EventKind::OrderCancel));
+    assert_eq!(counts.executions, of(EventKind::Exec));
+    assert_eq!(counts.trades, of(EventKind::Trade));
+    assert_eq!(counts.best_prices, of(EventKind::Bbo));
+    assert_eq!(counts.bare_cancels + counts.bare_executions, bare);
+    assert_eq!(instruments.len(), config.instruments as usize);
+    assert!(traders.len() * 10 > config.traders as usize * 9, "{} traders", traders.len());
+    let end = config.start.0 + i64::from(config.seconds) * 1_000_000_000;
+    assert!(last.0 > end - 60_000_000_000 && last.0 < end + 1_000_000_000, "{}", last.0);
+    // In thousandths of all events, as docs/simulator.md states them for the whole stream.
+    for (count, least, most) in [
+        (counts.references, 10, 10),
+        (counts.orders, 345, 365),
+        (counts.amends, 70, 90),
+        (counts.cancels, 185, 205),
+        (counts.executions, 92, 112),
+        (counts.trades, 46, 56),
+        (counts.best_prices, 195, 215),
+    ] {
+        let share = count * 1000 / EVENTS;
+        assert!((least..=most).contains(&share), "{share} is not within {least} and {most}: {counts:?}");
+    }
+    for (bare, all) in [(counts.bare_cancels, counts.cancels), (counts.bare_executions, counts.executions)] {
+        assert!((180..=220).contains(&(bare * 1000 / all)), "one in five is bare: {counts:?}");
+    }
+}
+
+/// An order that an event names must rest or have just come: a stream in which unknown orders are cancelled measures nothing.
+#[test]
+fn every_order_named_is_open() {
+    let (arena, stream) = run(SurveillanceConfig::with_events(EVENTS));
+    let mut open: HashMap<Vec<u8>, i64> = HashMap::new();
+    let mut most = 0;
+    for (_, _, frame) in frames(&arena) {
+        let event = Event::new(frame).expect("a whole frame");
+        let (mut room, mut number) = ([0; 36], [0; 36]);
+        let spec = |field| event.schema().get(field).expect("a field of orders");
+        let mut qty = || match event.value(spec(EventField::Qty), &mut number) {
+            Some(EventValue::Decimal(qty)) => qty.mantissa() * 10i64.pow(qty.exponent() as u32),
+            other => panic!("{other:?}"),
+        };
+        let id = |room| match event.value(spec(EventField::Oid), room) {
+            Some(EventValue::Id(InlineId::Text(id))) => id.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        match event.kind() {
+            EventKind::OrderNew => assert_eq!(open.insert(id(&mut room), qty()), None),
+            EventKind::OrderAmend => {
+                *open.get_mut(&id(&mut room)).expect("an amend of an open order") = qty()
+            }
+            EventKind::OrderCancel => drop(open.remove(&id(&mut room)).expect("a cancel of an open order")),
+            EventKind::Exec => {
+                let id = id(&mut room);
+                let left = open.get_mut(&id).expect("an execution of an open order");
+                *left -= qty();
+                assert!(*left >= 0, "more is executed than is open");
+                if *left == 0 {
+                    open.remove(&id);
+                }
+            }
+            _ => {}
+        }
+        most = most.max(open.len() as u64);
+    }
+    let counts = stream.counts();
+    // The last request may have been cut.
+    assert!(open.len().abs_diff(counts.open_orders as usize) <= 5);
+    assert!(most >= u64::from(SurveillanceConfig::with_events(EVENTS).open_orders), "{most}");
+}
