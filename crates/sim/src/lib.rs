@@ -40,6 +40,7 @@
 //! one side only, which is how accidental wash trades are made impossible. Only a [`Market`] rejects orders, and no message
 //! is resent or lost.
 
+pub mod banks;
 mod book;
 pub mod day;
 mod error;
