@@ -1,5 +1,6 @@
 //! `unitape generate`: simulated markets with their truth; shell completions and man pages from the commands themselves.
 
+mod banks;
 mod exchange;
 mod market;
 
@@ -20,6 +21,8 @@ enum GenerateCommand {
     Market(market::MarketArgs),
     /// An exchange in a box: market data in FAST on two lines, with snapshots and faults
     Exchange(exchange::ExchangeArgs),
+    /// Banks in a box: quotes of currency pairs in tiers, with their best prices
+    Banks(banks::BanksArgs),
     /// Completions of a shell, to stdout
     #[command(
         after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
@@ -41,6 +44,7 @@ pub fn run(args: GenerateArgs, mut cli: clap::Command) -> output::Result {
     match args.what {
         GenerateCommand::Market(args) => return market::run(args),
         GenerateCommand::Exchange(args) => return exchange::run(args),
+        GenerateCommand::Banks(args) => return banks::run(args),
         GenerateCommand::Completions { shell } => {
             // The generators panic when a write fails; into memory none does.
             let mut text = Vec::new();
