@@ -44,10 +44,10 @@ fn small_stream(seed: u64, events: usize) -> Vec<String> {
     let mut rng = Rng::new(seed);
     let mut ts = 1_000_000;
     let mut next = || {
-        ts += rng.pick(&[0, 1_000_000, 1_000_000, 3_000_000, 9_000_000]);
+        ts += rng.pick(&[0, 0, 0, 500_000, 1_000_000, 4_000_000]);
         let event_ts = if rng.one_in(8) { ts - 2_000_000 } else { ts };
         let bank = rng.pick(&["A", "B", "C", "D", "E"]);
-        let instr = rng.pick(&["EUR/USD", "EURUSD", "USD/EUR", "USD/JPY"]);
+        let instr = rng.pick(&["EUR/USD", "EURUSD", "EUR/USD", "EUR/USD", "USD/EUR", "USD/JPY"]);
         let mut line = match rng.below(20) {
             0 => format!("{event_ts} status venue={bank} instr=- state=logout"),
             1 | 2 => format!("{event_ts} status venue={bank} instr=- state=heartbeat"),
@@ -59,9 +59,9 @@ fn small_stream(seed: u64, events: usize) -> Vec<String> {
             5 => format!("{event_ts} deal bank={bank} instr={instr} side=B px=1 qty=1"),
             6 | 7 => format!("{event_ts} quote bank={bank} instr={instr} withdrawn=true"),
             _ => {
-                let (px, side) = (rng.between(98, 104), rng.pick(&["B", "S"]));
+                let (px, side) = (rng.between(99, 102), rng.pick(&["B", "S"]));
                 let px = if rng.one_in(9) { px - 6 } else { px };
-                let qty = rng.pick(&[0, 1, 2, 3, 5, 9]);
+                let qty = rng.pick(&[0, 1, 2, 3, 4, 5, 9, 9]);
                 format!(
                     "{event_ts} quote bank={bank} instr={instr} side={side} px={}.{:02} qty={qty}",
                     px / 100,
@@ -74,7 +74,7 @@ fn small_stream(seed: u64, events: usize) -> Vec<String> {
             for (n, field) in [
                 (3, "tier=1"),
                 (4, "full_amount=true"),
-                (5, "value_date=1970-01-06"),
+                (12, "value_date=1970-01-06"),
                 (15, "indicative=true"),
             ] {
                 if rng.one_in(n) {
