@@ -39,6 +39,9 @@ pub enum Error {
     /// A control that a market cannot obey.
     #[error("control: {0}")]
     Control(String),
+    /// A line that is no event, where best prices are made of events.
+    #[error("banks: {0}")]
+    BankLine(String),
     /// A file of templates that is wrong.
     #[error("exchange templates: {0}")]
     Templates(String),
@@ -71,6 +74,7 @@ impl Error {
         match self {
             Self::OutOfTime { .. } | Self::OutOfRange { .. } | Self::NoRoom { .. } => ErrorCause::Call,
             Self::Control(_)
+            | Self::BankLine(_)
             | Self::Templates(_)
             | Self::NoTemplate { .. }
             | Self::NoField { .. }

@@ -17,8 +17,8 @@
 //! [`Sim`] is a day of a market: venues, auctions, halts, payments, scenes of eight scenarios, in several formats;
 //! [`day`] describes it. [`Market`] is several days, with all that follows from their events, and obeys controls;
 //! [`day::market`] describes it. [`DropCopy`] writes such a day as it arrives over a wire, with requests, heartbeats and
-//! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines, [`FxQuoteGenerator`] quote a
-//! currency pair. [`surveillance`] is a stream of orders to measure surveillance with.
+//! damage. [`exchange`] is an exchange that publishes price levels in FAST on two lines. [`banks`] quote currency pairs, and
+//! know their best prices. [`surveillance`] is a stream of orders to measure surveillance with.
 //!
 //! # Example
 //!
@@ -40,11 +40,11 @@
 //! one side only, which is how accidental wash trades are made impossible. Only a [`Market`] rejects orders, and no message
 //! is resent or lost.
 
+pub mod banks;
 mod book;
 pub mod day;
 mod error;
 pub mod exchange;
-mod fx;
 mod rng;
 pub mod surveillance;
 mod wire;
@@ -53,6 +53,5 @@ pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, Placem
 pub use day::market::{ControlRequest, Market, MarketConfig};
 pub use day::{DropCopy, InjectedNoiseConfig, Sim, SimConfig, isin_check_digit};
 pub use error::Error;
-pub use fx::{FxConfig, FxQuote, FxQuoteGenerator};
 pub use rng::Rng;
 pub use surveillance::{SurveillanceConfig, SurveillanceStream};

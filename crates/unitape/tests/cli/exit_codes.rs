@@ -106,6 +106,10 @@ fn a_wrong_call_is_2() {
          unitape generate market --out d --date noon
          unitape generate market --out d --full --format fixed
          unitape generate exchange --pcap d.pcap --faults nope
+         unitape generate banks --pairs 51
+         unitape generate banks --size 1
+         unitape generate banks --truth best.jsonl --size 0
+         unitape generate banks --truth best.jsonl --spike-banks 0
          unitape calendar days.csv --at 2026-03-02
          unitape calendar days.csv --venue XCME
          unitape calendar days.csv --venue XCME --at noon
@@ -189,6 +193,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape generate market --out d --control /dev/zero
          unitape generate market --out d --control text.txt
          unitape generate exchange --pcap /proc/self/x --messages 100
+         unitape generate banks --out /proc/self/x --events 100
+         unitape generate banks --truth /proc/self/x --events 100
+         unitape generate banks --truth best.jsonl --calendar missing.csv
          unitape calendar missing.csv --venue XCME --at 2026-03-02
          unitape calendar dir --venue XCME --at 2026-03-02
          unitape calendar text.txt --venue XCME --at 2026-03-02

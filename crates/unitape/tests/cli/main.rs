@@ -26,6 +26,7 @@ mod fixed;
 mod forged;
 mod formats_agree;
 mod generate;
+mod generate_banks;
 mod golden;
 mod handler;
 mod hot;

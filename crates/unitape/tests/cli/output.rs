@@ -265,6 +265,8 @@ const PRINTS: &str = "
     generate market --out - --events 200
     generate market --out week --events 200 --days 2
     generate exchange --pcap day.pcap --messages 200
+    generate banks --events 200
+    generate banks --events 200 --out banks.jsonl --truth best.jsonl
     generate completions bash
     generate completions zsh
     --help

@@ -1,5 +1,6 @@
 //! `unitape generate`: simulated markets with their truth; shell completions and man pages from the commands themselves.
 
+mod banks;
 mod bench;
 mod exchange;
 mod market;
@@ -23,6 +24,8 @@ enum GenerateCommand {
     Exchange(exchange::ExchangeArgs),
     /// A stream of orders for measuring surveillance
     Bench(bench::BenchStreamArgs),
+    /// Banks in a box: quotes of currency pairs in tiers, with their best prices
+    Banks(banks::BanksArgs),
     /// Completions of a shell, to stdout
     #[command(
         after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
@@ -45,6 +48,7 @@ pub fn run(args: GenerateArgs, mut cli: clap::Command) -> output::Result {
         GenerateCommand::Market(args) => return market::run(args),
         GenerateCommand::Exchange(args) => return exchange::run(args),
         GenerateCommand::Bench(args) => return bench::run(args),
+        GenerateCommand::Banks(args) => return banks::run(args),
         GenerateCommand::Completions { shell } => {
             // The generators panic when a write fails; into memory none does.
             let mut text = Vec::new();

@@ -1,0 +1,89 @@
+//! Currency pairs as best prices see them: which way round, what a pip is, which date is spot.
+
+use std::sync::Arc;
+
+use unitape_model::{Calendar, CivilDate, CurrencyPair, DayKind, UnixNanos};
+
+/// A currency pair the right way round, and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrientedPair {
+    /// As it is printed: `EUR/USD`.
+    pub name: String,
+    /// Whether the event has it the other way: `USD/EUR`.
+    pub inverted: bool,
+}
+
+impl OrientedPair {
+    /// Rule 12: `EURUSD` and `EUR/USD` are a pair, other forms are not.
+    #[must_use]
+    pub fn parse(instr: &str) -> Option<Self> {
+        let (a, b) = match instr.split_once('/') {
+            Some(both) => both,
+            None if instr.len() == 6 => instr.split_at_checked(3)?,
+            None => return None,
+        };
+        let is_currency = |text: &str| text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase());
+        if !is_currency(a) || !is_currency(b) || a == b {
+            return None;
+        }
+        let inverted = currency_rank(b) < currency_rank(a);
+        let (first, second) = if inverted { (b, a) } else { (a, b) };
+        Some(Self { name: format!("{first}/{second}"), inverted })
+    }
+}
+
+/// Rule 12: the currency of the lower rank is the first; those without a place of their own bytewise, JPY last.
+fn currency_rank(currency: &str) -> (usize, &str) {
+    const FIRST: [&str; 11] = ["XAU", "XAG", "XPT", "XPD", "EUR", "GBP", "AUD", "NZD", "USD", "CAD", "CHF"];
+    let others = FIRST.len();
+    match FIRST.iter().position(|c| *c == currency) {
+        Some(place) => (place, ""),
+        None if currency == "JPY" => (others + 1, ""),
+        None => (others, currency),
+    }
+}
+
+/// Rule 17: a pip in units of 1e-9, of a pair the right way round.
+pub(super) fn pip_nanos(pair: &str) -> i64 {
+    let metal = ["XAU", "XAG", "XPT", "XPD"].iter().any(|metal| pair.starts_with(metal));
+    if metal || pair.ends_with("JPY") { 10_000_000 } else { 100_000 }
+}
+
+/// The value dates of quotes, by a calendar or without one.
+#[derive(Debug, Clone, Default)]
+pub struct ValueDates {
+    /// Rolls, lags and holidays.
+    pub calendar: Option<Arc<Calendar>>,
+}
+
+impl ValueDates {
+    /// Rule 11: the spot date of a quote of this time.
+    #[must_use]
+    pub fn spot(&self, pair: &str, ts: i64) -> CivilDate {
+        if let Some(calendar) = &self.calendar {
+            let currencies = CurrencyPair::parse(pair).expect("a pair that was parsed");
+            return calendar.spot_date(currencies, UnixNanos(ts));
+        }
+        let next_day = ["USD/CAD", "USD/TRY", "USD/PHP", "USD/RUB"].contains(&pair);
+        let mut weekdays = if next_day { 1 } else { 2 };
+        let mut date = CivilDate::from_utc(UnixNanos(ts));
+        while weekdays > 0 {
+            date = date.following();
+            weekdays -= i32::from(!date.is_weekend());
+        }
+        date
+    }
+
+    /// Rule 11: weekends, holidays of either currency and dates before the UTC date of `ts` are refused.
+    #[must_use]
+    pub fn accepts(&self, pair: &str, date: CivilDate, ts: i64) -> bool {
+        let is_holiday = |currency: &str| {
+            self.calendar.as_ref().is_some_and(|c| c.day_kind(currency, date) == DayKind::Holiday)
+        };
+        let (first, second) = pair.split_once('/').expect("a pair that was parsed");
+        !date.is_weekend()
+            && !is_holiday(first)
+            && !is_holiday(second)
+            && date >= CivilDate::from_utc(UnixNanos(ts))
+    }
+}
