@@ -119,7 +119,8 @@ pub enum Error {
     },
     /// This names no point of a tape.
     #[error(
-        "{text}: neither of an ordinal, an @position, a time like `2026-03-02 09:30:00.5` (UTC), or nanoseconds since 1970"
+        "{text}: neither of an ordinal, an @position, a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC), or nanoseconds \
+         since 1970"
     )]
     Point {
         /// As it was written.
@@ -128,6 +129,14 @@ pub enum Error {
     /// This bounds no part of a tape.
     #[error("`{text}` is neither an ordinal nor an @position")]
     Bound {
+        /// As it was written.
+        text: String,
+    },
+    /// This is no time.
+    #[error(
+        "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
+    )]
+    Time {
         /// As it was written.
         text: String,
     },
@@ -146,7 +155,8 @@ impl Error {
             | Self::NoInput
             | Self::NoReference
             | Self::Point { .. }
-            | Self::Bound { .. } => ErrorCause::Call,
+            | Self::Bound { .. }
+            | Self::Time { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{Event, InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
-use unitape_run::follow::{FollowOutcome, TapeFollower};
+use unitape_run::follow::FollowOutcome;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -131,13 +131,15 @@ pub fn run(args: BookArgs) -> output::Result {
                     break;
                 }
                 if let FollowOutcome::Rewound { from, to } = follower.wait()? {
-                    (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
+                    let names = read_args::rewind(&mut follower, from, to)?;
+                    (tape, quiet_to) = (TapeBooks::with_names(BookOptions::default(), names), to);
                 }
                 continue;
             }
             Ok(FollowOutcome::Rewound { from, to }) => {
                 view.out.flush()?;
-                (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
+                let names = read_args::rewind(&mut follower, from, to)?;
+                (tape, quiet_to) = (TapeBooks::with_names(BookOptions::default(), names), to);
                 continue;
             }
             Err(e) => {
@@ -208,12 +210,6 @@ pub fn run(args: BookArgs) -> output::Result {
         output::outcome_after_rewinds(follower.rewinds())
     };
     read_args::finish(follower.reader(), tape.names.lost_names(), done)
-}
-
-/// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
-fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, CommandFailure> {
-    output::print_rewound(from, to);
-    Ok(TapeBooks::with_names(BookOptions::default(), follower.reopen()?))
 }
 
 /// The counters over all books that the books themselves lack: word, count, and meaning.

@@ -1,0 +1,165 @@
+//! Places of a tape as users name them: `tape cat` from and to one, and between two times. The indexes of the segments
+//! answer, and an answer that is not that of all frames, one by one, shows somebody a part of a tape that never was.
+
+use crate::common::{self, Ran, file, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A tape of several segments, as a simulated flow makes it.
+fn segmented(dir: &Path) -> PathBuf {
+    let (bytes, _) = common::flow(71, 9_000, false);
+    let (flow, tape) = (file(dir, "flow.fix", bytes), dir.join("tape"));
+    let feed = format!("orders=fix:fix44-orders:{}", flow.display());
+    let tape_text = tape.to_str().unwrap();
+    run(["consolidate", "--feed", &feed, "--tape", tape_text, "--segment-bytes", "131072"]).code(0);
+    let segments = std::fs::read_dir(tape.join("segments")).unwrap().map(|e| e.unwrap().path());
+    assert!(segments.filter(|p| p.extension().is_some_and(|e| e == "idx")).count() >= 4);
+    tape
+}
+
+fn remove_indexes(tape: &Path) {
+    for entry in std::fs::read_dir(tape.join("segments")).unwrap().map(|e| e.unwrap().path()) {
+        if entry.extension().is_some_and(|e| e == "idx") {
+            std::fs::remove_file(entry).unwrap();
+        }
+    }
+}
+
+/// Removes the oldest segments of a tape that nobody writes.
+fn retain(tape: &Path, bytes: u64) {
+    run(["tape", "retain", tape.to_str().unwrap(), "--bytes", &bytes.to_string()]).code(0);
+}
+
+fn number(seed: u64, n: u64) -> u64 {
+    let mut x = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^ (x >> 27)
+}
+
+fn at(event: &Value, key: &str) -> i64 {
+    event[key].as_i64().unwrap()
+}
+
+fn cat(tape: &Path, options: &[&str]) -> Ran {
+    run(["tape", "cat", tape.to_str().unwrap(), "--json", "--full"].iter().chain(options))
+}
+
+/// Compares seeded parts of the tape with those of all its events.
+#[track_caller]
+fn compare(tape: &Path, all: &[Value], seed: u64, count: u64) {
+    for n in 0..count {
+        let pick = |m: u64| &all[(number(seed, n * 4 + m) % all.len() as u64) as usize];
+        let r = number(seed, n * 4 + 3);
+        let (mut a, mut b) = (pick(0), pick(1));
+        if at(a, "seq") > at(b, "seq") {
+            (a, b) = (b, a);
+        }
+        let (since, until) = (at(a, "ts").min(at(b, "ts")), at(a, "ts").max(at(b, "ts")) + 1);
+        let mut options: Vec<String> = Vec::new();
+        let mut option = |name: &str, value: String| options.extend([name.to_owned(), value]);
+        let (by_place, by_time) = (r % 3 != 0, r % 3 != 1);
+        if by_place && r.is_multiple_of(2) {
+            option("--from", at(a, "seq").to_string());
+            option("--to", format!("@{}", at(b, "position")));
+        } else if by_place {
+            option("--from", format!("@{}", at(a, "position") - 64 * i64::from(at(a, "seq") > 1) + 1));
+            option("--to", at(b, "seq").to_string());
+        }
+        if by_time {
+            option("--since", since.to_string());
+            option("--until", until.to_string());
+        }
+        let kind = (r >> 9).is_multiple_of(2);
+        if kind {
+            option("--kind", "exec".to_owned());
+            option("--kind", "order_cancel".to_owned());
+        }
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let wanted = |e: &&Value| {
+            let place = !by_place || (at(a, "seq")..=at(b, "seq")).contains(&at(e, "seq"));
+            let time = !by_time || (since..until).contains(&at(e, "ts"));
+            place && time && (!kind || e["kind"] == "exec" || e["kind"] == "order_cancel")
+        };
+        let found = cat(tape, &options).code(0).lines();
+        assert!(
+            found.iter().eq(all.iter().filter(wanted)),
+            "seed {seed}, {options:?}: {} events",
+            found.len()
+        );
+    }
+}
+
+/// A part of a tape is that of all its events, with and without indexes, and after retention.
+#[test]
+fn parts_of_a_tape_are_those_of_all_its_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    compare(&tape, &all, 1, 30);
+    // The definitions of the beginning are not those of the part.
+    let last = cat(&tape, &["--from", &all.len().to_string()]).code(0).lines();
+    assert_eq!(last, all[all.len() - 1..]);
+    retain(&tape, 500_000);
+    let left = cat(&tape, &[]).code(0).lines();
+    assert!(left.len() < all.len() && all.ends_with(&left));
+    compare(&tape, &left, 2, 15);
+    // What retention has removed was asked for, and is said.
+    let first = at(&left[0], "seq");
+    for from in ["1".to_owned(), (first - 1).to_string(), "@64".to_owned()] {
+        let ran = cat(&tape, &["--from", &from]).code(3).says(&["retention has removed", &from]);
+        assert_eq!(ran.lines(), left, "{from}");
+    }
+    assert_eq!(cat(&tape, &["--from", "0"]).code(0).lines(), left);
+    remove_indexes(&tape);
+    compare(&tape, &left, 3, 15);
+}
+
+/// Without its log of definitions a tape was unreadable from the middle on; its frames have all that is in the log.
+#[test]
+fn a_tape_without_its_log_is_walked() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    std::fs::remove_file(tape.join("definitions.log")).unwrap();
+    compare(&tape, &all, 4, 12);
+}
+
+/// Times are read as people write them, and wrong ones end the command before it prints.
+#[test]
+fn times_have_several_forms() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for (n, ts) in [1_772_409_599_999_999_999_i64, 1_772_409_600_000_000_000, 1_772_461_800_500_000_000]
+        .into_iter()
+        .enumerate()
+    {
+        let mut line = serde_json::json!({ "seq": n + 1, "ts": ts, "kind": "trade" });
+        for (key, value) in [("px", "1"), ("qty", "1"), ("venue", "XLON"), ("instr", "VOD")] {
+            line[key] = value.into();
+        }
+        text += &format!("{line}\n");
+    }
+    let (lines, tape) = (file(dir.path(), "lines.jsonl", text), dir.path().join("t"));
+    run(["consolidate", lines.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
+    let seqs = |options: &str| -> Vec<i64> {
+        let options: Vec<String> = options.split(' ').map(|o| o.replace('_', " ")).collect();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        cat(&tape, &options).code(0).lines().iter().map(|e| at(e, "seq")).collect()
+    };
+    assert_eq!(seqs("--since 2026-03-02"), [2, 3]);
+    assert_eq!(seqs("--until 2026-03-02Z"), [1]);
+    assert_eq!(seqs("--since 2026-03-02T14:30"), [3]);
+    assert_eq!(seqs("--since 2026-03-02_14:30:00.5"), [3]);
+    assert_eq!(seqs("--since 2026-03-02T14:30:00.500000001Z"), [0_i64; 0]);
+    assert_eq!(seqs("--until 1772409600000000000"), [1]);
+    assert_eq!(seqs("--since -5 --until 2026-03-02"), [1]);
+    // Both, and an event that is not in both is not printed.
+    assert_eq!(seqs("--since 2026-03-02 --until 2026-03-03 --to 2"), [2]);
+    assert_eq!(seqs("--since 2026-03-02 --limit 1"), [2]);
+    cat(&tape, &["--since", "2027-01-01"]).code(0).says(&["no event with --since 2027-01-01"]);
+    cat(&tape, &["--to", "99"]).code(0).says(&["--to 99 is beyond the end: there are 3 events"]);
+    cat(&tape, &["--since", "noon"]).code(2).says(&["--since", "`noon`", "2026-03-02"]);
+    cat(&tape, &["--until", "2026-02-30"]).code(2).says(&["--until", "`2026-02-30`"]);
+    let both = ["--since", "2026-03-03", "--until", "2026-03-03"];
+    cat(&tape, &both).code(2).says(&["--since is not before --until"]);
+}
