@@ -2,7 +2,8 @@
 
 use crate::Error;
 use std::fmt;
-use unitape_model::{Position, UnixNanos};
+use unitape_model::{Event, Position, UnixNanos, flags};
+use unitape_tape::Frame;
 
 /// The address of an event.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,16 @@ pub enum TapeStopPoint {
     Time(i64),
 }
 
+impl fmt::Display for TapeStopPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ordinal(n) => write!(f, "{n}"),
+            Self::Position(p) => write!(f, "@{p}"),
+            Self::Time(ns) => write!(f, "{}", utc(*ns)),
+        }
+    }
+}
+
 impl TapeStopPoint {
     /// Reads `123`, `@4096`, `1772443800000000000`, or a time as [`parse_time`] does. Digits below 10^15 are an ordinal.
     ///
@@ -43,13 +54,17 @@ impl TapeStopPoint {
         time(text).map(Self::Time).ok_or_else(bad)
     }
 
-    /// Whether a frame lies after this point. Bookkeeping has no ordinal and no time of its own.
+    /// Whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither it nor a message has a
+    /// time; the time of an event that is flagged as clock ahead is not believed.
     #[inline]
-    pub fn is_before(self, seq: u64, position: Position, ts: i64, meta: bool) -> bool {
+    pub fn is_before(self, place: EventAddress, frame: &Frame<'_>) -> bool {
         match self {
-            Self::Ordinal(last) => !meta && seq > last,
-            Self::Position(last) => position > last,
-            Self::Time(last) => !meta && ts > last,
+            Self::Ordinal(last) => !frame.header.is_meta() && place.seq > last,
+            Self::Position(last) => place.position > last,
+            Self::Time(last) => {
+                frame.header.flags() & (flags::META | flags::CLOCK_AHEAD) == 0
+                    && Event::new(frame.bytes).is_some_and(|event| event.ts_event().0 > last)
+            }
         }
     }
 }

@@ -30,6 +30,10 @@ fn retain(tape: &Path, bytes: u64) {
     run(["tape", "retain", tape.to_str().unwrap(), "--bytes", &bytes.to_string()]).code(0);
 }
 
+fn grouped(n: usize) -> String {
+    format!("{},{:03}", n / 1000, n % 1000)
+}
+
 fn number(seed: u64, n: u64) -> u64 {
     let mut x = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -57,7 +61,7 @@ fn compare(tape: &Path, all: &[Value], seed: u64, count: u64) {
         let (since, until) = (at(a, "ts").min(at(b, "ts")), at(a, "ts").max(at(b, "ts")) + 1);
         let mut options: Vec<String> = Vec::new();
         let mut option = |name: &str, value: String| options.extend([name.to_owned(), value]);
-        let (by_place, by_time) = (r % 3 != 0, r % 3 != 1);
+        let (by_place, by_time) = (!r.is_multiple_of(3), r % 3 != 1);
         if by_place && r.is_multiple_of(2) {
             option("--from", at(a, "seq").to_string());
             option("--to", format!("@{}", at(b, "position")));
@@ -122,6 +126,36 @@ fn a_tape_without_its_log_is_walked() {
     let all = cat(&tape, &[]).code(0).lines();
     std::fs::remove_file(tape.join("definitions.log")).unwrap();
     compare(&tape, &all, 4, 12);
+}
+
+/// A book at a place beyond the end was given as if it were that of the place, and nothing was said.
+#[test]
+fn a_book_at_no_place_of_the_tape_is_not_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    let book = |place: &str| run(["book", tape.to_str().unwrap(), "--json", "--at", place]);
+    let last = all.last().unwrap();
+    let whole = run(["book", tape.to_str().unwrap(), "--json"]).code(0).text().to_owned();
+    for at in [all.len().to_string(), format!("@{}", last["position"]), last["ts"].to_string()] {
+        assert_eq!(book(&at).code(0).text(), whole, "{at}");
+    }
+    let end = format!("there are {} events", grouped(all.len()));
+    for at in [(all.len() + 1).to_string(), "@99999999999".to_owned()] {
+        let ran = book(&at).code(3).says(&[&format!("--at {at} is beyond the end"), &end]);
+        assert_eq!(ran.text(), whole);
+    }
+    assert_eq!(
+        book("2200-01-01").code(0).says(&["2200-01-01 00:00:00", "beyond the end", &end]).text(),
+        whole
+    );
+    retain(&tape, 500_000);
+    let first = cat(&tape, &["--limit", "1"]).code(0).json();
+    for at in ["1".to_owned(), (at(&first, "seq") - 1).to_string(), "@64".to_owned(), "1999-01-01".to_owned()]
+    {
+        book(&at).code(3).says(&["retention has removed what is before event"]);
+    }
+    assert!(!book(&first["seq"].to_string()).stderr.contains("retention"));
 }
 
 /// Times are read as people write them, and wrong ones end the command before it prints.

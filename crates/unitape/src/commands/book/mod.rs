@@ -13,22 +13,24 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{Event, InstrumentId, NameKind, Position};
-use unitape_run::address::TapeStopPoint;
+use unitape_run::address::{EventAddress, TapeStopPoint};
 use unitape_run::follow::FollowOutcome;
+use unitape_tape::Reader;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unitape book tape
   unitape book tape --instr GB00S0000160 --venue XLON --depth 10
-  unitape book tape --at '2026-03-02 09:30:00' --json
+  unitape book tape --at 2026-03-02T09:30 --json
   unitape book tape --at @1048576 --orders      # with the orders in line
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
   unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
---at takes an ordinal of events (`seq`), a tape position with an @ before it, a time in UTC, or nanoseconds since 1970;
-the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
+--at cuts the tape: through an ordinal of events (`seq`) or a tape position with an @ before it, or before the first event
+that is later than a time, in UTC or nanoseconds since 1970. Digits below 10^15 are an ordinal. Exit code 3 when the tape does
+not have the event or position; the books are then those of its end. A time after the last event is reported alone. The venue NBBO is the best price over all venues that trade, without those
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
@@ -116,6 +118,8 @@ pub fn run(args: BookArgs) -> output::Result {
     let mut tape = TapeBooks::with_names(BookOptions::default(), names);
     let mut view = BookPrinter { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
     let mut here = BookMoment::default();
+    let first = EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() };
+    let mut is_reached = false;
     // Changes before this were printed.
     let mut quiet_to = Position(0);
     loop {
@@ -149,7 +153,9 @@ pub fn run(args: BookArgs) -> output::Result {
         };
         let seq = ordinal + 1;
         let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
-        if at.is_some_and(|at| at.is_before(seq, frame.position, ts, frame.header.is_meta())) {
+        let place = EventAddress { seq, position: frame.position };
+        if at.is_some_and(|at| at.is_before(place, &frame)) {
+            is_reached = true;
             break;
         }
         if !frame.header.is_meta() {
@@ -184,6 +190,7 @@ pub fn run(args: BookArgs) -> output::Result {
     if !args.follow && view.printed == 0 {
         explain(&args, &tape, here);
     }
+    let is_there = at.is_none_or(|at| is_there(at, first, follower.reader(), is_reached));
     let faults: u64 = view.wanted(&tape).map(|id| tape.books.faults(id).total()).sum();
     if faults > 0 {
         note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
@@ -204,12 +211,41 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out > 0 {
+    let done = if faults + stale + left_out > 0 || !is_there {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(follower.rewinds())
     };
     read_args::finish(follower.reader(), tape.names.lost_names(), done)
+}
+
+/// Whether the tape has the place of `--at`, and says so if not. A time after the last event is no place: nothing was
+/// later yet, and the books are those of that time.
+fn is_there(at: TapeStopPoint, first: EventAddress, reader: &Reader, is_reached: bool) -> bool {
+    let end = EventAddress { seq: reader.ordinal(), position: reader.position() };
+    let is_gone = match at {
+        TapeStopPoint::Ordinal(seq) => first.seq > 1 && seq < first.seq,
+        TapeStopPoint::Position(position) => position < first.position,
+        TapeStopPoint::Time(_) => is_reached && first.seq > 1 && end.seq <= first.seq,
+    };
+    if is_gone {
+        let (seq, position) = (grouped(first.seq), first.position);
+        note!(
+            "unitape: --at {at}: retention has removed what is before event {seq}, at position @{position}"
+        );
+        return false;
+    }
+    let is_beyond = !is_reached
+        && match at {
+            TapeStopPoint::Ordinal(seq) => seq > end.seq,
+            TapeStopPoint::Position(position) => position >= end.position,
+            TapeStopPoint::Time(_) => true,
+        };
+    if is_beyond {
+        let (seq, position) = (grouped(end.seq), end.position);
+        note!("unitape: --at {at} is beyond the end: there are {seq} events, up to position @{position}");
+    }
+    !is_beyond || matches!(at, TapeStopPoint::Time(_))
 }
 
 /// The counters over all books that the books themselves lack: word, count, and meaning.
