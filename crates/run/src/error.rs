@@ -132,6 +132,12 @@ pub enum Error {
         /// As it was written.
         text: String,
     },
+    /// A tape cannot be read.
+    #[error(transparent)]
+    Tape(Box<unitape_tape::Error>),
+    /// A frame of a tape cannot be applied to books.
+    #[error(transparent)]
+    Book(#[from] unitape_book::Error),
     /// This is no time.
     #[error(
         "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
@@ -161,12 +167,20 @@ impl Error {
                 ErrorCause::Outside
             }
             Self::Input(source) => source.cause(),
+            Self::Tape(source) => source.cause(),
+            Self::Book(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())
             }
             Self::FeedsFailed { in_data: true } => ErrorCause::Data,
             Self::FeedsFailed { in_data: false } => ErrorCause::Outside,
         }
+    }
+}
+
+impl From<unitape_tape::Error> for Error {
+    fn from(error: unitape_tape::Error) -> Self {
+        Self::Tape(Box::new(error))
     }
 }
 

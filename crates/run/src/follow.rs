@@ -140,6 +140,14 @@ impl TapeFollower {
         }
     }
 
+    /// Steps back onto the frame at `position`, which was given last.
+    ///
+    /// # Errors
+    /// As [`TapeFollower::step`].
+    pub fn step_back(&mut self, position: Position) -> Result<(), Error> {
+        self.reader.seek_frame(position).map(drop)
+    }
+
     /// Waits at the end of the tape until there is more, for a fifth of a second at most: then [`FollowOutcome::AtEnd`], and the
     /// caller looks again.
     ///

@@ -3,7 +3,7 @@
 
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
-use unitape_model::{DefinitionTable, LostNameCounts, Position};
+use unitape_model::{DefinitionTable, LostNameCounts};
 use unitape_run::follow::{self, TapeFollower};
 use unitape_tape::{DamagedParts, ReadOptions, Reader, UnverifiedBytes};
 
@@ -33,17 +33,6 @@ impl ReadArgs {
     pub fn open(self, dir: &Path) -> Result<(Reader, DefinitionTable), CommandFailure> {
         Ok(follow::open(dir, self.options())?)
     }
-}
-
-/// Prints that the tape was cut back, and begins again at its start: what was learned from the old frames is not the tape's
-/// any more.
-pub fn rewind(
-    follower: &mut TapeFollower,
-    from: Position,
-    to: Position,
-) -> Result<DefinitionTable, CommandFailure> {
-    output::print_rewound(from, to);
-    Ok(follower.reopen()?)
 }
 
 /// Prints what a reader has passed over or could not check; gives how the command ends.

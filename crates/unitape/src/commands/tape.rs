@@ -294,7 +294,8 @@ fn rewind(
     to: Position,
     out: &mut impl Write,
 ) -> Result<DefinitionTable, CommandFailure> {
-    let names = read_args::rewind(follower, from, to)?;
+    output::print_rewound(from, to);
+    let names = follower.reopen()?;
     if json {
         let (from, to) = (from.0, to.0);
         writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;

@@ -4,6 +4,11 @@
 use crate::common::{self, Ran, file, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use unitape_book::{BookOptions, TapeBooks};
+use unitape_model::{Event, Position, Side, flags};
+use unitape_run::address::TapeStopPoint;
+use unitape_run::replay::{BookReplay, PointPresence, ReplayOutcome};
+use unitape_tape::ReadOptions;
 
 /// A tape of several segments, as a simulated flow makes it.
 fn segmented(dir: &Path) -> PathBuf {
@@ -156,6 +161,84 @@ fn a_book_at_no_place_of_the_tape_is_not_silent() {
         book(&at).code(3).says(&["retention has removed what is before event"]);
     }
     assert!(!book(&first["seq"].to_string()).stderr.contains("retention"));
+}
+
+/// All that is seen of the books of a tape.
+fn picture(tape: &TapeBooks) -> String {
+    let mut out = format!("{:?} {:?}\n", tape.books.counters(), tape.books.now());
+    for id in tape.books.listings() {
+        let listing = tape.books.listing(id);
+        let (instrument, phase) = (listing.instrument(), listing.phase());
+        out += &format!("{instrument:?} {} {phase:?} {:?}", listing.venue(), listing.bbo());
+        out += &format!(" {:?} {} {:?}\n", listing.faults(), listing.crossings(), listing.published_checks());
+        for book in listing.books() {
+            out += &format!("{:?} {:?} {:?} {:?}\n", book.basis(), book.bbo(), book.ts(), book.depth(1000));
+            for (side, px) in Side::BOTH.into_iter().flat_map(|s| book.levels(s).map(move |l| (s, l.px))) {
+                out += &format!("{:?}\n", book.queue(side, px).collect::<Vec<_>>());
+            }
+            out += &format!("{:?}\n", book.aside().collect::<Vec<_>>());
+        }
+        out += &format!("{:?}\n", tape.books.consolidated(instrument));
+    }
+    out
+}
+
+/// The books of the tape cut at a point, from its oldest frame on, one by one.
+fn books_by_frames(tape: &Path, point: TapeStopPoint) -> TapeBooks {
+    let (mut reader, names) = unitape_run::follow::open(tape, ReadOptions::default()).unwrap();
+    let mut books = TapeBooks::with_names(BookOptions::default(), names);
+    while let Some((ordinal, frame)) = reader.next_counted().unwrap() {
+        let event = Event::new(frame.bytes).filter(|_| !frame.header.is_meta());
+        let is_after = match point {
+            TapeStopPoint::Ordinal(seq) => !frame.header.is_meta() && ordinal >= seq,
+            TapeStopPoint::Position(position) => frame.position > position,
+            TapeStopPoint::Time(time) => event.is_some_and(|event| {
+                event.ts_event().0 > time && frame.header.flags() & flags::CLOCK_AHEAD == 0
+            }),
+        };
+        if is_after {
+            break;
+        }
+        books.on_frame(frame.position, frame.bytes).unwrap();
+    }
+    books
+}
+
+/// A seeded point of the tape, or just beside one.
+fn point(all: &[Value], seed: u64, n: u64) -> TapeStopPoint {
+    let r = number(seed, n);
+    let event = &all[(r % all.len() as u64) as usize];
+    match (r >> 20) % 3 {
+        0 => TapeStopPoint::Ordinal(at(event, "seq") as u64),
+        1 => TapeStopPoint::Position(Position(at(event, "position") as u64 + (r >> 30) % 2 * 64)),
+        _ => TapeStopPoint::Time(at(event, "ts") - (r >> 30) as i64 % 2),
+    }
+}
+
+/// A replay that goes forward and back keeps nothing of where it was: its books are those of the tape cut there.
+#[test]
+fn a_replay_at_any_point_is_the_tape_cut_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    let mut replay = BookReplay::open(&tape, ReadOptions::default(), BookOptions::default()).unwrap();
+    for n in 0..40 {
+        let point = point(&all, 5, n);
+        assert_eq!(replay.seek(point).unwrap(), PointPresence::There, "{point}");
+        let wanted = books_by_frames(&tape, point);
+        assert_eq!(picture(replay.books()), picture(&wanted), "search {n}, {point}");
+    }
+    // Step by step from there, and the changes are those of the steps.
+    _ = replay.take_changed();
+    let seq = replay.moment().seq;
+    let mut changed = std::collections::BTreeSet::new();
+    for n in 1..=20 {
+        assert_eq!(replay.step().unwrap(), ReplayOutcome::Event);
+        assert_eq!(replay.moment().seq, seq + n);
+        changed.extend(replay.changes().iter().map(|change| change.listing));
+    }
+    assert_eq!(replay.take_changed(), changed);
+    assert!(replay.take_changed().is_empty());
 }
 
 /// Times are read as people write them, and wrong ones end the command before it prints.

@@ -10,12 +10,11 @@ use render::BestPriceRow;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
-use unitape_model::{Event, InstrumentId, NameKind, Position};
-use unitape_run::address::{EventAddress, TapeStopPoint};
-use unitape_run::follow::FollowOutcome;
-use unitape_tape::Reader;
+use std::sync::atomic::{AtomicBool, Ordering};
+use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, ListingId, QuoteFlags, TapeBooks};
+use unitape_model::{InstrumentId, NameKind, Position};
+use unitape_run::address::TapeStopPoint;
+use unitape_run::replay::{BookMoment, BookReplay, PointPresence, ReplayOutcome};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -95,17 +94,6 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
     TapeStopPoint::parse(text).map_err(|e| CommandFailure::Usage(format!("--at {e}")))
 }
 
-/// The point that the books show.
-#[derive(Clone, Copy, Debug, Default)]
-struct BookMoment {
-    /// Ordinal of the last event applied.
-    seq: u64,
-    /// Its position on the tape.
-    position: Position,
-    /// Its time.
-    ts: i64,
-}
-
 /// Runs the command.
 pub fn run(args: BookArgs) -> output::Result {
     if let Some(config) = &args.handler {
@@ -114,94 +102,32 @@ pub fn run(args: BookArgs) -> output::Result {
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let (mut follower, names) = args.read.follow(&args.dir)?;
-    let mut tape = TapeBooks::with_names(BookOptions::default(), names);
-    let mut view = BookPrinter { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
-    let mut here = BookMoment::default();
-    let first = EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() };
-    let mut is_reached = false;
-    // Changes before this were printed.
-    let mut quiet_to = Position(0);
-    loop {
-        let (ordinal, frame) = match follower.step() {
-            Ok(FollowOutcome::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowOutcome::AtEnd) => {
-                // Prints the current books; later ones are printed once more as they come.
-                if !args.bbo && args.follow {
-                    view.books(&tape, here)?;
-                }
-                view.out.flush()?;
-                if !args.follow || stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                if let FollowOutcome::Rewound { from, to } = follower.wait()? {
-                    let names = read_args::rewind(&mut follower, from, to)?;
-                    (tape, quiet_to) = (TapeBooks::with_names(BookOptions::default(), names), to);
-                }
-                continue;
-            }
-            Ok(FollowOutcome::Rewound { from, to }) => {
-                view.out.flush()?;
-                let names = read_args::rewind(&mut follower, from, to)?;
-                (tape, quiet_to) = (TapeBooks::with_names(BookOptions::default(), names), to);
-                continue;
-            }
-            Err(e) => {
-                view.out.flush()?;
-                return Err(e.into());
-            }
-        };
-        let seq = ordinal + 1;
-        let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
-        let place = EventAddress { seq, position: frame.position };
-        if at.is_some_and(|at| at.is_before(place, &frame)) {
-            is_reached = true;
-            break;
-        }
-        if !frame.header.is_meta() {
-            here = BookMoment { seq, position: frame.position, ts };
-        }
-        let position = frame.position;
-        let changes = match tape.on_frame(position, frame.bytes) {
-            Ok(changes) => changes.len(),
-            Err(Error::Frame { message, .. }) => {
-                view.out.flush()?;
-                follower.refuse(position, &message)?;
-                continue;
-            }
-            Err(e) => return Err(e.into()),
-        };
-        for n in 0..changes {
-            let change = tape.books.changes()[n];
-            if args.bbo {
-                if here.position >= quiet_to {
-                    view.change(&tape, here, &change)?;
-                }
-            } else if args.follow {
-                view.dirty.insert(change.listing);
-            }
-        }
-    }
+    let mut replay = BookReplay::open(&args.dir, args.read.options(), BookOptions::default())?;
+    let mut view = BookPrinter { args: &args, out: output::stdout(), printed: 0 };
+    let presence = match at.filter(|_| !args.bbo) {
+        Some(at) => replay.seek(at)?,
+        None => view.run(&mut replay, at, &stop)?,
+    };
+    let (tape, here) = (replay.books(), replay.moment());
     if !args.follow && !args.bbo {
-        view.dirty.extend(tape.books.listings());
-        view.books(&tape, here)?;
+        view.books(tape, here, &tape.books.listings().collect())?;
     }
     view.out.flush()?;
     if !args.follow && view.printed == 0 {
-        explain(&args, &tape, here);
+        explain(&args, tape, here);
     }
-    let is_there = at.is_none_or(|at| is_there(at, first, follower.reader(), is_reached));
-    let faults: u64 = view.wanted(&tape).map(|id| tape.books.faults(id).total()).sum();
+    let is_there = at.is_none_or(|at| is_there(at, presence, &replay));
+    let faults: u64 = view.wanted(tape).map(|id| tape.books.faults(id).total()).sum();
     if faults > 0 {
         note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
     let marked =
         |id| tape.books.listing(id).books().filter(|b| b.marks().contains(QuoteFlags::STALE)).count() as u64;
-    let stale: u64 = view.wanted(&tape).map(marked).sum();
+    let stale: u64 = view.wanted(tape).map(marked).sum();
     if stale > 0 {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
-    let warnings = warnings(&tape);
+    let warnings = warnings(tape);
     for (_, count, what) in &warnings {
         note!("{} {what}", grouped(*count));
     }
@@ -214,38 +140,30 @@ pub fn run(args: BookArgs) -> output::Result {
     let done = if faults + stale + left_out > 0 || !is_there {
         CommandOutcome::Flawed
     } else {
-        output::outcome_after_rewinds(follower.rewinds())
+        output::outcome_after_rewinds(replay.rewinds())
     };
-    read_args::finish(follower.reader(), tape.names.lost_names(), done)
+    read_args::finish(replay.reader(), tape.names.lost_names(), done)
 }
 
-/// Whether the tape has the place of `--at`, and says so if not. A time after the last event is no place: nothing was
+/// Whether the tape has the point of `--at`, and says so if not. A time after the last event is no such point: nothing was
 /// later yet, and the books are those of that time.
-fn is_there(at: TapeStopPoint, first: EventAddress, reader: &Reader, is_reached: bool) -> bool {
-    let end = EventAddress { seq: reader.ordinal(), position: reader.position() };
-    let is_gone = match at {
-        TapeStopPoint::Ordinal(seq) => first.seq > 1 && seq < first.seq,
-        TapeStopPoint::Position(position) => position < first.position,
-        TapeStopPoint::Time(_) => is_reached && first.seq > 1 && end.seq <= first.seq,
-    };
-    if is_gone {
-        let (seq, position) = (grouped(first.seq), first.position);
-        note!(
-            "unitape: --at {at}: retention has removed what is before event {seq}, at position @{position}"
-        );
-        return false;
+fn is_there(at: TapeStopPoint, presence: PointPresence, replay: &BookReplay) -> bool {
+    let (first, end) = (replay.first(), replay.end());
+    match presence {
+        PointPresence::There => true,
+        PointPresence::Removed => {
+            let (seq, position) = (grouped(first.seq), first.position);
+            note!(
+                "unitape: --at {at}: retention has removed what is before event {seq}, at position @{position}"
+            );
+            false
+        }
+        PointPresence::BeyondEnd => {
+            let (seq, position) = (grouped(end.seq), end.position);
+            note!("unitape: --at {at} is beyond the end: there are {seq} events, up to position @{position}");
+            matches!(at, TapeStopPoint::Time(_))
+        }
     }
-    let is_beyond = !is_reached
-        && match at {
-            TapeStopPoint::Ordinal(seq) => seq > end.seq,
-            TapeStopPoint::Position(position) => position >= end.position,
-            TapeStopPoint::Time(_) => true,
-        };
-    if is_beyond {
-        let (seq, position) = (grouped(end.seq), end.position);
-        note!("unitape: --at {at} is beyond the end: there are {seq} events, up to position @{position}");
-    }
-    !is_beyond || matches!(at, TapeStopPoint::Time(_))
 }
 
 /// The counters over all books that the books themselves lack: word, count, and meaning.
@@ -305,8 +223,6 @@ fn explain(args: &BookArgs, tape: &TapeBooks, here: BookMoment) {
 struct BookPrinter<'a, W> {
     args: &'a BookArgs,
     out: W,
-    /// Listings that changed since they were printed.
-    dirty: BTreeSet<ListingId>,
     /// Books and prices printed.
     printed: u64,
 }
@@ -325,10 +241,68 @@ impl<W: Write> BookPrinter<'_, W> {
         })
     }
 
-    /// Prints the books that changed.
-    fn books(&mut self, tape: &TapeBooks, here: BookMoment) -> Result<(), CommandFailure> {
-        let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| self.dirty.contains(id)).collect();
-        self.dirty.clear();
+    /// Steps through the tape, to `at` or to its end, or on until `stop`; prints each change of a best price, or with
+    /// `--follow` the books that changed.
+    fn run(
+        &mut self,
+        replay: &mut BookReplay,
+        at: Option<TapeStopPoint>,
+        stop: &AtomicBool,
+    ) -> Result<PointPresence, CommandFailure> {
+        // Changes before this were printed.
+        let mut quiet_to = Position(0);
+        loop {
+            let step = match at {
+                Some(at) => replay.step_to(at),
+                None => replay.step(),
+            };
+            let step = match step {
+                Ok(ReplayOutcome::AtEnd) => {
+                    // Prints the current books; later ones are printed once more as they come.
+                    if !self.args.bbo && self.args.follow {
+                        let changed = replay.take_changed();
+                        self.books(replay.books(), replay.moment(), &changed)?;
+                    }
+                    self.out.flush()?;
+                    if !self.args.follow || stop.load(Ordering::Relaxed) {
+                        let point = at.unwrap_or(TapeStopPoint::Ordinal(replay.moment().seq));
+                        return Ok(replay.presence(point, false));
+                    }
+                    replay.wait()
+                }
+                other => other,
+            };
+            match step {
+                Ok(ReplayOutcome::Event) if self.args.bbo && replay.moment().position >= quiet_to => {
+                    for n in 0..replay.changes().len() {
+                        self.change(replay.books(), replay.moment(), &replay.changes()[n])?;
+                    }
+                }
+                Ok(ReplayOutcome::Event | ReplayOutcome::AtEnd) => {}
+                Ok(ReplayOutcome::Reached) => {
+                    return Ok(at.map_or(PointPresence::There, |at| replay.presence(at, true)));
+                }
+                Ok(ReplayOutcome::Rewound { from, to }) => {
+                    self.out.flush()?;
+                    output::print_rewound(from, to);
+                    quiet_to = to;
+                }
+                Err(e) => {
+                    self.out.flush()?;
+                    return Err(e.into());
+                }
+            }
+        }
+    }
+
+    /// Prints those of the books that were asked for.
+    fn books(
+        &mut self,
+        tape: &TapeBooks,
+        here: BookMoment,
+        changed: &BTreeSet<ListingId>,
+    ) -> Result<(), CommandFailure> {
+        let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| changed.contains(id)).collect();
         let over_all = |v: &str| v == ALL_VENUES;
         let mut instruments = BTreeSet::new();
         for id in wanted {
