@@ -6,7 +6,7 @@ use unitape_model::{Event, Position, UnixNanos, flags};
 use unitape_tape::Frame;
 
 /// The address of an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventAddress {
     /// Its ordinal; of bookkeeping that of the next event.
     pub seq: u64,

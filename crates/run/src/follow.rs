@@ -140,6 +140,11 @@ impl TapeFollower {
         }
     }
 
+    /// Continues where `reader` is, which is of the same tape.
+    pub fn replace_reader(&mut self, reader: Reader) {
+        (self.reader, self.range) = (reader, None);
+    }
+
     /// Steps back onto the frame at `position`, which was given last.
     ///
     /// # Errors

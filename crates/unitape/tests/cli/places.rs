@@ -5,14 +5,18 @@ use crate::common::{self, Ran, file, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use unitape_book::{BookOptions, TapeBooks};
-use unitape_model::{Event, Position, Side, flags};
+use unitape_model::{Position, Side};
 use unitape_run::address::TapeStopPoint;
 use unitape_run::replay::{BookReplay, PointPresence, ReplayOutcome};
 use unitape_tape::ReadOptions;
 
 /// A tape of several segments, as a simulated flow makes it.
 fn segmented(dir: &Path) -> PathBuf {
-    let (bytes, _) = common::flow(71, 9_000, false);
+    segmented_of(dir, 71)
+}
+
+fn segmented_of(dir: &Path, seed: u64) -> PathBuf {
+    let (bytes, _) = common::flow(seed, 9_000, false);
     let (flow, tape) = (file(dir, "flow.fix", bytes), dir.join("tape"));
     let feed = format!("orders=fix:fix44-orders:{}", flow.display());
     let tape_text = tape.to_str().unwrap();
@@ -104,14 +108,14 @@ fn parts_of_a_tape_are_those_of_all_its_events() {
     let dir = tempfile::tempdir().unwrap();
     let tape = segmented(dir.path());
     let all = cat(&tape, &[]).code(0).lines();
-    compare(&tape, &all, 1, 30);
+    compare(&tape, &all, 1, 18);
     // The definitions of the beginning are not those of the part.
     let last = cat(&tape, &["--from", &all.len().to_string()]).code(0).lines();
     assert_eq!(last, all[all.len() - 1..]);
     retain(&tape, 500_000);
     let left = cat(&tape, &[]).code(0).lines();
     assert!(left.len() < all.len() && all.ends_with(&left));
-    compare(&tape, &left, 2, 15);
+    compare(&tape, &left, 2, 8);
     // What retention has removed was asked for, and is said.
     let first = at(&left[0], "seq");
     for from in ["1".to_owned(), (first - 1).to_string(), "@64".to_owned()] {
@@ -120,7 +124,7 @@ fn parts_of_a_tape_are_those_of_all_its_events() {
     }
     assert_eq!(cat(&tape, &["--from", "0"]).code(0).lines(), left);
     remove_indexes(&tape);
-    compare(&tape, &left, 3, 15);
+    compare(&tape, &left, 3, 8);
 }
 
 /// Without its log of definitions a tape was unreadable from the middle on; its frames have all that is in the log.
@@ -130,7 +134,7 @@ fn a_tape_without_its_log_is_walked() {
     let tape = segmented(dir.path());
     let all = cat(&tape, &[]).code(0).lines();
     std::fs::remove_file(tape.join("definitions.log")).unwrap();
-    compare(&tape, &all, 4, 12);
+    compare(&tape, &all, 4, 6);
 }
 
 /// A book at a place beyond the end was given as if it were that of the place, and nothing was said.
@@ -183,36 +187,176 @@ fn picture(tape: &TapeBooks) -> String {
     out
 }
 
-/// The books of the tape cut at a point, from its oldest frame on, one by one.
-fn books_by_frames(tape: &Path, point: TapeStopPoint) -> TapeBooks {
+/// Seeded points of the tape, and the books of the tape cut there: those that its frames make, one by one.
+fn pictures(tape: &Path, all: &[Value], seed: u64, count: u64) -> Vec<(TapeStopPoint, String)> {
+    let points = (0..count).map(|n| {
+        let r = number(seed, n);
+        let index = (r % all.len() as u64) as usize;
+        let seq = at(&all[index], "seq") as u64;
+        match (r >> 20) % 3 {
+            0 => (TapeStopPoint::Ordinal(seq), seq),
+            1 => {
+                let position = at(&all[index], "position") as u64 + (r >> 30) % 2 * 32;
+                (TapeStopPoint::Position(Position(position)), seq)
+            }
+            _ => {
+                let time = at(&all[index], "ts") - (r >> 30) as i64 % 2;
+                let later =
+                    all.iter().find(|event| at(event, "ts") > time).map(|event| at(event, "seq") as u64);
+                (TapeStopPoint::Time(time), later.unwrap_or(all.len() as u64 + 1) - 1)
+            }
+        }
+    });
+    let points: Vec<(TapeStopPoint, u64)> = points.collect();
+    let (mut reader, names) = unitape_run::follow::open(tape, ReadOptions::default()).unwrap();
+    let mut books = TapeBooks::with_names(BookOptions::default(), names);
+    let mut shown = vec![picture(&books); points.len()];
+    while let Some((ordinal, frame)) = reader.next_counted().unwrap() {
+        let is_event = !frame.header.is_meta();
+        books.on_frame(frame.position, frame.bytes).unwrap();
+        for (n, _) in points.iter().enumerate().filter(|(_, (_, seq))| is_event && *seq == ordinal + 1) {
+            shown[n] = picture(&books);
+        }
+    }
+    points.into_iter().map(|(point, _)| point).zip(shown).collect()
+}
+
+/// Compares the books at seeded points, each from a replay of its own.
+#[track_caller]
+fn compare_books(tape: &Path, wanted: &[(TapeStopPoint, String)], context: &str) {
+    for (point, wanted) in wanted {
+        let mut replay = BookReplay::open(tape, ReadOptions::default(), BookOptions::default()).unwrap();
+        _ = replay.seek(*point).unwrap();
+        assert!(picture(replay.books()) == *wanted, "{context}: other books at {point}");
+    }
+}
+
+/// The checkpoints of a tape, and what `--verify-checkpoints` says of them.
+fn checkpoints(tape: &Path, code: i32) -> Vec<(PathBuf, String)> {
+    let lines = run(["book", tape.to_str().unwrap(), "--verify-checkpoints", "--json"]).code(code).lines();
+    let text = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
+    lines.iter().map(|line| (text(line, "checkpoint").into(), text(line, "status"))).collect()
+}
+
+/// Makes checkpoints, all of which a replay confirms.
+fn make_checkpoints(tape: &Path, every: usize) -> Vec<PathBuf> {
+    let every = every.to_string();
+    let ran = run(["book", tape.to_str().unwrap(), "--json", "--checkpoint-every", &every]);
+    assert!(ran.stderr.contains("checkpoints written"), "{}", ran.stderr);
+    let all = checkpoints(tape, 0);
+    all.into_iter().filter(|(_, status)| status == "good").map(|(path, _)| path).collect()
+}
+
+/// A checkpoint is an answer to a question that somebody asks later, of a tape that may be another one by then: its books
+/// are those of all frames, or it is not used.
+#[test]
+fn checkpoints_change_no_book() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    let wanted = pictures(&tape, &all, 6, 100);
+    let made = make_checkpoints(&tape, 1_000);
+    assert_eq!(made.len(), all.len() / 1_000);
+    compare_books(&tape, &wanted, "with checkpoints");
+    remove_indexes(&tape);
+    compare_books(&tape, &wanted[..30], "without indexes");
+    // Made again from the last good one, they are the same.
+    let before = std::fs::read(&made[2]).unwrap();
+    made[2..].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert_eq!(make_checkpoints(&tape, 1_000), made);
+    assert!(std::fs::read(&made[2]).unwrap() == before);
+    // Retention: a replay of what is left knows less than a checkpoint from before, and not one event may be its own.
+    retain(&tape, 500_000);
+    let left = cat(&tape, &[]).code(0).lines();
+    assert!(checkpoints(&tape, 0).iter().all(|(_, status)| status == "outdated"));
+    let wanted = pictures(&tape, &left, 7, 30);
+    compare_books(&tape, &wanted, "after retention");
+    assert!(!make_checkpoints(&tape, 1_000).is_empty());
+    compare_books(&tape, &wanted, "after retention, with new checkpoints");
+}
+
+/// A checkpoint with one wrong bit, of another tape or of frames that were cut away is not used.
+#[test]
+fn a_wrong_checkpoint_makes_no_wrong_book() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = segmented(dir.path());
+    let all = cat(&tape, &[]).code(0).lines();
+    let made = make_checkpoints(&tape, 1_500);
+    let (path, seq) = (&made[1], 3_000);
+    let wanted = pictures(&tape, &all[..seq + 20], 8, 1);
+    let wanted = vec![(TapeStopPoint::Ordinal(seq as u64), books_at(&tape, seq as u64))]
+        .into_iter()
+        .chain(wanted)
+        .collect::<Vec<_>>();
+    let intact = std::fs::read(path).unwrap();
+    let flips = (0..192).chain((0..24).map(|n| 192 + (number(9, n) % (intact.len() as u64 - 192)) as usize));
+    for (n, at) in flips.enumerate() {
+        let mut bytes = intact.clone();
+        bytes[at] ^= 1 << (n % 8);
+        std::fs::write(path, &bytes).unwrap();
+        compare_books(&tape, &wanted[..1], &format!("byte {at}"));
+    }
+    assert_eq!(checkpoints(&tape, 3).iter().filter(|(_, status)| status == "wrong").count(), 1);
+    for bytes in [&intact[..100], &intact[..192], &intact[..intact.len() - 1], &[&intact[..], b"x"].concat()]
+    {
+        std::fs::write(path, bytes).unwrap();
+        compare_books(&tape, &wanted, "another length");
+    }
+    // That of another event under this name.
+    std::fs::copy(&made[0], path).unwrap();
+    compare_books(&tape, &wanted, "another checkpoint");
+    std::fs::write(path, &intact).unwrap();
+    compare_books(&tape, &wanted, "mended");
+    // Those of another tape.
+    let other_dir = dir.path().join("other");
+    std::fs::create_dir(&other_dir).unwrap();
+    let other = segmented_of(&other_dir, 73);
+    let other_wanted = pictures(&other, &cat(&other, &[]).code(0).lines(), 10, 5);
+    std::fs::create_dir(other.join("checkpoints")).unwrap();
+    for path in &made {
+        std::fs::copy(path, other.join("checkpoints").join(path.file_name().unwrap())).unwrap();
+    }
+    assert!(checkpoints(&other, 0).iter().all(|(_, status)| status == "outdated"));
+    compare_books(&other, &other_wanted, "of another tape");
+    // What is before a checkpoint is not read again, and what is after one that was cut away is.
+    damage(&tape, at(&all[3_200], "position") as u64);
+    let after = all.len() as u64;
+    let mut replay = BookReplay::open(&tape, ReadOptions::default(), BookOptions::default()).unwrap();
+    assert_eq!(replay.seek(TapeStopPoint::Ordinal(after)).unwrap(), PointPresence::There);
+    run(["tape", "repair", tape.to_str().unwrap(), "--apply", "--truncate"]);
+    let left = cat(&tape, &[]).code(0).lines();
+    assert!(left.len() < 3_200, "{} events", left.len());
+    let more = file(dir.path(), "more.fix", common::flow(72, 4_000, false).0);
+    let feed = format!("more=fix:fix44-orders:{}", more.display());
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+    let now = cat(&tape, &[]).code(0).lines();
+    assert!(now.len() > 4_600);
+    let found = checkpoints(&tape, 0);
+    assert!(found.iter().any(|(_, status)| status == "outdated"), "{found:?}");
+    compare_books(&tape, &pictures(&tape, &now, 11, 40), "after a cut");
+}
+
+/// Flips a bit of the frame at `position`.
+fn damage(tape: &Path, position: u64) {
+    const SEGMENT: u64 = 131_072;
+    let path = tape.join(format!("segments/{:016x}.seg", position / SEGMENT));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(4096 + position % SEGMENT + 40) as usize] ^= 1;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+}
+
+/// The books after an event, by the frames.
+fn books_at(tape: &Path, seq: u64) -> String {
     let (mut reader, names) = unitape_run::follow::open(tape, ReadOptions::default()).unwrap();
     let mut books = TapeBooks::with_names(BookOptions::default(), names);
     while let Some((ordinal, frame)) = reader.next_counted().unwrap() {
-        let event = Event::new(frame.bytes).filter(|_| !frame.header.is_meta());
-        let is_after = match point {
-            TapeStopPoint::Ordinal(seq) => !frame.header.is_meta() && ordinal >= seq,
-            TapeStopPoint::Position(position) => frame.position > position,
-            TapeStopPoint::Time(time) => event.is_some_and(|event| {
-                event.ts_event().0 > time && frame.header.flags() & flags::CLOCK_AHEAD == 0
-            }),
-        };
-        if is_after {
+        books.on_frame(frame.position, frame.bytes).unwrap();
+        if !frame.header.is_meta() && ordinal + 1 == seq {
             break;
         }
-        books.on_frame(frame.position, frame.bytes).unwrap();
     }
-    books
-}
-
-/// A seeded point of the tape, or just beside one.
-fn point(all: &[Value], seed: u64, n: u64) -> TapeStopPoint {
-    let r = number(seed, n);
-    let event = &all[(r % all.len() as u64) as usize];
-    match (r >> 20) % 3 {
-        0 => TapeStopPoint::Ordinal(at(event, "seq") as u64),
-        1 => TapeStopPoint::Position(Position(at(event, "position") as u64 + (r >> 30) % 2 * 64)),
-        _ => TapeStopPoint::Time(at(event, "ts") - (r >> 30) as i64 % 2),
-    }
+    picture(&books)
 }
 
 /// A replay that goes forward and back keeps nothing of where it was: its books are those of the tape cut there.
@@ -222,11 +366,9 @@ fn a_replay_at_any_point_is_the_tape_cut_there() {
     let tape = segmented(dir.path());
     let all = cat(&tape, &[]).code(0).lines();
     let mut replay = BookReplay::open(&tape, ReadOptions::default(), BookOptions::default()).unwrap();
-    for n in 0..40 {
-        let point = point(&all, 5, n);
+    for (point, wanted) in pictures(&tape, &all, 5, 100) {
         assert_eq!(replay.seek(point).unwrap(), PointPresence::There, "{point}");
-        let wanted = books_by_frames(&tape, point);
-        assert_eq!(picture(replay.books()), picture(&wanted), "search {n}, {point}");
+        assert!(picture(replay.books()) == wanted, "other books at {point}");
     }
     // Step by step from there, and the changes are those of the steps.
     _ = replay.take_changed();

@@ -5,16 +5,17 @@ mod packets;
 mod render;
 
 use super::read_args::{self, ReadArgs};
-use crate::output::{self, CommandFailure, CommandOutcome, grouped, list_known_names, note};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, list_known_names, note, say};
 use render::BestPriceRow;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, ListingId, QuoteFlags, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
-use unitape_run::replay::{BookMoment, BookReplay, PointPresence, ReplayOutcome};
+use unitape_run::replay::{BookMoment, BookReplay, CheckpointStatus, PointPresence, ReplayOutcome};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -23,13 +24,16 @@ use unitape_run::replay::{BookMoment, BookReplay, PointPresence, ReplayOutcome};
   unitape book tape --instr GB00S0000160 --venue XLON --depth 10
   unitape book tape --at 2026-03-02T09:30 --json
   unitape book tape --at @1048576 --orders      # with the orders in line
+  unitape book tape --checkpoint-every 250000   # so that --at reads 250,000 events at most
+  unitape book tape --verify-checkpoints
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
   unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
 --at cuts the tape: through an ordinal of events (`seq`) or a tape position with an @ before it, or before the first event
 that is later than a time, in UTC or nanoseconds since 1970. Digits below 10^15 are an ordinal. Exit code 3 when the tape does
-not have the event or position; the books are then those of its end. A time after the last event is reported alone. The venue NBBO is the best price over all venues that trade, without those
+not have the event or position; the books are then those of its end. A time after the last event is reported alone.
+Checkpoints (DIR/checkpoints) are derived: remove them at any time. One that does not belong to the tape as it is is not used. The venue NBBO is the best price over all venues that trade, without those
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
@@ -65,6 +69,12 @@ pub struct BookArgs {
     /// Up to here: ordinal, @position, or time
     #[arg(long, value_name = "POSITION|TIME", conflicts_with = "follow")]
     at: Option<String>,
+    /// Write a checkpoint of the books beside the tape after each N events
+    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "handler"])]
+    checkpoint_every: Option<NonZeroU64>,
+    /// Compare the checkpoints beside the tape with its books, instead of printing these
+    #[arg(long, conflicts_with_all = ["at", "follow", "bbo", "handler", "checkpoint_every"])]
+    verify_checkpoints: bool,
     /// Each change of a best price, instead of the books
     #[arg(long)]
     bbo: bool,
@@ -102,12 +112,24 @@ pub fn run(args: BookArgs) -> output::Result {
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
+    if args.verify_checkpoints {
+        return verify_checkpoints(&args);
+    }
     let mut replay = BookReplay::open(&args.dir, args.read.options(), BookOptions::default())?;
+    if let Some(every) = args.checkpoint_every {
+        replay.write_checkpoints(every);
+    }
     let mut view = BookPrinter { args: &args, out: output::stdout(), printed: 0 };
-    let presence = match at.filter(|_| !args.bbo) {
+    // All of the tape is read from the last checkpoint on, too.
+    let end = args.checkpoint_every.map(|_| TapeStopPoint::Ordinal(u64::MAX));
+    let presence = match at.or(end).filter(|_| !args.bbo) {
         Some(at) => replay.seek(at)?,
         None => view.run(&mut replay, at, &stop)?,
     };
+    let written = replay.checkpoints_written();
+    if args.checkpoint_every.is_some() {
+        note!("unitape: {} checkpoints written, {}", grouped(written.count), output::bytes(written.bytes));
+    }
     let (tape, here) = (replay.books(), replay.moment());
     if !args.follow && !args.bbo {
         view.books(tape, here, &tape.books.listings().collect())?;
@@ -143,6 +165,30 @@ pub fn run(args: BookArgs) -> output::Result {
         output::outcome_after_rewinds(replay.rewinds())
     };
     read_args::finish(replay.reader(), tape.names.lost_names(), done)
+}
+
+/// Prints whether each checkpoint is what a replay of the tape gives.
+fn verify_checkpoints(args: &BookArgs) -> output::Result {
+    let all = BookReplay::verify_checkpoints(&args.dir, args.read.options(), BookOptions::default())?;
+    if all.is_empty() {
+        note!("unitape: no checkpoints; see: unitape book --checkpoint-every");
+    }
+    let mut done = CommandOutcome::Clean;
+    for (path, status) in all {
+        let word = match status {
+            CheckpointStatus::Good => "good",
+            CheckpointStatus::Outdated => "outdated",
+            CheckpointStatus::Wrong => "wrong",
+        };
+        if status == CheckpointStatus::Wrong {
+            done = CommandOutcome::Flawed;
+        }
+        match args.json {
+            true => output::print_json(&serde_json::json!({ "checkpoint": path, "status": word }))?,
+            false => say!("{word:8}  {}", path.display()),
+        }
+    }
+    Ok(done)
 }
 
 /// Whether the tape has the point of `--at`, and says so if not. A time after the last event is no such point: nothing was

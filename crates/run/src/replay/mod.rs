@@ -7,16 +7,21 @@
 //! ```
 //!
 //! A seek to a point gives the books of a tape that was cut there. The replay begins at the oldest frame that retention has
-//! left; where it begins after the start of the tape, the first books lack what was removed.
+//! left; where it begins after the start of the tape, the first books lack what was removed. A seek begins at the last
+//! checkpoint before the point, if it can be believed.
+
+mod checkpoint;
 
 use crate::Error;
 use crate::address::{EventAddress, TapeStopPoint};
 use crate::follow::{FollowOutcome, TapeFollower};
+use checkpoint::{CheckpointFile, CheckpointHeader, state_hash};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
-use unitape_tape::{ReadOptions, Reader};
+use unitape_tape::{LostDefinitions, ReadOptions, Reader};
 
 /// The point that the books of a replay show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +64,26 @@ pub enum PointPresence {
     BeyondEnd,
 }
 
+/// A checkpoint of books, compared with a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointStatus {
+    /// The replay has the same books there.
+    Good,
+    /// It is not used: of another tape, version or options, or the tape was cut or has lost its oldest part since.
+    Outdated,
+    /// It does not match its checksums, or the replay has other books there.
+    Wrong,
+}
+
+/// The checkpoints that a replay has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointTotals {
+    /// Their number.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// A replay of the books of a tape.
 ///
 /// ```no_run
@@ -74,6 +99,11 @@ pub enum PointPresence {
 /// # Ok::<(), unitape_run::Error>(())
 /// ```
 pub struct BookReplay {
+    dir: PathBuf,
+    read: ReadOptions,
+    /// Write a checkpoint after so many events, and each time again.
+    every: Option<NonZeroU64>,
+    written: CheckpointTotals,
     follower: TapeFollower,
     options: BookOptions,
     tape: TapeBooks,
@@ -98,6 +128,10 @@ impl BookReplay {
         let first = oldest(&follower);
         let tape = TapeBooks::with_names(options.clone(), names);
         Ok(Self {
+            dir: dir.to_owned(),
+            read,
+            every: None,
+            written: CheckpointTotals::default(),
             follower,
             options,
             tape,
@@ -107,6 +141,17 @@ impl BookReplay {
             applied: None,
             changed: None,
         })
+    }
+
+    /// Writes a checkpoint of the books beside the tape whenever the number of events is a multiple of `events`, from here on.
+    /// None is written of what is not durable yet or was not compared with its checksums.
+    pub fn write_checkpoints(&mut self, events: NonZeroU64) {
+        self.every = Some(events);
+    }
+
+    /// The checkpoints written so far.
+    pub fn checkpoints_written(&self) -> CheckpointTotals {
+        self.written
     }
 
     /// Applies the next event, and the bookkeeping before it.
@@ -131,7 +176,8 @@ impl BookReplay {
     /// # Errors
     /// As [`BookReplay::step`].
     pub fn seek(&mut self, point: TapeStopPoint) -> Result<PointPresence, Error> {
-        if self.is_beyond(point) {
+        let is_beyond = self.is_beyond(point);
+        if !self.begin_at_checkpoint(point, is_beyond) && is_beyond {
             let names = self.follower.reopen()?;
             self.begin_again(names);
         }
@@ -249,9 +295,115 @@ impl BookReplay {
                 Err(e) => return Err(e.into()),
             }
             if !header.is_meta() {
+                if self.every.is_some_and(|every| place.seq.is_multiple_of(every.get())) {
+                    self.write_checkpoint()?;
+                }
                 return Ok(ReplayOutcome::Event);
             }
         }
+    }
+
+    /// Compares the checkpoints of the tape in `dir` with a replay from its oldest frame.
+    ///
+    /// # Errors
+    /// As [`BookReplay::step`].
+    pub fn verify_checkpoints(
+        dir: &Path,
+        read: ReadOptions,
+        options: BookOptions,
+    ) -> Result<Vec<(PathBuf, CheckpointStatus)>, Error> {
+        let mut replay = Self::open(dir, read, options)?;
+        let mut all = Vec::new();
+        // The first one first, as the replay meets them.
+        for file in CheckpointFile::list(dir).into_iter().rev() {
+            let status = match (file.header, file.state()) {
+                (Some(header), Some(state)) => replay.compare(&header, &state)?,
+                _ => CheckpointStatus::Wrong,
+            };
+            all.push((file.path, status));
+        }
+        Ok(all)
+    }
+
+    fn compare(&mut self, header: &CheckpointHeader, state: &[u8]) -> Result<CheckpointStatus, Error> {
+        let is_usable = header.start == self.first && header.open_tape(&self.dir, self.read).is_some();
+        if !is_usable || self.decode(header, state).is_none() {
+            return Ok(CheckpointStatus::Outdated);
+        }
+        while self.moment.seq < header.end.seq {
+            match self.step()? {
+                ReplayOutcome::Event | ReplayOutcome::Rewound { .. } => {}
+                ReplayOutcome::Reached | ReplayOutcome::AtEnd => return Ok(CheckpointStatus::Outdated),
+            }
+        }
+        let mut own = Vec::new();
+        self.tape.encode_state(&mut own);
+        let same = own == state
+            && (header.latest, header.ts, header.end) == (self.latest, self.moment.ts, self.end())
+            && header.last == self.moment.position;
+        Ok(if same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })
+    }
+
+    /// Writes a checkpoint after the last event, if it would be believed after a power loss, too.
+    fn write_checkpoint(&mut self) -> Result<(), Error> {
+        let (end, moment, epoch) = (self.end(), self.moment, self.reader().point().epoch);
+        let mut reader = Reader::open(&self.dir, unitape_tape::StartPosition::Oldest)?;
+        let is_durable = reader.durable().is_ok_and(|durable| durable >= end.position);
+        let is_checked = self.read.verify && !self.read.skip_damage && self.reader().unverified().is_empty();
+        if !is_durable || !is_checked {
+            return Ok(());
+        }
+        let last_crc = crc32c::crc32c(reader.frame_at(moment.position)?.bytes);
+        let mut state = Vec::new();
+        self.tape.encode_state(&mut state);
+        let header = CheckpointHeader {
+            tape: reader.id(),
+            epoch,
+            start: self.first,
+            end,
+            last: moment.position,
+            last_crc,
+            ts: moment.ts,
+            latest: self.latest,
+            state_bytes: state.len() as u64,
+            state_hash: state_hash(&state),
+        };
+        self.written.bytes += CheckpointFile::write(&self.dir, &header, &state)?;
+        self.written.count += 1;
+        Ok(())
+    }
+
+    /// Goes to the last checkpoint before `point` that can be believed and, unless the books are beyond the point, is
+    /// further than they are; false if there is none.
+    fn begin_at_checkpoint(&mut self, point: TapeStopPoint, is_beyond: bool) -> bool {
+        if !self.read.verify || self.read.skip_damage {
+            return false;
+        }
+        let own = if is_beyond { 0 } else { self.moment.seq };
+        CheckpointFile::list(&self.dir).iter().any(|file| {
+            let header = file.header.filter(|header| {
+                header.end.seq > own && header.start == self.first && header.is_within(point)
+            });
+            header.is_some_and(|header| self.adopt(file, &header).is_some())
+        })
+    }
+
+    fn adopt(&mut self, file: &CheckpointFile, header: &CheckpointHeader) -> Option<()> {
+        let reader = header.open_tape(&self.dir, self.read)?;
+        let tape = self.decode(header, &file.state()?)?;
+        self.follower.replace_reader(reader);
+        self.tape = tape;
+        self.moment = BookMoment { seq: header.end.seq, position: header.last, ts: header.ts };
+        (self.latest, self.applied, self.changed) = (header.latest, Some(header.last), None);
+        Some(())
+    }
+
+    /// The books of a checkpoint, with the names that the dictionary log has before it.
+    fn decode(&self, header: &CheckpointHeader, state: &[u8]) -> Option<TapeBooks> {
+        let mut names = DefinitionTable::default();
+        let mut log = LostDefinitions::new(&self.dir, false);
+        log.learn_before(header.end.position, |_, frame| names.admit_frame(frame).map(drop)).ok()?;
+        TapeBooks::decode_state(self.options.clone(), names, state)
     }
 
     /// Whether something after `point` was applied.
