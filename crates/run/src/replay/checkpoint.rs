@@ -57,10 +57,10 @@ impl CheckpointHeader {
         put(80, &self.ts.to_le_bytes());
         put(88, &self.latest.unwrap_or(0).to_le_bytes());
         put(96, &self.state_bytes.to_le_bytes());
-        put(104, &self.state_hash);
-        put(136, &self.last_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..HEADER_BYTES - 4]);
-        out[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+        put(STATE_HASH, &self.state_hash);
+        put(LAST_CRC, &self.last_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..CRC]);
+        out[CRC..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
@@ -68,8 +68,8 @@ impl CheckpointHeader {
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let address = |at| EventAddress { seq: word(at), position: Position(word(at + 8)) };
-        let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
-        if &bytes[..8] != MAGIC || half(8) != VERSION || half(HEADER_BYTES - 4) != crc {
+        let crc = crc32c::crc32c(&bytes[..CRC]);
+        if &bytes[..8] != MAGIC || half(8) != VERSION || half(CRC) != crc {
             return None;
         }
         Some(Self {
@@ -78,11 +78,11 @@ impl CheckpointHeader {
             start: address(40),
             end: address(56),
             last: Position(word(72)),
-            last_crc: half(136),
+            last_crc: half(LAST_CRC),
             ts: word(80) as i64,
             latest: (half(12) != 0).then_some(word(88) as i64),
             state_bytes: word(96),
-            state_hash: bytes[104..136].try_into().expect("32 bytes"),
+            state_hash: bytes[STATE_HASH..LAST_CRC].try_into().expect("32 bytes"),
         })
     }
 
@@ -175,7 +175,10 @@ const MAGIC: &[u8; 8] = b"UNITBOOK";
 /// Of the header and of the state, which is as [`unitape_book::TapeBooks::encode_state`] makes it.
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 192;
-// The hash ends where the CRC of the last frame begins; zeros fill up to the header's own.
-const _: () = assert!(104 + 32 == 136 && 136 + 4 + 48 + 4 == HEADER_BYTES);
+/// Offsets of the last fields of the header; 140 to 188 is zero.
+const STATE_HASH: usize = 104;
+const LAST_CRC: usize = 136;
+const CRC: usize = 188;
+const _: () = assert!(STATE_HASH + 32 == LAST_CRC && LAST_CRC + 4 + 48 == CRC && CRC + 4 == HEADER_BYTES);
 const FOLDER: &str = "checkpoints";
 const SUFFIX: &str = ".books";

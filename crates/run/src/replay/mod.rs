@@ -101,7 +101,7 @@ pub struct CheckpointTotals {
 pub struct BookReplay {
     dir: PathBuf,
     read: ReadOptions,
-    /// Write a checkpoint after so many events, and each time again.
+    /// Write a checkpoint whenever the number of events is a multiple of this.
     every: Option<NonZeroU64>,
     written: CheckpointTotals,
     follower: TapeFollower,
