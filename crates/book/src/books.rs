@@ -8,6 +8,7 @@ use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
 use crate::losses::{MessageLossTable, SourceBookPolicy};
 use crate::mbo::OrderBookContext;
 use crate::mbp::LevelAction;
+use crate::state::State;
 use crate::store::{LISTINGS_MAX, OrderStore};
 use crate::value::Basis;
 use hashbrown::HashMap;
@@ -439,5 +440,53 @@ impl Books {
         choose(listing, now, &self.options);
         let group = listing.group as usize;
         self.groups[group].renew(&self.listings, now, &self.options);
+    }
+}
+
+crate::state::state!(BookCounters { events, unnamed, no_room, unknown_phase, bookless, lost });
+crate::state::state!(BookOptions {
+    orders_max,
+    orders_per_book_max,
+    levels_max,
+    listings_max,
+    prefer,
+    stale_after_ns,
+});
+
+impl Books {
+    /// Puts the books into bytes, options included.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        self.options.put(out);
+        self.store.put(out);
+        self.listings.put(out);
+        self.groups.put(out);
+        self.wide.put(out);
+        self.wide_count.put(out);
+        self.losses.put(out);
+        self.all_venues.put(out);
+        self.now.put(out);
+        (self.ts, self.source).put(out);
+        self.counters.put(out);
+    }
+
+    /// Reads books with these options; none where they had others.
+    pub(crate) fn get(options: BookOptions, input: &mut &[u8]) -> Option<Self> {
+        let mut this = Self::new(options);
+        let (mut wanted, mut found) = (Vec::new(), Vec::new());
+        this.options.put(&mut wanted);
+        BookOptions::get(input)?.put(&mut found);
+        if wanted != found {
+            return None;
+        }
+        this.store = OrderStore::get(this.options.orders_max, input)?;
+        (this.listings, this.groups) = (State::get(input)?, State::get(input)?);
+        (this.wide, this.wide_count) = (State::get(input)?, State::get(input)?);
+        (this.losses, this.all_venues, this.now) =
+            (State::get(input)?, State::get(input)?, State::get(input)?);
+        ((this.ts, this.source), this.counters) = (State::get(input)?, State::get(input)?);
+        let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
+        this.index = keys.zip(0..).collect();
+        this.group_index = this.groups.iter().map(|group| group.instrument).zip(0..).collect();
+        Some(this)
     }
 }

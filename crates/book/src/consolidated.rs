@@ -157,3 +157,6 @@ pub(crate) fn choose(listing: &mut ListingBooks, now: i64, options: &BookOptions
     }
     other
 }
+
+crate::state::state!(ConsolidatedTouch { touch, venue, venues });
+crate::state::state!(ConsolidatedInstrument { instrument, listings, best, marks });

@@ -110,6 +110,8 @@ impl BookFaultCounts {
     }
 }
 
+crate::state::state!(BookFaultCounts { 0 });
+
 #[cfg(test)]
 mod tests {
     use super::*;

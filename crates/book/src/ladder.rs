@@ -8,6 +8,8 @@
 //!
 //! Keys lie by themselves, eight to a cache line.
 
+use crate::state::State;
+
 /// Prices in order, with something at each.
 #[derive(Clone, Debug)]
 pub(crate) struct PriceLadder<T> {
@@ -73,6 +75,18 @@ impl<T: Copy> PriceLadder<T> {
     /// From the best on.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.vals.iter().rev().copied()
+    }
+}
+
+impl<T: State> State for PriceLadder<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.keys.put(out);
+        self.vals.put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let (keys, vals) = (Vec::get(input)?, Vec::get(input)?);
+        (keys.len() == vals.len()).then_some(Self { keys, vals })
     }
 }
 

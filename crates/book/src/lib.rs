@@ -74,6 +74,7 @@ mod mbp;
 #[doc(hidden)]
 pub mod naive;
 mod qty;
+mod state;
 mod store;
 mod tape;
 #[cfg(test)]

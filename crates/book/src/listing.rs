@@ -69,7 +69,7 @@ impl SourceOffset {
 }
 
 /// One instrument at one venue, by the ids of the tape; 0 is any, where something is said of several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ListingKey {
     pub venue: u16,
     pub instrument: InstrumentId,
@@ -233,3 +233,33 @@ impl ListingBooks {
         (self.has_data, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
     }
 }
+
+crate::state::state!(TouchLevel { px, qty });
+crate::state::state!(SourceOffset { source, offset });
+crate::state::state!(ListingKey { venue, instrument });
+crate::state::state!(ListingBooks {
+    venue,
+    instrument,
+    group,
+    phase,
+    consolidated,
+    orders,
+    levels,
+    published,
+    has_data,
+    stale,
+    ts,
+    tops,
+    lost,
+    sources,
+    cleared,
+    halted,
+    basis,
+    best,
+    faults,
+    crossings,
+    checked,
+    differs,
+    source,
+    offset,
+});

@@ -299,3 +299,5 @@ impl Books {
         last
     }
 }
+
+crate::state::state!(LatestTradingStatus { phase, halted, stale });

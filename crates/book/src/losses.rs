@@ -10,6 +10,7 @@
 //! later is stale as well, unless its listing or its feed was cleared since.
 
 use crate::listing::ListingKey;
+use crate::state::State;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use unitape_model::InstrumentId;
@@ -136,5 +137,19 @@ impl MessageLossTable {
         self.cleared += 1;
         let feed = self.feed(source);
         self.feeds[feed as usize].lost = [0; 2];
+    }
+}
+
+crate::state::state!(FeedLossState { lost, marked });
+crate::state::state!(MessageLossTable { sources, by_name, feeds, named, count, cleared, any_bookless });
+
+impl State for SourceBookPolicy {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u8).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let number = u8::get(input)?;
+        [Self::Plain, Self::Bookless, Self::Marked].into_iter().find(|policy| *policy as u8 == number)
     }
 }

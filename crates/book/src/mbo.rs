@@ -560,3 +560,5 @@ fn chain(s: &OrderStore, head: u32) -> impl Iterator<Item = &StoredOrder> {
         Some(order)
     })
 }
+
+crate::state::state!(OrderBook { sides, scale, matching, aside, orders });

@@ -409,3 +409,7 @@ fn sorted_at(rungs: &[StoredLevel], side: Side, at: usize) -> LevelResult {
     let below_better = key(at + 1).is_none_or(|k| Some(k) > here);
     if above_worse && below_better { Ok(()) } else { Err(BookFault::UnsortedLevel) }
 }
+
+crate::state::state!(StoredLevel { px, qty, orders });
+crate::state::state!(BookSide { rungs, unsorted });
+crate::state::state!(LevelBook { sides });

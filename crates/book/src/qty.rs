@@ -100,6 +100,9 @@ const POW10: [i128; 39] = {
     t
 };
 
+crate::state::state!(OrderQuantity { mantissa, exponent });
+crate::state::state!(AggregateQuantity { mantissa, exponent });
+
 #[cfg(test)]
 mod tests {
     use super::*;

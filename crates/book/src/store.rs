@@ -9,6 +9,7 @@
 //! Slots are used again, so nothing is allocated once the slabs have grown to what is live at a time.
 
 use crate::qty::{self, OrderQuantity};
+use crate::state::State;
 use crate::value::{OrderId, OrderView};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
@@ -258,6 +259,46 @@ fn hash(hasher: &DefaultHashBuilder, listing: u32, oid: &OrderId) -> u64 {
 #[inline]
 fn words(bytes: &[u8; 24]) -> [u64; 3] {
     [0, 8, 16].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes")))
+}
+
+crate::state::state!(StoredOrder { oid, px, left, done, prev, next, level, tags });
+crate::state::state!(PriceQueue { units, px, head, tail, orders });
+
+impl OrderStore {
+    /// Puts the slabs into bytes, slot by slot.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        self.orders.put(out);
+        self.queues.put(out);
+        self.free_orders.put(out);
+        self.free_queues.put(out);
+        self.displays.put(out);
+    }
+
+    /// Reads the slabs, and makes the index again.
+    pub fn get(orders_max: u32, input: &mut &[u8]) -> Option<Self> {
+        let mut this = Self {
+            orders: State::get(input)?,
+            queues: State::get(input)?,
+            free_orders: State::get(input)?,
+            free_queues: State::get(input)?,
+            displays: State::get(input)?,
+            ..Self::new(orders_max)
+        };
+        let mut is_free = vec![false; this.orders.len()];
+        for slot in &this.free_orders {
+            *is_free.get_mut(*slot as usize)? = true;
+        }
+        let (orders, hasher) = (&this.orders, &this.hasher);
+        let hash_of = |slot: &u32| {
+            let order = &orders[*slot as usize];
+            hash(hasher, order.listing(), &order.oid)
+        };
+        this.index.reserve(orders.len() - this.free_orders.len().min(orders.len()), hash_of);
+        for slot in (0..orders.len() as u32).filter(|slot| !is_free[*slot as usize]) {
+            this.index.insert_unique(hash_of(&slot), slot, hash_of);
+        }
+        Some(this)
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::books::{BookChange, BookOptions, Books};
 use crate::error::Error;
 use crate::losses::SourceBookPolicy;
+use crate::state::State;
 use unitape_model::{
     DefinitionTable, Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, Position,
 };
@@ -172,4 +173,33 @@ fn unquoted(json: &str) -> Option<Vec<u8>> {
         out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
     Some(out)
+}
+
+crate::state::state!(UnresolvedLoss { instrument, venue, frame });
+
+impl TapeBooks {
+    /// Puts the state of the books after the last frame into bytes; equal frames give equal bytes. The names are not in it.
+    pub fn encode_state(&self, out: &mut Vec<u8>) {
+        self.books.put(out);
+        self.venues.put(out);
+        self.unnamed.put(out);
+        self.known.put(out);
+        NameKind::ALL.map(|dict| self.names.len(dict)).put(out);
+    }
+
+    /// Reads books from their state and the names that the tape had defined by then; none where the bytes are no such
+    /// state, or of books with other options or names. The caller has compared the bytes with a checksum.
+    pub fn decode_state(options: BookOptions, names: DefinitionTable, mut input: &[u8]) -> Option<Self> {
+        let books = Books::get(options, &mut input)?;
+        let this = Self {
+            names,
+            books,
+            venues: State::get(&mut input)?,
+            unnamed: State::get(&mut input)?,
+            known: State::get(&mut input)?,
+        };
+        let counts: [u32; NameKind::COUNT] = State::get(&mut input)?;
+        let same = counts == NameKind::ALL.map(|dict| this.names.len(dict));
+        (same && input.is_empty()).then_some(this)
+    }
 }

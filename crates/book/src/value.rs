@@ -1,5 +1,6 @@
 //! The values of books: sides, levels, best prices, and their marks.
 
+use crate::state::State;
 use std::fmt;
 use unitape_model::{Amount, Decimal, InlineId, Price, Side, UnixNanos, id};
 
@@ -258,5 +259,38 @@ impl fmt::Display for OrderId {
 impl fmt::Debug for OrderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+crate::state::state!(OrderId { 0 });
+crate::state::state!(QuoteFlags { 0 });
+
+impl State for Basis {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u8).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        Basis::ALL.get(usize::from(u8::get(input)?)).copied()
+    }
+}
+
+impl State for SessionPhase {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u8).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let number = u8::get(input)?;
+        let all = [
+            SessionPhase::Unknown,
+            SessionPhase::Pre,
+            SessionPhase::Open,
+            SessionPhase::Auction,
+            SessionPhase::Fixing,
+            SessionPhase::Halt,
+            SessionPhase::Close,
+        ];
+        all.into_iter().find(|phase| *phase as u8 == number)
     }
 }

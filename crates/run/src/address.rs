@@ -2,10 +2,11 @@
 
 use crate::Error;
 use std::fmt;
-use unitape_model::Position;
+use unitape_model::{Event, Position, UnixNanos, flags};
+use unitape_tape::Frame;
 
 /// The address of an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventAddress {
     /// Its ordinal; of bookkeeping that of the next event.
     pub seq: u64,
@@ -24,8 +25,18 @@ pub enum TapeStopPoint {
     Time(i64),
 }
 
+impl fmt::Display for TapeStopPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ordinal(n) => write!(f, "{n}"),
+            Self::Position(p) => write!(f, "@{p}"),
+            Self::Time(ns) => write!(f, "{}", utc(*ns)),
+        }
+    }
+}
+
 impl TapeStopPoint {
-    /// Reads `123`, `@4096`, `2026-03-02 09:30:00.5` (also with `T` and `Z`), `1772443800000000000`.
+    /// Reads `123`, `@4096`, `1772443800000000000`, or a time as [`parse_time`] does. Digits below 10^15 are an ordinal.
     ///
     /// # Errors
     /// When it is none of these.
@@ -43,15 +54,31 @@ impl TapeStopPoint {
         time(text).map(Self::Time).ok_or_else(bad)
     }
 
-    /// Whether a frame lies after this point. Bookkeeping has no ordinal and no time of its own.
+    /// Whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither it nor a message has a
+    /// time; the time of an event that is flagged as clock ahead is not believed.
     #[inline]
-    pub fn is_before(self, seq: u64, position: Position, ts: i64, meta: bool) -> bool {
+    pub fn is_before(self, place: EventAddress, frame: &Frame<'_>) -> bool {
         match self {
-            Self::Ordinal(last) => !meta && seq > last,
-            Self::Position(last) => position > last,
-            Self::Time(last) => !meta && ts > last,
+            Self::Ordinal(last) => !frame.header.is_meta() && place.seq > last,
+            Self::Position(last) => place.position > last,
+            Self::Time(last) => {
+                frame.header.flags() & (flags::META | flags::CLOCK_AHEAD) == 0
+                    && Event::new(frame.bytes).is_some_and(|event| event.ts_event().0 > last)
+            }
         }
     }
+}
+
+/// Reads a time in UTC: `2026-03-02`, `2026-03-02T14:30`, `2026-03-02 14:30:00.5`, each also with `Z`, or nanoseconds since
+/// 1970.
+///
+/// # Errors
+/// When it is none of these.
+pub fn parse_time(text: &str) -> Result<UnixNanos, Error> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let ns = if is_number { text.parse().ok() } else { time(text) };
+    ns.map(UnixNanos).ok_or_else(|| Error::Time { text: text.to_owned() })
 }
 
 /// A first or last point of a part of a tape.
@@ -128,12 +155,21 @@ pub fn utc(ns: i64) -> String {
     format!("{y:04}-{m:02}-{d:02} {:02}:{:02}:{:02}.{n:09}", s / 3600, s / 60 % 60, s % 60)
 }
 
-/// `YYYY-MM-DD HH:MM:SS` with up to nine decimals, as nanoseconds since 1970.
+/// `YYYY-MM-DD`, alone or with `HH:MM`, `HH:MM:SS` or that with up to nine decimals, as nanoseconds since 1970.
 fn time(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    let (date, clock) = text.split_once(['T', ' '])?;
-    let (clock, decimals) = clock.split_once('.').unwrap_or((clock, "0"));
-    let (date, clock) = (numbers::<3>(date, '-', [4, 2, 2])?, numbers::<3>(clock, ':', [2, 2, 2])?);
+    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let (clock, decimals) = match clock.split_once('.') {
+        // Decimals are of seconds.
+        Some((clock, decimals)) if clock.len() > 5 => (clock, decimals),
+        Some(_) => return None,
+        None => (clock, "0"),
+    };
+    let date = numbers::<3>(date, '-', [4, 2, 2])?;
+    let clock = match clock.len() {
+        5 => numbers::<2>(clock, ':', [2, 2]).map(|[h, m]| [h, m, 0])?,
+        _ => numbers::<3>(clock, ':', [2, 2, 2])?,
+    };
     if decimals.is_empty() || decimals.len() > 9 || !decimals.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -186,6 +222,19 @@ mod tests {
         }
     }
 
+    /// An ordinal of `--at` may be any number below 10^15, and a number of `--since` is always a time.
+    #[test]
+    fn numbers_are_nanoseconds_where_only_a_time_can_be() {
+        for (text, ns) in [("17", 17), ("-17", -17), ("1970-01-01 00:00:00.5", 500_000_000)] {
+            assert_eq!(parse_time(text).unwrap(), UnixNanos(ns), "{text}");
+        }
+        for text in ["", "-", "@17", "+17", "1e9", "99999999999999999999", "noon"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+        assert_eq!(at("999999999999999"), Some(TapeStopPoint::Ordinal(999_999_999_999_999)));
+        assert_eq!(at("1000000000000000"), Some(TapeStopPoint::Time(1_000_000_000_000_000)));
+    }
+
     /// A time that is read wrong shows a book of another moment and nobody notices.
     #[test]
     fn points_are_read_as_they_are_printed() {
@@ -197,7 +246,19 @@ mod tests {
         for ns in [0, 951_782_400_000_000_000, 1_709_164_800_000_000_001, -1, 4_102_444_799_999_999_999] {
             assert_eq!(at(&utc(ns)), Some(TapeStopPoint::Time(ns)));
         }
+        for (text, seconds) in
+            [("2026-03-02", 0), ("2026-03-02T14:30", 52_200), ("2026-03-02 14:30Z", 52_200)]
+        {
+            assert_eq!(
+                at(text),
+                Some(TapeStopPoint::Time((1_772_409_600 + seconds) * 1_000_000_000)),
+                "{text}"
+            );
+        }
         for text in [
+            "2026-03-02T",
+            "2026-03-02T14",
+            "2026-03-02T14:30.5",
             "",
             "@",
             "@x",

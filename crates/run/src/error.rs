@@ -119,7 +119,8 @@ pub enum Error {
     },
     /// This names no point of a tape.
     #[error(
-        "{text}: neither of an ordinal, an @position, a time like `2026-03-02 09:30:00.5` (UTC), or nanoseconds since 1970"
+        "{text}: neither of an ordinal, an @position, a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC), or nanoseconds \
+         since 1970"
     )]
     Point {
         /// As it was written.
@@ -128,6 +129,20 @@ pub enum Error {
     /// This bounds no part of a tape.
     #[error("`{text}` is neither an ordinal nor an @position")]
     Bound {
+        /// As it was written.
+        text: String,
+    },
+    /// A tape cannot be read.
+    #[error(transparent)]
+    Tape(Box<unitape_tape::Error>),
+    /// A frame of a tape cannot be applied to books.
+    #[error(transparent)]
+    Book(#[from] unitape_book::Error),
+    /// This is no time.
+    #[error(
+        "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
+    )]
+    Time {
         /// As it was written.
         text: String,
     },
@@ -146,17 +161,26 @@ impl Error {
             | Self::NoInput
             | Self::NoReference
             | Self::Point { .. }
-            | Self::Bound { .. } => ErrorCause::Call,
+            | Self::Bound { .. }
+            | Self::Time { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }
             Self::Input(source) => source.cause(),
+            Self::Tape(source) => source.cause(),
+            Self::Book(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())
             }
             Self::FeedsFailed { in_data: true } => ErrorCause::Data,
             Self::FeedsFailed { in_data: false } => ErrorCause::Outside,
         }
+    }
+}
+
+impl From<unitape_tape::Error> for Error {
+    fn from(error: unitape_tape::Error) -> Self {
+        Self::Tape(Box::new(error))
     }
 }
 

@@ -7,7 +7,11 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_model::{DefinitionTable, Position};
-use unitape_tape::{Error, Frame, LostDefinitions, ReadOptions, Reader, StartPosition};
+use unitape_tape::{
+    Error, Frame, LostDefinitions, ReadOptions, Reader, SeekOutcome, StartPosition, TimeRange,
+};
+
+use crate::address::TapeRangeBound;
 
 /// A reader of all of the tape in `dir`, and the names of what is gone before it.
 ///
@@ -52,6 +56,8 @@ pub struct TapeFollower {
     options: ReadOptions,
     reader: Reader,
     rewinds: u64,
+    /// The times of the events that are given, where others are passed over.
+    range: Option<TimeRange>,
 }
 
 impl TapeFollower {
@@ -61,7 +67,60 @@ impl TapeFollower {
     /// As [`open`].
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open(dir, options)?;
-        Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0 }, names))
+        Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0, range: None }, names))
+    }
+
+    /// Goes to the first frame of `from` or after it by the indexes of the segments, and gives `names` the definitions
+    /// before it. It goes less far where the dictionary log does not have all of them, so frames before `from` may
+    /// come first.
+    ///
+    /// # Errors
+    /// [`Error::Retained`] and [`Error::RetainedEvent`]: `from` comes before the oldest frame, where the follower then is.
+    /// When the tape is damaged or cannot be read.
+    pub fn seek(&mut self, from: TapeRangeBound, names: &mut DefinitionTable) -> Result<(), Error> {
+        let found = match from {
+            TapeRangeBound::Ordinal(seq) => self.reader.seek_ordinal(seq.saturating_sub(1))?,
+            TapeRangeBound::Position(position) => self.reader.seek_frame(position)?,
+        };
+        let (SeekOutcome::Event { position, .. } | SeekOutcome::End { position, .. }) = found;
+        // Without a durable position nobody knows what the log has.
+        let durable = self.reader.durable().unwrap_or(Position(0));
+        if durable < position {
+            match self.reader.seek_frame(durable) {
+                // It is older than the tape that is left.
+                Err(Error::Retained { .. }) => return self.begin_again(names),
+                other => _ = other?,
+            }
+        }
+        if self.learn_before(self.reader.position(), names).is_err() {
+            // All that the log should have is on the tape once more.
+            self.begin_again(names)?;
+        }
+        Ok(())
+    }
+
+    /// Gives only events of these times from here on, and bookkeeping, and passes over the rest by the indexes of the segments.
+    /// The caller gives each frame to what is returned: it has the definitions that were passed over.
+    ///
+    /// Returns none where the dictionary log cannot be read: then all frames are given.
+    pub fn keep_times(&mut self, range: TimeRange) -> Option<SkippedDefinitions> {
+        let durable = self.reader.durable().ok()?;
+        let log = |skip| LostDefinitions::new(&self.dir, skip);
+        // Read once to see whether all of it is there, before anything is printed.
+        let mut seen = DefinitionTable::default();
+        log(false).learn_before(durable, |_, frame| seen.admit_frame(frame).map(drop)).ok()?;
+        self.range = Some(range);
+        Some(SkippedDefinitions { lost: log(self.options.skip_damage), next: self.reader.position() })
+    }
+
+    fn learn_before(&self, position: Position, names: &mut DefinitionTable) -> Result<(), Error> {
+        let mut lost = LostDefinitions::new(&self.dir, false);
+        lost.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))
+    }
+
+    fn begin_again(&mut self, names: &mut DefinitionTable) -> Result<(), Error> {
+        *names = self.reopen()?;
+        Ok(())
     }
 
     /// The next step.
@@ -70,11 +129,28 @@ impl TapeFollower {
     /// When the tape is damaged or cannot be read.
     #[inline]
     pub fn step(&mut self) -> Result<FollowOutcome<'_>, Error> {
-        match self.reader.next_counted() {
+        let next = match self.range {
+            Some(range) => self.reader.next_in_range(range),
+            None => self.reader.next_counted(),
+        };
+        match next {
             Ok(Some((ordinal, frame))) => Ok(FollowOutcome::Frame { ordinal, frame }),
             Ok(None) => Ok(FollowOutcome::AtEnd),
             Err(error) => rewound(error, &mut self.rewinds),
         }
+    }
+
+    /// Continues where `reader` is, which is of the same tape.
+    pub fn replace_reader(&mut self, reader: Reader) {
+        (self.reader, self.range) = (reader, None);
+    }
+
+    /// Steps back onto the frame at `position`, which was given last.
+    ///
+    /// # Errors
+    /// As [`TapeFollower::step`].
+    pub fn step_back(&mut self, position: Position) -> Result<(), Error> {
+        self.reader.seek_frame(position).map(drop)
     }
 
     /// Waits at the end of the tape until there is more, for a fifth of a second at most: then [`FollowOutcome::AtEnd`], and the
@@ -89,13 +165,14 @@ impl TapeFollower {
         }
     }
 
-    /// Begins again at the oldest frame, after a cut; gives the names of what is gone before it.
+    /// Begins again at the oldest frame, after a cut; gives the names of what is gone before it. All frames are given from then
+    /// on, those of other times too.
     ///
     /// # Errors
     /// As [`open`].
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
         let (reader, names) = open(&self.dir, self.options)?;
-        self.reader = reader;
+        (self.reader, self.range) = (reader, None);
         Ok(names)
     }
 
@@ -115,6 +192,30 @@ impl TapeFollower {
     /// The reader, which knows what it passed over.
     pub fn reader(&self) -> &Reader {
         &self.reader
+    }
+}
+
+/// The definitions in the parts of a tape that a follower has passed over.
+#[derive(Debug)]
+pub struct SkippedDefinitions {
+    lost: LostDefinitions,
+    /// Where the next frame is if nothing is between.
+    next: Position,
+}
+
+impl SkippedDefinitions {
+    /// Gives `names` the definitions between the frame before and this one.
+    ///
+    /// # Errors
+    /// When the dictionary log is damaged.
+    #[inline]
+    pub fn learn_before(&mut self, frame: &Frame<'_>, names: &mut DefinitionTable) -> Result<(), Error> {
+        let position = frame.position;
+        if position != self.next {
+            self.lost.learn_before(position, |_, frame| names.admit_frame(frame).map(drop))?;
+        }
+        self.next = position.plus(frame.bytes.len() as u64);
+        Ok(())
     }
 }
 

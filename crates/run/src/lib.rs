@@ -4,7 +4,7 @@
 //! ```text
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
-//!  tape ──▶ follow ──▶ frames, its end, cuts
+//!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -38,6 +38,7 @@ mod files;
 pub mod follow;
 pub mod inputs;
 pub mod layered;
+pub mod replay;
 mod supervise;
 
 pub use error::Error;

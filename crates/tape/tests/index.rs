@@ -98,6 +98,10 @@ fn compare(dir: &Path, seed: u64, count: u64) {
         let ordinal = first + r % (events.len() as u64 + 2);
         let wanted = outcome(events.get((ordinal - first) as usize).copied(), end);
         assert_eq!(reader.seek_ordinal(ordinal).unwrap(), wanted, "{context}, ordinal {ordinal}");
+        let (oldest, SeekOutcome::End { position: last, .. }) = (frames[0].position, end) else { panic!() };
+        let position = oldest.plus((r >> 7) % (last.0 - oldest.0 + 3 * SEGMENT));
+        let wanted = outcome(frames.iter().find(|f| f.position >= position), end);
+        assert_eq!(reader.seek_frame(position).unwrap(), wanted, "{context}, position {position}");
         continues(&mut reader, &frames, wanted, &context);
         let times: Vec<_> = frames.iter().filter(|f| f.has_time()).collect();
         let near = times.get((mix(r, 1) % times.len().max(1) as u64) as usize).map_or(0, |f| f.time);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{DefinitionTable, EventKind, NameKind, Position, TopicMessage};
-use unitape_run::address::EventAddress;
+use unitape_run::address::{EventAddress, TapeRangeBound};
 use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_run::removal;
 
@@ -34,11 +34,14 @@ enum TapeCommand {
   unitape tape cat tape --json | head
   unitape tape cat tape --kind bbo --kind trade --from 1000 --to 2000
   unitape tape cat tape --instr GB00B03MLX29 --venue XLON --limit 10
+  unitape tape cat tape --since 2026-03-02T14:30 --until '2026-03-02 14:30:00.5' --kind trade
   unitape tape cat tape --json --full --all     # everything a frame holds, definitions too
   unitape tape cat tape --json --follow         # follow the tape as it grows
 
---from and --to are ordinals of events (`seq`), or tape positions with an @ before them. What is durable is compared
-with its checksums before it is printed. Exit code 3 when something is damaged or cannot be checked: nothing from the
+--from and --to are ordinals of events (`seq`), or tape positions with an @ before them; both are included. --since and
+--until keep the events with since <= ts < until, wherever they are on the tape; messages of users have no time. An event is
+printed when each option permits it; of an option that is repeated, one value is enough. A --from that retention has
+removed is reported, and the exit code is 3. What is durable is compared with its checksums before it is printed. Exit code 3 when something is damaged or cannot be checked: nothing from the
 damage on is printed, or with --skip-damage what comes after it.
 
 If the tape is cut back while cat follows it (a power loss), cat says so on stderr and, with --json, as an object of kind
@@ -145,6 +148,12 @@ struct CatArgs {
     /// Last event: an ordinal, or @position
     #[arg(long)]
     to: Option<String>,
+    /// Only events of this time or later, in UTC, or nanoseconds since 1970
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<String>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<String>,
     /// Only events of this kind (repeatable)
     #[arg(long)]
     kind: Vec<String>,
@@ -189,6 +198,10 @@ fn cat(args: &CatArgs) -> output::Result {
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let (mut follower, mut names) = args.read.follow(&args.dir)?;
+    let whole = filter.start().map_or(Ok(true), |from| seek(&mut follower, &mut names, from))?;
+    // Bookkeeping is printed where it is, so nothing is passed over.
+    let times = filter.times().filter(|_| !args.all);
+    let mut skipped = times.and_then(|times| follower.keep_times(times));
     filter.learn(names.dictionary());
     let mut out = output::stdout();
     let mut line = Vec::new();
@@ -204,12 +217,14 @@ fn cat(args: &CatArgs) -> output::Result {
                 }
                 if let FollowOutcome::Rewound { from, to } = follower.wait()? {
                     (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
+                    skipped = None;
                 }
                 continue;
             }
             Ok(FollowOutcome::Rewound { from, to }) => {
                 out.flush()?;
                 (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
+                skipped = None;
                 continue;
             }
             Err(e) => {
@@ -224,6 +239,9 @@ fn cat(args: &CatArgs) -> output::Result {
             break;
         }
         line.clear();
+        if let Some(skipped) = &mut skipped {
+            skipped.learn_before(&frame, &mut names)?;
+        }
         let (meta, quiet) = (frame.header.is_meta(), position < quiet_to);
         match names.admit_frame(frame.bytes) {
             Ok(None) => {
@@ -235,7 +253,7 @@ fn cat(args: &CatArgs) -> output::Result {
                 }
             }
             Ok(Some(event)) => {
-                if meta {
+                if meta || skipped.is_some() {
                     filter.learn(names.dictionary());
                 }
                 if !quiet && filter.wants(&event, place) {
@@ -261,15 +279,14 @@ fn cat(args: &CatArgs) -> output::Result {
     out.flush()?;
     if !args.follow {
         filter.explain(&args.dir, names.dictionary());
+        filter.explain_end(follower.reader());
     }
-    read_args::finish(
-        follower.reader(),
-        names.lost_names(),
-        output::outcome_after_rewinds(follower.rewinds()),
-    )
+    let done = output::outcome_after_rewinds(follower.rewinds());
+    let done = if whole { done } else { CommandOutcome::Flawed };
+    read_args::finish(follower.reader(), names.lost_names(), done)
 }
 
-/// Begins again at the start of a tape that was cut, and prints the cut. The names of before are not the tape's any more.
+/// Begins again at the start of a tape that was cut, and prints the cut.
 fn rewind(
     follower: &mut TapeFollower,
     json: bool,
@@ -284,6 +301,27 @@ fn rewind(
         writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
     }
     Ok(names)
+}
+
+/// Goes to `--from`; gives whether retention has left all of what was asked for.
+fn seek(
+    follower: &mut TapeFollower,
+    names: &mut DefinitionTable,
+    from: TapeRangeBound,
+) -> Result<bool, CommandFailure> {
+    match follower.seek(from, names) {
+        Ok(()) => Ok(true),
+        Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::RetainedEvent { .. }) => {
+            let reader = follower.reader();
+            note!(
+                "unitape: --from {from}: retention has removed what is before event {}, at position @{}",
+                grouped(reader.ordinal() + 1),
+                reader.position()
+            );
+            Ok(false)
+        }
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// A user's message: text where it is such, else hexadecimal.

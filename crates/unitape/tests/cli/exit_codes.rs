@@ -46,6 +46,9 @@ fn a_wrong_call_is_2() {
          unitape tape cat t --from x
          unitape tape cat t --from 9 --to 2
          unitape tape cat t --from @900 --to @2
+         unitape tape cat t --since noon
+         unitape tape cat t --until 2026-02-30
+         unitape tape cat t --since 2026-03-03 --until 2026-03-02
          unitape tape cat t --kind nope
          unitape tape cat t --limit x
          unitape tape replay t --speed=-1

@@ -41,6 +41,7 @@ mod mapping_mistakes;
 mod model;
 mod output;
 mod payment_stages;
+mod places;
 mod quarantine;
 mod quarantine_raw;
 mod reference;

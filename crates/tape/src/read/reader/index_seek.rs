@@ -29,7 +29,7 @@ use crate::read::span_checks::survives;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SeekOutcome {
-    /// The next event is the one that was looked for. If it lies in damage that is passed over, it is the first one after
+    /// The next frame is the one that was looked for. If it lies in damage that is passed over, it is the first one after
     /// that, and has another ordinal.
     Event {
         /// Where its frame begins.
@@ -56,6 +56,11 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
+    /// Whether an event of this time belongs to it.
+    pub fn contains(&self, time: UnixNanos) -> bool {
+        self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time < until)
+    }
+
     fn query(self) -> TimeQuery {
         let first = self.since.map_or(i64::MIN, |since| since.0);
         match self.until.map(|until| until.0.checked_sub(1)) {
@@ -113,10 +118,50 @@ impl Reader {
             self.pass_over(e)?;
         }
         self.adopt(known, before)?;
-        self.jump_to_event(index, ordinal);
+        self.jump_to_chunk(index, |found| {
+            let before = ordinal.saturating_sub(found.first_ordinal);
+            found.entries.partition_point(|entry| entry.before <= before)
+        });
         loop {
             let Some((at, header)) = self.advance()? else { return Ok(self.at_end()) };
             if !header.is_meta() && self.ordinal > ordinal {
+                return Ok(self.step_back(at));
+            }
+        }
+    }
+
+    /// Goes to the first frame at `position` or after it: an event or bookkeeping, whose ordinal is that of the next event.
+    ///
+    /// Unlike [`Reader::seek`] it takes any position, also one within a frame or beyond the end. The definitions before it
+    /// are in the dictionary log.
+    ///
+    /// # Errors
+    /// [`Error::Retained`]: it comes before the oldest position. Damage, and [`Error::Rewound`] as [`Reader::seek`].
+    pub fn seek_frame(&mut self, position: Position) -> Result<SeekOutcome> {
+        let (known, before) = (self.epoch, self.position);
+        self.apply_cut(before)?;
+        self.stop = None;
+        let oldest = self.live.oldest()?;
+        if position < oldest {
+            return Err(Error::Retained { position, oldest });
+        }
+        let indices = self.live.indices()?;
+        let (wanted, offset) =
+            (position.0 / self.live.meta.segment_bytes, position.0 % self.live.meta.segment_bytes);
+        let there = indices.partition_point(|&index| index <= wanted);
+        let index = there.checked_sub(1).map_or(0, |at| indices[at]);
+        if let Err(e) = self.begin_at(index) {
+            self.pass_over(e)?;
+        }
+        self.adopt(known, before)?;
+        if index == wanted {
+            self.jump_to_chunk(index, |found| found.entries.partition_point(|entry| entry.offset <= offset));
+        }
+        loop {
+            let Some((at, header)) = self.advance()? else { return Ok(self.at_end()) };
+            if self.segment.as_ref().expect("a segment after a frame").base.plus(at) >= position {
+                // Bookkeeping was not counted.
+                self.ordinal += u64::from(header.is_meta());
                 return Ok(self.step_back(at));
             }
         }
@@ -299,16 +344,15 @@ impl Reader {
         true
     }
 
-    /// Jumps within segment `index`, at whose start the reader is, to the chunk that holds event `ordinal`.
-    fn jump_to_event(&mut self, index: u64, ordinal: u64) {
+    /// Jumps within segment `index`, at whose start the reader is, to the last of the chunks that `count` counts from its
+    /// start.
+    fn jump_to_chunk(&mut self, index: u64, count: impl FnOnce(&SegmentIndex) -> usize) {
         if self.segment.as_ref().is_none_or(|segment| segment.index != index) {
             return;
         }
         self.load_index(index);
         let Some(found) = &self.index.found else { return };
-        let Some(before) = ordinal.checked_sub(found.first_ordinal) else { return };
-        let chunk = found.entries.partition_point(|entry| entry.before <= before);
-        if let Some(chunk) = chunk.checked_sub(1) {
+        if let Some(chunk) = count(found).checked_sub(1) {
             self.jump(chunk);
         }
     }

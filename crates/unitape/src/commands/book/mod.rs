@@ -5,30 +5,35 @@ mod packets;
 mod render;
 
 use super::read_args::{self, ReadArgs};
-use crate::output::{self, CommandFailure, CommandOutcome, grouped, list_known_names, note};
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, list_known_names, note, say};
 use render::BestPriceRow;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, Error, ListingId, QuoteFlags, TapeBooks};
-use unitape_model::{Event, InstrumentId, NameKind, Position};
+use std::sync::atomic::{AtomicBool, Ordering};
+use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, ListingId, QuoteFlags, TapeBooks};
+use unitape_model::{InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
-use unitape_run::follow::{FollowOutcome, TapeFollower};
+use unitape_run::replay::{BookMoment, BookReplay, CheckpointStatus, PointPresence, ReplayOutcome};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unitape book tape
   unitape book tape --instr GB00S0000160 --venue XLON --depth 10
-  unitape book tape --at '2026-03-02 09:30:00' --json
+  unitape book tape --at 2026-03-02T09:30 --json
   unitape book tape --at @1048576 --orders      # with the orders in line
+  unitape book tape --checkpoint-every 250000   # so that --at reads 250,000 events at most
+  unitape book tape --verify-checkpoints
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
   unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
---at takes an ordinal of events (`seq`), a tape position with an @ before it, a time in UTC, or nanoseconds since 1970;
-the books are then as they were behind it. The venue NBBO is the best price over all venues that trade, without those
+--at cuts the tape: through an ordinal of events (`seq`) or a tape position with an @ before it, or before the first event
+that is later than a time, in UTC or nanoseconds since 1970. Digits below 10^15 are an ordinal. Exit code 3 when the tape does
+not have the event or position; the books are then those of its end. A time after the last event is reported alone.
+Checkpoints (DIR/checkpoints) are derived: remove them at any time. One that does not belong to the tape as it is is not used. The venue NBBO is the best price over all venues that trade, without those
 whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
@@ -64,6 +69,12 @@ pub struct BookArgs {
     /// Up to here: ordinal, @position, or time
     #[arg(long, value_name = "POSITION|TIME", conflicts_with = "follow")]
     at: Option<String>,
+    /// Write a checkpoint of the books beside the tape after each N events
+    #[arg(long, value_name = "N", conflicts_with_all = ["follow", "handler"])]
+    checkpoint_every: Option<NonZeroU64>,
+    /// Compare the checkpoints beside the tape with its books, instead of printing these
+    #[arg(long, conflicts_with_all = ["at", "follow", "bbo", "handler", "checkpoint_every"])]
+    verify_checkpoints: bool,
     /// Each change of a best price, instead of the books
     #[arg(long)]
     bbo: bool,
@@ -93,17 +104,6 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
     TapeStopPoint::parse(text).map_err(|e| CommandFailure::Usage(format!("--at {e}")))
 }
 
-/// The point that the books show.
-#[derive(Clone, Copy, Debug, Default)]
-struct BookMoment {
-    /// Ordinal of the last event applied.
-    seq: u64,
-    /// Its position on the tape.
-    position: Position,
-    /// Its time.
-    ts: i64,
-}
-
 /// Runs the command.
 pub fn run(args: BookArgs) -> output::Result {
     if let Some(config) = &args.handler {
@@ -112,87 +112,44 @@ pub fn run(args: BookArgs) -> output::Result {
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let (mut follower, names) = args.read.follow(&args.dir)?;
-    let mut tape = TapeBooks::with_names(BookOptions::default(), names);
-    let mut view = BookPrinter { args: &args, out: output::stdout(), dirty: BTreeSet::new(), printed: 0 };
-    let mut here = BookMoment::default();
-    // Changes before this were printed.
-    let mut quiet_to = Position(0);
-    loop {
-        let (ordinal, frame) = match follower.step() {
-            Ok(FollowOutcome::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowOutcome::AtEnd) => {
-                // Prints the current books; later ones are printed once more as they come.
-                if !args.bbo && args.follow {
-                    view.books(&tape, here)?;
-                }
-                view.out.flush()?;
-                if !args.follow || stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                if let FollowOutcome::Rewound { from, to } = follower.wait()? {
-                    (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
-                }
-                continue;
-            }
-            Ok(FollowOutcome::Rewound { from, to }) => {
-                view.out.flush()?;
-                (tape, quiet_to) = (rewind(&mut follower, from, to)?, to);
-                continue;
-            }
-            Err(e) => {
-                view.out.flush()?;
-                return Err(e.into());
-            }
-        };
-        let seq = ordinal + 1;
-        let ts = Event::new(frame.bytes).map_or(here.ts, |e| e.ts_event().0);
-        if at.is_some_and(|at| at.is_before(seq, frame.position, ts, frame.header.is_meta())) {
-            break;
-        }
-        if !frame.header.is_meta() {
-            here = BookMoment { seq, position: frame.position, ts };
-        }
-        let position = frame.position;
-        let changes = match tape.on_frame(position, frame.bytes) {
-            Ok(changes) => changes.len(),
-            Err(Error::Frame { message, .. }) => {
-                view.out.flush()?;
-                follower.refuse(position, &message)?;
-                continue;
-            }
-            Err(e) => return Err(e.into()),
-        };
-        for n in 0..changes {
-            let change = tape.books.changes()[n];
-            if args.bbo {
-                if here.position >= quiet_to {
-                    view.change(&tape, here, &change)?;
-                }
-            } else if args.follow {
-                view.dirty.insert(change.listing);
-            }
-        }
+    if args.verify_checkpoints {
+        return verify_checkpoints(&args);
     }
+    let mut replay = BookReplay::open(&args.dir, args.read.options(), BookOptions::default())?;
+    if let Some(every) = args.checkpoint_every {
+        replay.write_checkpoints(every);
+    }
+    let mut view = BookPrinter { args: &args, out: output::stdout(), printed: 0 };
+    // All of the tape is read from the last checkpoint on, too.
+    let end = args.checkpoint_every.map(|_| TapeStopPoint::Ordinal(u64::MAX));
+    let presence = match at.or(end).filter(|_| !args.bbo) {
+        Some(at) => replay.seek(at)?,
+        None => view.run(&mut replay, at, &stop)?,
+    };
+    let written = replay.checkpoints_written();
+    if args.checkpoint_every.is_some() {
+        note!("unitape: {} checkpoints written, {}", grouped(written.count), output::bytes(written.bytes));
+    }
+    let (tape, here) = (replay.books(), replay.moment());
     if !args.follow && !args.bbo {
-        view.dirty.extend(tape.books.listings());
-        view.books(&tape, here)?;
+        view.books(tape, here, &tape.books.listings().collect())?;
     }
     view.out.flush()?;
     if !args.follow && view.printed == 0 {
-        explain(&args, &tape, here);
+        explain(&args, tape, here);
     }
-    let faults: u64 = view.wanted(&tape).map(|id| tape.books.faults(id).total()).sum();
+    let is_there = at.is_none_or(|at| is_there(at, presence, &replay));
+    let faults: u64 = view.wanted(tape).map(|id| tape.books.faults(id).total()).sum();
     if faults > 0 {
         note!("{} events said of these books what cannot be; see `faults`", grouped(faults));
     }
     let marked =
         |id| tape.books.listing(id).books().filter(|b| b.marks().contains(QuoteFlags::STALE)).count() as u64;
-    let stale: u64 = view.wanted(&tape).map(marked).sum();
+    let stale: u64 = view.wanted(tape).map(marked).sum();
     if stale > 0 {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
-    let warnings = warnings(&tape);
+    let warnings = warnings(tape);
     for (_, count, what) in &warnings {
         note!("{} {what}", grouped(*count));
     }
@@ -202,18 +159,57 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out > 0 {
+    let done = if faults + stale + left_out > 0 || !is_there {
         CommandOutcome::Flawed
     } else {
-        output::outcome_after_rewinds(follower.rewinds())
+        output::outcome_after_rewinds(replay.rewinds())
     };
-    read_args::finish(follower.reader(), tape.names.lost_names(), done)
+    read_args::finish(replay.reader(), tape.names.lost_names(), done)
 }
 
-/// Begins again at the start of a tape that was cut: the books of before hold events that the tape no longer has.
-fn rewind(follower: &mut TapeFollower, from: Position, to: Position) -> Result<TapeBooks, CommandFailure> {
-    output::print_rewound(from, to);
-    Ok(TapeBooks::with_names(BookOptions::default(), follower.reopen()?))
+/// Prints whether each checkpoint is what a replay of the tape gives.
+fn verify_checkpoints(args: &BookArgs) -> output::Result {
+    let all = BookReplay::verify_checkpoints(&args.dir, args.read.options(), BookOptions::default())?;
+    if all.is_empty() {
+        note!("unitape: no checkpoints; see: unitape book --checkpoint-every");
+    }
+    let mut done = CommandOutcome::Clean;
+    for (path, status) in all {
+        let word = match status {
+            CheckpointStatus::Good => "good",
+            CheckpointStatus::Outdated => "outdated",
+            CheckpointStatus::Wrong => "wrong",
+        };
+        if status == CheckpointStatus::Wrong {
+            done = CommandOutcome::Flawed;
+        }
+        match args.json {
+            true => output::print_json(&serde_json::json!({ "checkpoint": path, "status": word }))?,
+            false => say!("{word:8}  {}", path.display()),
+        }
+    }
+    Ok(done)
+}
+
+/// Whether the tape has the point of `--at`, and says so if not. A time after the last event is no such point: nothing was
+/// later yet, and the books are those of that time.
+fn is_there(at: TapeStopPoint, presence: PointPresence, replay: &BookReplay) -> bool {
+    let (first, end) = (replay.first(), replay.end());
+    match presence {
+        PointPresence::There => true,
+        PointPresence::Removed => {
+            let (seq, position) = (grouped(first.seq), first.position);
+            note!(
+                "unitape: --at {at}: retention has removed what is before event {seq}, at position @{position}"
+            );
+            false
+        }
+        PointPresence::BeyondEnd => {
+            let (seq, position) = (grouped(end.seq), end.position);
+            note!("unitape: --at {at} is beyond the end: there are {seq} events, up to position @{position}");
+            matches!(at, TapeStopPoint::Time(_))
+        }
+    }
 }
 
 /// The counters over all books that the books themselves lack: word, count, and meaning.
@@ -273,8 +269,6 @@ fn explain(args: &BookArgs, tape: &TapeBooks, here: BookMoment) {
 struct BookPrinter<'a, W> {
     args: &'a BookArgs,
     out: W,
-    /// Listings that changed since they were printed.
-    dirty: BTreeSet<ListingId>,
     /// Books and prices printed.
     printed: u64,
 }
@@ -293,10 +287,68 @@ impl<W: Write> BookPrinter<'_, W> {
         })
     }
 
-    /// Prints the books that changed.
-    fn books(&mut self, tape: &TapeBooks, here: BookMoment) -> Result<(), CommandFailure> {
-        let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| self.dirty.contains(id)).collect();
-        self.dirty.clear();
+    /// Steps through the tape, to `at` or to its end, or on until `stop`; prints each change of a best price, or with
+    /// `--follow` the books that changed.
+    fn run(
+        &mut self,
+        replay: &mut BookReplay,
+        at: Option<TapeStopPoint>,
+        stop: &AtomicBool,
+    ) -> Result<PointPresence, CommandFailure> {
+        // Changes before this were printed.
+        let mut quiet_to = Position(0);
+        loop {
+            let step = match at {
+                Some(at) => replay.step_to(at),
+                None => replay.step(),
+            };
+            let step = match step {
+                Ok(ReplayOutcome::AtEnd) => {
+                    // Prints the current books; later ones are printed once more as they come.
+                    if !self.args.bbo && self.args.follow {
+                        let changed = replay.take_changed();
+                        self.books(replay.books(), replay.moment(), &changed)?;
+                    }
+                    self.out.flush()?;
+                    if !self.args.follow || stop.load(Ordering::Relaxed) {
+                        let point = at.unwrap_or(TapeStopPoint::Ordinal(replay.moment().seq));
+                        return Ok(replay.presence(point, false));
+                    }
+                    replay.wait()
+                }
+                other => other,
+            };
+            match step {
+                Ok(ReplayOutcome::Event) if self.args.bbo && replay.moment().position >= quiet_to => {
+                    for n in 0..replay.changes().len() {
+                        self.change(replay.books(), replay.moment(), &replay.changes()[n])?;
+                    }
+                }
+                Ok(ReplayOutcome::Event | ReplayOutcome::AtEnd) => {}
+                Ok(ReplayOutcome::Reached) => {
+                    return Ok(at.map_or(PointPresence::There, |at| replay.presence(at, true)));
+                }
+                Ok(ReplayOutcome::Rewound { from, to }) => {
+                    self.out.flush()?;
+                    output::print_rewound(from, to);
+                    quiet_to = to;
+                }
+                Err(e) => {
+                    self.out.flush()?;
+                    return Err(e.into());
+                }
+            }
+        }
+    }
+
+    /// Prints those of the books that were asked for.
+    fn books(
+        &mut self,
+        tape: &TapeBooks,
+        here: BookMoment,
+        changed: &BTreeSet<ListingId>,
+    ) -> Result<(), CommandFailure> {
+        let wanted: Vec<ListingId> = self.wanted(tape).filter(|id| changed.contains(id)).collect();
         let over_all = |v: &str| v == ALL_VENUES;
         let mut instruments = BTreeSet::new();
         for id in wanted {

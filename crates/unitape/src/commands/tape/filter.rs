@@ -3,8 +3,9 @@
 use super::CatArgs;
 use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::path::Path;
-use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
-use unitape_run::address::{EventAddress, TapeRangeBound};
+use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind, Position};
+use unitape_run::address::{self, EventAddress, TapeRangeBound};
+use unitape_tape::{Reader, TimeRange};
 
 /// The options of `tape cat` that choose events, and how many events each of them let pass.
 ///
@@ -13,6 +14,9 @@ use unitape_run::address::{EventAddress, TapeRangeBound};
 pub struct EventFilter {
     from: Option<TapeRangeBound>,
     to: Option<TapeRangeBound>,
+    times: Option<TimeRange>,
+    /// `--since` and `--until`, as they were written.
+    times_text: [Option<String>; 2],
     any_kind: bool,
     kinds: Vec<EventKind>,
     messages: bool,
@@ -50,6 +54,20 @@ impl EventFilter {
                 "--from {from} is after --to {to}: nothing can be between them"
             )));
         }
+        let time = |option: &str, text: &Option<String>| {
+            let parsed = text.as_deref().map(address::parse_time).transpose();
+            parsed.map_err(|e| CommandFailure::from(e).with_subject(option))
+        };
+        let (since, until) = (time("--since", &args.since)?, time("--until", &args.until)?);
+        if let (Some(since), Some(until)) = (since, until)
+            && since >= until
+        {
+            return Err(CommandFailure::Usage(
+                "--since is not before --until: nothing can be between them".to_owned(),
+            ));
+        }
+        let times = (since.is_some() || until.is_some()).then_some(TimeRange { since, until });
+        let times_text = [args.since.clone(), args.until.clone()];
         let mut kinds = Vec::new();
         for name in args.kind.iter().filter(|name| *name != MESSAGE) {
             let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
@@ -64,7 +82,20 @@ impl EventFilter {
         let messages = any_kind || args.kind.iter().any(|name| name == MESSAGE);
         let counts = FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() };
         let (all, left) = (args.all, args.limit.unwrap_or(u64::MAX));
-        Ok(Self { from, to, any_kind, kinds, messages, names, all, left, counts })
+        Ok(Self { from, to, times, times_text, any_kind, kinds, messages, names, all, left, counts })
+    }
+
+    /// The first place that is asked for; none where it is the start of the tape.
+    pub fn start(&self) -> Option<TapeRangeBound> {
+        let is_start = |from: &TapeRangeBound| {
+            matches!(from, TapeRangeBound::Ordinal(0) | TapeRangeBound::Position(Position(0)))
+        };
+        self.from.filter(|from| !is_start(from))
+    }
+
+    /// The times that are asked for.
+    pub fn times(&self) -> Option<TimeRange> {
+        self.times
     }
 
     /// Learns the ids of the names that were asked for; call it with each definition.
@@ -83,6 +114,9 @@ impl EventFilter {
         if self.from.is_some_and(|from| !from.is_reached_by(place)) || (meta && !self.all) {
             return false;
         }
+        if self.times.is_some_and(|times| !times.contains(event.ts_event())) {
+            return false;
+        }
         let is_kind = self.any_kind || self.kinds.contains(&event.kind());
         if self.counts.printed > 0 || meta {
             let wanted = is_kind && self.names.iter().all(|filter| filter.has(event));
@@ -99,7 +133,8 @@ impl EventFilter {
 
     /// Whether a user's message is printed; it names no instrument and no venue.
     pub fn wants_message(&mut self, place: EventAddress) -> bool {
-        if self.from.is_some_and(|from| !from.is_reached_by(place)) {
+        // A message has no time.
+        if self.times.is_some() || self.from.is_some_and(|from| !from.is_reached_by(place)) {
             return false;
         }
         let counts = &mut self.counts;
@@ -127,8 +162,10 @@ impl EventFilter {
         }
         if self.counts.within == 0 {
             let bounds = [("--from", &self.from), ("--to", &self.to)];
-            let asked: Vec<String> =
+            let mut asked: Vec<String> =
                 bounds.iter().filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?))).collect();
+            let times = ["--since", "--until"].into_iter().zip(&self.times_text);
+            asked.extend(times.filter_map(|(option, text)| Some(format!("{option} {}", text.as_ref()?))));
             why.push(format!(
                 "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
                 asked.join(" "),
@@ -148,6 +185,23 @@ impl EventFilter {
             why.push(format!("of {within} events none is all that was asked for: {}", each.join(", ")));
         }
         note!("unitape: nothing to print: {}", why.join("; "));
+    }
+
+    /// Says that the tape ends before `--to`, where something was printed.
+    pub fn explain_end(&self, reader: &Reader) {
+        let Some(to) = self.to.filter(|_| self.counts.printed > 0 && self.left > 0) else { return };
+        let end = EventAddress { seq: reader.ordinal(), position: reader.position() };
+        let is_beyond = match to {
+            TapeRangeBound::Ordinal(seq) => seq > end.seq,
+            TapeRangeBound::Position(position) => position >= end.position,
+        };
+        if is_beyond {
+            let seq = grouped(end.seq);
+            note!(
+                "unitape: --to {to} is beyond the end: there are {seq} events, up to position @{}",
+                end.position
+            );
+        }
     }
 
     fn printed(&mut self, wanted: bool) -> bool {

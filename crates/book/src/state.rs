@@ -1,0 +1,183 @@
+//! The state of books as bytes, and back: what a checkpoint of them holds.
+//!
+//! ```text
+//!   books ── encode ─▶ bytes ── decode ─▶ books that continue as the first ones do, with the same bytes at every event
+//! ```
+//!
+//! Equal events give equal bytes: slabs are kept slot by slot with their free lists, and maps are sorted by key. Indexes are
+//! made again. All numbers are little-endian, lists begin with their length in eight bytes, and an option with one byte.
+//! The bytes carry no checksum and no version: who keeps them adds both, and gives back none that do not match.
+
+use hashbrown::HashMap;
+use std::hash::{BuildHasher, Hash};
+
+/// What can be put into bytes and read back.
+pub(crate) trait State: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn get(input: &mut &[u8]) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {
+        $(impl State for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                input.split_off(..size_of::<Self>()).map(|b| Self::from_le_bytes(b.try_into().expect("its length")))
+            }
+        })*
+    };
+}
+
+numbers!(u8, i8, u16, u32, i64, u64, i128);
+
+/// A struct is its fields, in this order; all of them must be named.
+macro_rules! state {
+    ($name:ident { $($field:tt),* $(,)? }) => {
+        impl $crate::state::State for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                let Self { $($field: _),* } = self;
+                $($crate::state::State::put(&self.$field, out);)*
+            }
+
+            fn get(input: &mut &[u8]) -> Option<Self> {
+                Some(Self { $($field: $crate::state::State::get(input)?),* })
+            }
+        }
+    };
+}
+pub(crate) use state;
+
+impl State for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        u8::from(*self).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        match u8::get(input)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl<T: State> State for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        match bool::get(input)? {
+            true => T::get(input).map(Some),
+            false => Some(None),
+        }
+    }
+}
+
+impl<A: State, B: State> State for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        Some((A::get(input)?, B::get(input)?))
+    }
+}
+
+impl<T: State, const N: usize> State for [T; N] {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.put(out));
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let mut all = Vec::with_capacity(N);
+        for _ in 0..N {
+            all.push(T::get(input)?);
+        }
+        all.try_into().ok()
+    }
+}
+
+impl<T: State> State for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|value| value.put(out));
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        // Each is a byte or more, so a length that cannot be asks for no memory.
+        let count = usize::try_from(u64::get(input)?).ok().filter(|count| *count <= input.len())?;
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(T::get(input)?);
+        }
+        Some(all)
+    }
+}
+
+impl State for Box<[u8]> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let count = usize::try_from(u64::get(input)?).ok()?;
+        input.split_off(..count).map(Into::into)
+    }
+}
+
+impl State for Box<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        Box::<[u8]>::from(self.as_bytes()).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let bytes = Box::<[u8]>::get(input)?;
+        String::from_utf8(bytes.into()).ok().map(Into::into)
+    }
+}
+
+impl<K: State + Ord + Hash, V: State, S: BuildHasher + Default> State for HashMap<K, V, S> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let mut all: Vec<(&K, &V)> = self.iter().collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        (all.len() as u64).put(out);
+        for (key, value) in all {
+            key.put(out);
+            value.put(out);
+        }
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        Some(Vec::<(K, V)>::get(input)?.into_iter().collect())
+    }
+}
+
+impl State for unitape_model::InstrumentId {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        u32::get(input).map(Self)
+    }
+}
+
+impl State for (u32, u16, unitape_model::InstrumentId) {
+    fn put(&self, out: &mut Vec<u8>) {
+        ((self.0, self.1), self.2).put(out);
+    }
+
+    fn get(input: &mut &[u8]) -> Option<Self> {
+        let ((feed, venue), instrument) = State::get(input)?;
+        Some((feed, venue, instrument))
+    }
+}

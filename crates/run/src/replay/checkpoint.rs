@@ -1,0 +1,184 @@
+//! Checkpoints of books beside a tape: `DIR/checkpoints/%016x.books`, named by the number of events before them.
+//!
+//! ```text
+//!   tape         ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■
+//!   checkpoints          └ 4       └ 8       └ 12      the state of all books after that event
+//!                                  └──▶ books at event 10: from the checkpoint at 8, two events
+//! ```
+//!
+//! They are derived: a replay from the oldest frame makes the same bytes, and without them books only take longer. A reader
+//! believes one that matches its checksums, is of the tape, of the same oldest event and of options like its own, was not
+//! cut away since, and whose last frame is on the tape. The layout is drawn in `docs/formats-tape.md`.
+
+use crate::Error;
+use crate::address::{EventAddress, TapeStopPoint};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use unitape_model::Position;
+use unitape_tape::{LineagePoint, ReadOptions, Reader, TapeId};
+
+/// The header of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CheckpointHeader {
+    pub tape: TapeId,
+    /// Epoch in which the tape was read.
+    pub epoch: u64,
+    /// The oldest event, with which the replay began, and its first frame.
+    pub start: EventAddress,
+    /// The last event applied, and the position after it.
+    pub end: EventAddress,
+    /// Position of the frame of the last event, and its CRC-32C.
+    pub last: Position,
+    pub last_crc: u32,
+    /// Time of the last event that has one.
+    pub ts: i64,
+    /// Greatest time that the merge believed.
+    pub latest: Option<i64>,
+    /// Length and BLAKE3 hash of the state.
+    pub state_bytes: u64,
+    pub state_hash: [u8; 32],
+}
+
+impl CheckpointHeader {
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, MAGIC);
+        put(8, &VERSION.to_le_bytes());
+        put(12, &u32::from(self.latest.is_some()).to_le_bytes());
+        put(16, &self.tape.0.to_le_bytes());
+        put(32, &self.epoch.to_le_bytes());
+        put(40, &self.start.seq.to_le_bytes());
+        put(48, &self.start.position.0.to_le_bytes());
+        put(56, &self.end.seq.to_le_bytes());
+        put(64, &self.end.position.0.to_le_bytes());
+        put(72, &self.last.0.to_le_bytes());
+        put(80, &self.ts.to_le_bytes());
+        put(88, &self.latest.unwrap_or(0).to_le_bytes());
+        put(96, &self.state_bytes.to_le_bytes());
+        put(STATE_HASH, &self.state_hash);
+        put(LAST_CRC, &self.last_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&out[..CRC]);
+        out[CRC..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let address = |at| EventAddress { seq: word(at), position: Position(word(at + 8)) };
+        let crc = crc32c::crc32c(&bytes[..CRC]);
+        if &bytes[..8] != MAGIC || half(8) != VERSION || half(CRC) != crc {
+            return None;
+        }
+        Some(Self {
+            tape: TapeId(u128::from_le_bytes(bytes[16..32].try_into().expect("sixteen bytes"))),
+            epoch: word(32),
+            start: address(40),
+            end: address(56),
+            last: Position(word(72)),
+            last_crc: half(LAST_CRC),
+            ts: word(80) as i64,
+            latest: (half(12) != 0).then_some(word(88) as i64),
+            state_bytes: word(96),
+            state_hash: bytes[STATE_HASH..LAST_CRC].try_into().expect("32 bytes"),
+        })
+    }
+
+    /// Whether the last event is not after `point`.
+    pub fn is_within(&self, point: TapeStopPoint) -> bool {
+        match point {
+            TapeStopPoint::Ordinal(seq) => self.end.seq <= seq,
+            TapeStopPoint::Position(position) => self.last <= position,
+            TapeStopPoint::Time(time) => self.latest.is_none_or(|latest| latest <= time),
+        }
+    }
+
+    /// A reader of the tape in `dir` after the last event; none where the tape is another one there now.
+    pub fn open_tape(&self, dir: &Path, options: ReadOptions) -> Option<Reader> {
+        let point = LineagePoint { epoch: self.epoch, position: self.end.position };
+        let mut reader = Reader::resume_with(dir, point, options).ok()?;
+        let is_there = reader.id() == self.tape
+            && reader.rewinds().count == 0
+            && reader.position() == self.end.position
+            && reader.ordinal() == self.end.seq;
+        let last = reader.frame_at(self.last).ok().filter(|_| is_there)?;
+        (crc32c::crc32c(last.bytes) == self.last_crc).then_some(reader)
+    }
+}
+
+/// A checkpoint as a file.
+#[derive(Debug)]
+pub(super) struct CheckpointFile {
+    pub path: PathBuf,
+    /// None where it is damaged, or of another version.
+    pub header: Option<CheckpointHeader>,
+}
+
+impl CheckpointFile {
+    /// The checkpoints of the tape in `dir`, the latest first.
+    pub fn list(dir: &Path) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else { return Vec::new() };
+        let mut all: Vec<(u64, Self)> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let seq = u64::from_str_radix(path.file_name()?.to_str()?.strip_suffix(SUFFIX)?, 16).ok()?;
+                let header = read_header(&path).filter(|header| header.end.seq == seq);
+                Some((seq, Self { path, header }))
+            })
+            .collect();
+        all.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+        all.into_iter().map(|(_, file)| file).collect()
+    }
+
+    /// The state; none where it does not match the header.
+    pub fn state(&self) -> Option<Vec<u8>> {
+        let header = self.header?;
+        let mut bytes = Vec::new();
+        // A file that is longer than it says is not read whole.
+        let limit = header.state_bytes.checked_add(HEADER_BYTES as u64 + 1)?;
+        fs::File::open(&self.path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+        let (head, state) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+        let same = CheckpointHeader::decode(head) == Some(header)
+            && state.len() as u64 == header.state_bytes
+            && state_hash(state) == header.state_hash;
+        same.then(|| state.to_vec())
+    }
+
+    /// Writes a checkpoint, whole or not at all; gives its length. It is not flushed: one that a power loss damages does
+    /// not match its checksums.
+    pub fn write(dir: &Path, header: &CheckpointHeader, state: &[u8]) -> Result<u64, Error> {
+        let folder = dir.join(FOLDER);
+        let (temp, path) = (folder.join("writing"), folder.join(format!("{:016x}{SUFFIX}", header.end.seq)));
+        let bytes = [&header.encode()[..], state].concat();
+        let written = fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(&temp, &bytes))
+            .and_then(|()| fs::rename(&temp, &path));
+        written.map_err(|source| Error::File { path, source })?;
+        Ok(bytes.len() as u64)
+    }
+}
+
+/// The hash of the state of books.
+pub(super) fn state_hash(state: &[u8]) -> [u8; 32] {
+    *blake3::hash(state).as_bytes()
+}
+
+fn read_header(path: &Path) -> Option<CheckpointHeader> {
+    let mut bytes = [0; HEADER_BYTES];
+    fs::File::open(path).ok()?.read_exact(&mut bytes).ok()?;
+    CheckpointHeader::decode(&bytes)
+}
+
+const MAGIC: &[u8; 8] = b"UNITBOOK";
+/// Of the header and of the state, which is as [`unitape_book::TapeBooks::encode_state`] makes it.
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 192;
+/// Offsets of the last fields of the header; 140 to 188 is zero.
+const STATE_HASH: usize = 104;
+const LAST_CRC: usize = 136;
+const CRC: usize = 188;
+const _: () = assert!(STATE_HASH + 32 == LAST_CRC && LAST_CRC + 4 + 48 == CRC && CRC + 4 == HEADER_BYTES);
+const FOLDER: &str = "checkpoints";
+const SUFFIX: &str = ".books";

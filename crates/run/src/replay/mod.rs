@@ -1,0 +1,436 @@
+//! Replay of the books of a tape: at any event, position or time, forward and back, and what changed since the last look.
+//!
+//! ```text
+//!   tape   ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■ ■
+//!          └─ step ─▶ │     └ seek: forward from here, or again from the start where it lies before
+//!                     └ books, moment, changed listings
+//! ```
+//!
+//! A seek to a point gives the books of a tape that was cut there. The replay begins at the oldest frame that retention has
+//! left; where it begins after the start of the tape, the first books lack what was removed. A seek begins at the last
+//! checkpoint before the point, if it can be believed.
+
+mod checkpoint;
+
+use crate::Error;
+use crate::address::{EventAddress, TapeStopPoint};
+use crate::follow::{FollowOutcome, TapeFollower};
+use checkpoint::{CheckpointFile, CheckpointHeader, state_hash};
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
+use unitape_model::{DefinitionTable, Event, Position, flags};
+use unitape_tape::{LostDefinitions, ReadOptions, Reader};
+
+/// The point that the books of a replay show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BookMoment {
+    /// Ordinal of the last event applied, counted from 1; 0 before the first.
+    pub seq: u64,
+    /// Its position on the tape.
+    pub position: Position,
+    /// Its time, nanoseconds since 1970.
+    pub ts: i64,
+}
+
+/// A step of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum ReplayOutcome {
+    /// The next event was applied.
+    Event,
+    /// The next event lies after the point; the books are those of the point.
+    Reached,
+    /// All that is on the tape was applied.
+    AtEnd,
+    /// The tape was cut back. The replay begins again at the oldest frame, without books.
+    Rewound {
+        /// The position up to which it was read.
+        from: Position,
+        /// The position of the cut.
+        to: Position,
+    },
+}
+
+/// Whether a tape has a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointPresence {
+    /// It has, and the books are those of the point.
+    There,
+    /// Retention has removed it.
+    Removed,
+    /// The tape does not reach it yet; the books are those of the end.
+    BeyondEnd,
+}
+
+/// A checkpoint of books, compared with a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointStatus {
+    /// The replay has the same books there.
+    Good,
+    /// It is not used: of another tape, version or options, or the tape was cut or has lost its oldest part since.
+    Outdated,
+    /// It does not match its checksums, or the replay has other books there.
+    Wrong,
+}
+
+/// The checkpoints that a replay has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointTotals {
+    /// Their number.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A replay of the books of a tape.
+///
+/// ```no_run
+/// use unitape_book::BookOptions;
+/// use unitape_run::{address::TapeStopPoint, replay::BookReplay};
+///
+/// let dir = std::path::Path::new("tape");
+/// let mut replay = BookReplay::open(dir, Default::default(), BookOptions::default())?;
+/// _ = replay.seek(TapeStopPoint::parse("2026-03-02T09:30")?)?;
+/// for listing in replay.books().books.listings() {
+///     println!("{:?}", replay.books().books.listing(listing).bbo());
+/// }
+/// # Ok::<(), unitape_run::Error>(())
+/// ```
+pub struct BookReplay {
+    dir: PathBuf,
+    read: ReadOptions,
+    /// Write a checkpoint whenever the number of events is a multiple of this.
+    every: Option<NonZeroU64>,
+    written: CheckpointTotals,
+    follower: TapeFollower,
+    options: BookOptions,
+    tape: TapeBooks,
+    moment: BookMoment,
+    /// The greatest time of an event that was applied and whose time the merge believed.
+    latest: Option<i64>,
+    /// The oldest event and frame.
+    first: EventAddress,
+    /// The last frame applied, bookkeeping included.
+    applied: Option<Position>,
+    /// Since the last look; none before the first one, so that a replay that nobody looks at pays nothing for it.
+    changed: Option<BTreeSet<ListingId>>,
+}
+
+impl BookReplay {
+    /// Begins before the oldest event of the tape in `dir`.
+    ///
+    /// # Errors
+    /// When the tape or its log of definitions cannot be read.
+    pub fn open(dir: &Path, read: ReadOptions, options: BookOptions) -> Result<Self, Error> {
+        let (follower, names) = TapeFollower::open(dir, read)?;
+        let first = oldest(&follower);
+        let tape = TapeBooks::with_names(options.clone(), names);
+        Ok(Self {
+            dir: dir.to_owned(),
+            read,
+            every: None,
+            written: CheckpointTotals::default(),
+            follower,
+            options,
+            tape,
+            moment: BookMoment::default(),
+            latest: None,
+            first,
+            applied: None,
+            changed: None,
+        })
+    }
+
+    /// Writes a checkpoint of the books beside the tape whenever the number of events is a multiple of `events`, from here on.
+    /// None is written of what is not durable yet or was not compared with its checksums.
+    pub fn write_checkpoints(&mut self, events: NonZeroU64) {
+        self.every = Some(events);
+    }
+
+    /// The checkpoints written so far.
+    pub fn checkpoints_written(&self) -> CheckpointTotals {
+        self.written
+    }
+
+    /// Applies the next event, and the bookkeeping before it.
+    ///
+    /// # Errors
+    /// When the tape is damaged or cannot be read.
+    pub fn step(&mut self) -> Result<ReplayOutcome, Error> {
+        self.step_within(None)
+    }
+
+    /// Applies the next event unless it lies after `point`.
+    ///
+    /// # Errors
+    /// As [`BookReplay::step`].
+    pub fn step_to(&mut self, point: TapeStopPoint) -> Result<ReplayOutcome, Error> {
+        self.step_within(Some(point))
+    }
+
+    /// Goes to a point: forward, or where the books are beyond it, again from the start. Returns whether the tape has it;
+    /// a tape that is cut back meanwhile is read again.
+    ///
+    /// # Errors
+    /// As [`BookReplay::step`].
+    pub fn seek(&mut self, point: TapeStopPoint) -> Result<PointPresence, Error> {
+        let is_beyond = self.is_beyond(point);
+        if !self.begin_at_checkpoint(point, is_beyond) && is_beyond {
+            let names = self.follower.reopen()?;
+            self.begin_again(names);
+        }
+        loop {
+            match self.step_within(Some(point))? {
+                ReplayOutcome::Event | ReplayOutcome::Rewound { .. } => {}
+                ReplayOutcome::Reached => return Ok(self.presence(point, true)),
+                ReplayOutcome::AtEnd => return Ok(self.presence(point, false)),
+            }
+        }
+    }
+
+    /// Whether the tape has `point`, for a replay that has reached it or the end.
+    pub fn presence(&self, point: TapeStopPoint, is_reached: bool) -> PointPresence {
+        let (first, end) = (self.first, self.end());
+        let is_removed = match point {
+            TapeStopPoint::Ordinal(seq) => first.seq > 1 && seq < first.seq,
+            TapeStopPoint::Position(position) => position < first.position,
+            TapeStopPoint::Time(_) => is_reached && first.seq > 1 && self.moment.seq == 0,
+        };
+        let is_beyond = match point {
+            TapeStopPoint::Ordinal(seq) => seq > end.seq,
+            TapeStopPoint::Position(position) => position >= end.position,
+            TapeStopPoint::Time(_) => true,
+        };
+        match (is_removed, !is_reached && is_beyond) {
+            (true, _) => PointPresence::Removed,
+            (false, true) => PointPresence::BeyondEnd,
+            (false, false) => PointPresence::There,
+        }
+    }
+
+    /// Waits at the end of the tape until there is more, or for a fifth of a second.
+    ///
+    /// # Errors
+    /// As [`BookReplay::step`].
+    pub fn wait(&mut self) -> Result<ReplayOutcome, Error> {
+        match self.follower.wait()? {
+            FollowOutcome::Rewound { from, to } => self.rewind(from, to),
+            _ => Ok(ReplayOutcome::AtEnd),
+        }
+    }
+
+    /// The books, and the names of the tape.
+    pub fn books(&self) -> &TapeBooks {
+        &self.tape
+    }
+
+    /// The point that the books show.
+    pub fn moment(&self) -> BookMoment {
+        self.moment
+    }
+
+    /// The oldest event that the tape had when it was opened, and its first frame.
+    pub fn first(&self) -> EventAddress {
+        self.first
+    }
+
+    /// The last event that was read, and the position after it.
+    pub fn end(&self) -> EventAddress {
+        EventAddress { seq: self.follower.reader().ordinal(), position: self.follower.reader().position() }
+    }
+
+    /// The changes of the last event.
+    pub fn changes(&self) -> &[BookChange] {
+        self.tape.books.changes()
+    }
+
+    /// The listings that changed since this was called last; all there are at the first call, and after the replay went back.
+    pub fn take_changed(&mut self) -> BTreeSet<ListingId> {
+        self.changed.replace(BTreeSet::new()).unwrap_or_else(|| self.tape.books.listings().collect())
+    }
+
+    /// The number of times that the tape was cut back while it was read.
+    pub fn rewinds(&self) -> u64 {
+        self.follower.rewinds()
+    }
+
+    /// The reader, which knows what it passed over.
+    pub fn reader(&self) -> &Reader {
+        self.follower.reader()
+    }
+
+    fn step_within(&mut self, point: Option<TapeStopPoint>) -> Result<ReplayOutcome, Error> {
+        loop {
+            let (ordinal, frame) = match self.follower.step()? {
+                FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
+                FollowOutcome::AtEnd => return Ok(ReplayOutcome::AtEnd),
+                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+            };
+            let (position, header) = (frame.position, frame.header);
+            let place = EventAddress { seq: ordinal + 1, position };
+            if point.is_some_and(|point| point.is_before(place, &frame)) {
+                self.follower.step_back(position)?;
+                return Ok(ReplayOutcome::Reached);
+            }
+            if !header.is_meta() {
+                let ts = Event::new(frame.bytes).map(|event| event.ts_event().0);
+                self.moment = BookMoment { seq: place.seq, position, ts: ts.unwrap_or(self.moment.ts) };
+                if header.flags() & flags::CLOCK_AHEAD == 0 {
+                    self.latest = self.latest.max(ts);
+                }
+            }
+            self.applied = Some(position);
+            match self.tape.on_frame(position, frame.bytes) {
+                Ok(changes) => {
+                    if let Some(changed) = &mut self.changed {
+                        changed.extend(changes.iter().map(|change| change.listing));
+                    }
+                }
+                Err(unitape_book::Error::Frame { message, .. }) => {
+                    self.follower.refuse(position, &message)?;
+                    continue;
+                }
+                Err(e) => return Err(e.into()),
+            }
+            if !header.is_meta() {
+                if self.every.is_some_and(|every| place.seq.is_multiple_of(every.get())) {
+                    self.write_checkpoint()?;
+                }
+                return Ok(ReplayOutcome::Event);
+            }
+        }
+    }
+
+    /// Compares the checkpoints of the tape in `dir` with a replay from its oldest frame.
+    ///
+    /// # Errors
+    /// As [`BookReplay::step`].
+    pub fn verify_checkpoints(
+        dir: &Path,
+        read: ReadOptions,
+        options: BookOptions,
+    ) -> Result<Vec<(PathBuf, CheckpointStatus)>, Error> {
+        let mut replay = Self::open(dir, read, options)?;
+        let mut all = Vec::new();
+        // The first one first, as the replay meets them.
+        for file in CheckpointFile::list(dir).into_iter().rev() {
+            let status = match (file.header, file.state()) {
+                (Some(header), Some(state)) => replay.compare(&header, &state)?,
+                _ => CheckpointStatus::Wrong,
+            };
+            all.push((file.path, status));
+        }
+        Ok(all)
+    }
+
+    fn compare(&mut self, header: &CheckpointHeader, state: &[u8]) -> Result<CheckpointStatus, Error> {
+        let is_usable = header.start == self.first && header.open_tape(&self.dir, self.read).is_some();
+        if !is_usable || self.decode(header, state).is_none() {
+            return Ok(CheckpointStatus::Outdated);
+        }
+        while self.moment.seq < header.end.seq {
+            match self.step()? {
+                ReplayOutcome::Event | ReplayOutcome::Rewound { .. } => {}
+                ReplayOutcome::Reached | ReplayOutcome::AtEnd => return Ok(CheckpointStatus::Outdated),
+            }
+        }
+        let mut own = Vec::new();
+        self.tape.encode_state(&mut own);
+        let same = own == state
+            && (header.latest, header.ts, header.end) == (self.latest, self.moment.ts, self.end())
+            && header.last == self.moment.position;
+        Ok(if same { CheckpointStatus::Good } else { CheckpointStatus::Wrong })
+    }
+
+    /// Writes a checkpoint after the last event, if it would be believed after a power loss, too.
+    fn write_checkpoint(&mut self) -> Result<(), Error> {
+        let (end, moment, epoch) = (self.end(), self.moment, self.reader().point().epoch);
+        let mut reader = Reader::open(&self.dir, unitape_tape::StartPosition::Oldest)?;
+        let is_durable = reader.durable().is_ok_and(|durable| durable >= end.position);
+        let is_checked = self.read.verify && !self.read.skip_damage && self.reader().unverified().is_empty();
+        if !is_durable || !is_checked {
+            return Ok(());
+        }
+        let last_crc = crc32c::crc32c(reader.frame_at(moment.position)?.bytes);
+        let mut state = Vec::new();
+        self.tape.encode_state(&mut state);
+        let header = CheckpointHeader {
+            tape: reader.id(),
+            epoch,
+            start: self.first,
+            end,
+            last: moment.position,
+            last_crc,
+            ts: moment.ts,
+            latest: self.latest,
+            state_bytes: state.len() as u64,
+            state_hash: state_hash(&state),
+        };
+        self.written.bytes += CheckpointFile::write(&self.dir, &header, &state)?;
+        self.written.count += 1;
+        Ok(())
+    }
+
+    /// Goes to the last checkpoint before `point` that can be believed and, unless the books are beyond the point, is
+    /// further than they are; false if there is none.
+    fn begin_at_checkpoint(&mut self, point: TapeStopPoint, is_beyond: bool) -> bool {
+        if !self.read.verify || self.read.skip_damage {
+            return false;
+        }
+        let own = if is_beyond { 0 } else { self.moment.seq };
+        CheckpointFile::list(&self.dir).iter().any(|file| {
+            let header = file.header.filter(|header| {
+                header.end.seq > own && header.start == self.first && header.is_within(point)
+            });
+            header.is_some_and(|header| self.adopt(file, &header).is_some())
+        })
+    }
+
+    fn adopt(&mut self, file: &CheckpointFile, header: &CheckpointHeader) -> Option<()> {
+        let reader = header.open_tape(&self.dir, self.read)?;
+        let tape = self.decode(header, &file.state()?)?;
+        self.follower.replace_reader(reader);
+        self.tape = tape;
+        self.moment = BookMoment { seq: header.end.seq, position: header.last, ts: header.ts };
+        (self.latest, self.applied, self.changed) = (header.latest, Some(header.last), None);
+        Some(())
+    }
+
+    /// The books of a checkpoint, with the names that the dictionary log has before it.
+    fn decode(&self, header: &CheckpointHeader, state: &[u8]) -> Option<TapeBooks> {
+        let mut names = DefinitionTable::default();
+        let mut log = LostDefinitions::new(&self.dir, false);
+        log.learn_before(header.end.position, |_, frame| names.admit_frame(frame).map(drop)).ok()?;
+        TapeBooks::decode_state(self.options.clone(), names, state)
+    }
+
+    /// Whether something after `point` was applied.
+    fn is_beyond(&self, point: TapeStopPoint) -> bool {
+        match point {
+            TapeStopPoint::Ordinal(seq) => self.moment.seq > seq,
+            TapeStopPoint::Position(position) => self.applied.is_some_and(|applied| applied > position),
+            TapeStopPoint::Time(time) => self.latest.is_some_and(|latest| latest > time),
+        }
+    }
+
+    fn rewind(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
+        let names = self.follower.reopen()?;
+        self.begin_again(names);
+        Ok(ReplayOutcome::Rewound { from, to })
+    }
+
+    /// Begins at the oldest frame, where the follower is: the books of before hold events that come again, or that the
+    /// tape no longer has.
+    fn begin_again(&mut self, names: DefinitionTable) {
+        self.changed = None;
+        self.tape = TapeBooks::with_names(self.options.clone(), names);
+        (self.moment, self.latest, self.applied) = (BookMoment::default(), None, None);
+        self.first = oldest(&self.follower);
+    }
+}
+
+fn oldest(follower: &TapeFollower) -> EventAddress {
+    EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() }
+}
