@@ -91,7 +91,7 @@ fn inputs(dir: &Path) -> Vec<PathBuf> {
     vec![
         orders_tape(dir, "first", &common::flow(61, 4_000, true).0),
         orders_tape(dir, "second", &common::flow(62, 2_000, true).0),
-        own_tape(dir, "own", 4_000),
+        own_tape(dir, "own", 2_000),
         empty,
     ]
 }
@@ -214,7 +214,7 @@ fn a_merge_is_all_units_in_the_order_of_their_times() {
     for input in &inputs[..2] {
         all.extend(raw_bytes(input));
     }
-    assert!(all.len() > 20, "{}", all.len());
+    assert!(all.len() >= 20, "{}", all.len());
     for bytes in raw_bytes(&tape) {
         assert!(all.contains(&bytes), "{}", String::from_utf8_lossy(&bytes));
     }

@@ -174,8 +174,16 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
                 (input.reader().damaged().clone(), input.reader().unverified().clone());
             losses.insert(index, InputLosses { damaged, unverified });
         }
-        stopped |= placed?;
-        flushed?;
+        let ended = match (placed, flushed) {
+            (Ok(ended), Ok(())) => ended,
+            (Err(error), _) | (_, Err(error)) => {
+                // What was placed before it is a whole tape.
+                tape.raw.sync()?;
+                tape.writer.close()?;
+                return Err(error);
+            }
+        };
+        stopped |= ended;
         if stopped {
             break;
         }
@@ -188,9 +196,13 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         tape.record(tape.writer.end().0)?;
     }
     let summary = tape.account.summary();
-    let gaps = tape.state.gaps.iter().chain(&tape.fresh.gaps);
-    let gaps =
-        gaps.map(|gap| InputGap { tape: options.inputs[gap.input].name.clone(), from: gap.from, to: gap.to });
+    let mut gaps: Vec<_> = tape.state.gaps.iter().chain(&tape.fresh.gaps).collect();
+    gaps.sort_by_key(|gap| (gap.input, gap.from));
+    let gaps = gaps.into_iter().map(|gap| InputGap {
+        tape: options.inputs[gap.input].name.clone(),
+        from: gap.from,
+        to: gap.to,
+    });
     let gaps = gaps.collect();
     tape.close(dir)?;
     let run = RunOutcome {
