@@ -108,7 +108,7 @@ fn merge(inputs: &[PathBuf], tape: &Path) -> common::Ran {
     run(arguments(inputs, tape))
 }
 
-/// An event as the merge has to have it, and by what it is sorted.
+/// An event as the merge has to have it, with the time that it is sorted by.
 struct TwinEvent {
     key: i64,
     event: Value,

@@ -36,7 +36,7 @@ impl InputTape {
     }
 }
 
-/// The last part of a directory's name: of what it is where the name has none, as `.`.
+/// The last part of a directory's name: of its full path where it has none, as `.`.
 fn last_part(dir: &Path) -> String {
     let part = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     part(dir).or_else(|| part(&dir.canonicalize().ok()?)).unwrap_or_default()
