@@ -23,6 +23,22 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The file that says how far a merge is cannot be read or written.
+    #[error("{}: how far the merge is: {source}", path.display())]
+    MergeState {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A tape that is merged cannot be merged, or is not what it was.
+    #[error("merge, tape {name}: {what}")]
+    MergeInput {
+        /// Its name in the merge.
+        name: String,
+        /// The problem, in words.
+        what: String,
+    },
     /// A layout cannot be used.
     #[error("layout {0}")]
     Layout(#[from] unitape_codec::fixed::Error),
@@ -142,13 +158,15 @@ impl Error {
     /// On whose side the cause lies. A mapping, a layout and a configuration are no data.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Read { source, .. } | Self::Raw { source, .. } | Self::Gone { source, .. } => {
-                ErrorCause::from_io(source)
-            }
+            Self::Read { source, .. }
+            | Self::Raw { source, .. }
+            | Self::Gone { source, .. }
+            | Self::MergeState { source, .. } => ErrorCause::from_io(source),
             Self::Reference { .. }
             | Self::Unrecognised { .. }
             | Self::SourceChanged { .. }
             | Self::SourceReplaced { .. }
+            | Self::MergeInput { .. }
             | Self::Inconsistent { .. } => ErrorCause::Data,
             Self::ReadOnce { .. } | Self::NoEntry { .. } => ErrorCause::Call,
             Self::Marketdata(error) => error.cause(),

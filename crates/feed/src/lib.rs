@@ -62,6 +62,7 @@ pub use pipeline::run::{FeedInput, RunFeed, RunOptions, run};
 pub use pipeline::sequence::RunCounters;
 #[doc(hidden)]
 pub use pipeline::source_decoder::SourceDecoder;
+pub use pipeline::tape_merge::{InputGap, InputTape, TapeMergeOptions, TapeMergeOutcome, merge_tapes};
 pub use reference::InstrumentMaster;
 pub use sources::detect::detect;
 pub use sources::journal;

@@ -501,8 +501,9 @@ impl TapeAccount {
     /// Whether a retry made this late event of a message in quarantine. Its place in the source is then before events
     /// that the tape already has of it; a merge only ever moves forward.
     fn is_recovered(&mut self, event: &Event<'_>) -> Result<bool, String> {
+        // A retry knows the source of what it recovers.
         if event.source() == 0 {
-            return Ok(true);
+            return Ok(false);
         }
         let (source, base) = self.source_mut(event.source())?;
         let offset = base + u64::from(event.offset());

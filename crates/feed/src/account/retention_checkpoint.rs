@@ -161,6 +161,47 @@ fn try_begin(dir: &Path, options: ReadOptions) -> Result<(TapeAccount, Reader), 
     Ok((account, reader))
 }
 
+/// The account up to `position` as a value that [`load_up_to`] restores, without names and sources.
+pub fn kept_account(
+    account: &TapeAccount,
+    tape: &str,
+    position: Position,
+) -> Result<serde_json::Value, Error> {
+    let kept = serde_json::to_value(RetentionCheckpoint::of(account, tape, position));
+    kept.map_err(|e| Error::Gone { path: NAME.into(), source: e.into() })
+}
+
+/// The account of the tape in `dir` up to `end`, from one that was kept where that is not gone.
+pub fn load_up_to(dir: &Path, kept: Option<serde_json::Value>, end: Position) -> Result<TapeAccount, Error> {
+    let oldest = oldest_position(dir)?;
+    let kept = kept.and_then(|kept| serde_json::from_value::<RetentionCheckpoint>(kept).ok());
+    let kept = kept.filter(|kept| Position(kept.position) >= oldest && Position(kept.position) <= end);
+    let (mut account, mut reader) = match kept {
+        Some(kept) => {
+            let (mut account, from) = (TapeAccount::default(), Position(kept.position));
+            LostDefinitions::new(dir, false).learn_before(from, |_, frame| account.add(frame))?;
+            kept.restore(&mut account)?;
+            (account, Reader::open(dir, StartPosition::At(from))?)
+        }
+        None => open_at_checkpoint(dir, ReadOptions::default())?,
+    };
+    if reader.position() > end {
+        let what = format!("the account of what came before is wanted at {end}, and retention removed it");
+        return Err(Error::Inconsistent { position: reader.position(), what });
+    }
+    while reader.position() < end {
+        let Some(run) = reader.next_run(1 << 20)? else { break };
+        if run.position >= end {
+            break;
+        }
+        let bytes = run.bytes.len().min((end.0 - run.position.0) as usize);
+        if let Err((position, what)) = account.add_run(run.position, &run.bytes[..bytes]) {
+            return Err(reader.damage_at(position, &what).into());
+        }
+    }
+    Ok(account)
+}
+
 /// The damage to the account of what retention removed, for [`unitape_tape::repair`]; none if the account is sound or
 /// absent.
 ///

@@ -1,4 +1,6 @@
-//! `unitape consolidate`: many feeds onto one tape.
+//! `unitape consolidate`: many feeds onto one tape, or many tapes.
+
+mod tapes;
 
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say, say_lines};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ use unitape_run::inputs::{InputArguments, LoadedInputs};
   unitape consolidate --feed orders=fix:fix44-orders:orders.fix market.fix --tape tape --workers 2 --json
   unitape consolidate feeds.toml --tape tape
   unitape consolidate quotes.fix prints.txt --reference master.txt:nyse-taq-master --tape tape
+  unitape consolidate --tape-in monday --tape-in tuesday --tape week
+  unitape consolidate --tape-in us=new-york/tape --tape-in uk=london/tape --tape both --json
 
 unitape recognises a file by its content; --feed sets it. Feeds are merged by event time, each in its own
 order. A rerun resumes where the last one ended and does nothing when all is done; it reads the rest of a grown file.
@@ -25,6 +29,10 @@ Other content under a name that the tape has, and the same content under another
 --again say that it is meant so. With reference data (a file of
 instruments and the mapping that reads it) an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of
 the event; what is not in it keeps its name and is counted as unresolved.
+
+With --tape-in existing tapes are merged, each up to where it ends now, in the order of their times; ties go to the tape
+named first. A rerun resumes where the last merge ended, however that ended, and reads what the tapes got since. What
+retention removed of a tape before it was merged is listed in gaps: exit code 3.
 
 feeds.toml:
   [[feed]]
@@ -41,6 +49,11 @@ pub struct ConsolidateArgs {
     /// Input files (`-` is stdin, with --feed), or one CONFIG.toml
     #[arg(value_name = "CONFIG.toml|FILE")]
     inputs: Vec<PathBuf>,
+    /// A tape to merge; NAME is the last part of DIR by default (repeatable, not with files)
+    #[arg(long, value_name = "[NAME=]DIR", conflicts_with_all = [
+        "inputs", "feed", "reference", "reference_strict", "new_source", "again", "clock_lead",
+    ])]
+    tape_in: Vec<String>,
     /// Directory of the tape; made if it does not exist
     #[arg(long, value_name = "DIR")]
     tape: PathBuf,
@@ -73,6 +86,9 @@ pub struct ConsolidateArgs {
     /// Bytes of a segment of a new tape, a power of two
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     segment_bytes: u64,
+    /// Continue after damage of a merged tape, at its next segment, and count what is lost; the exit code is still 3
+    #[arg(long, requires = "tape_in")]
+    skip_damage: bool,
     /// Print the account as JSON
     #[arg(long)]
     json: bool,
@@ -83,6 +99,9 @@ const WORKERS_MAX: i64 = 256;
 
 /// Runs the command.
 pub fn run(args: ConsolidateArgs) -> output::Result {
+    if !args.tape_in.is_empty() {
+        return tapes::run(&args);
+    }
     let named = InputArguments {
         feeds: &args.feed,
         files: &args.inputs,

@@ -38,6 +38,7 @@ mod lineage_damage;
 mod lines;
 mod mapping;
 mod mapping_mistakes;
+mod merge;
 mod model;
 mod output;
 mod payment_stages;

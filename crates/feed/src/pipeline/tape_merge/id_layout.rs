@@ -1,0 +1,156 @@
+//! Where the frames of each kind have ids.
+
+use std::sync::LazyLock;
+use unitape_model::schema::{EventSchema, FieldLayout, at};
+use unitape_model::{EventKind, FrameHeader, NameKind, flags};
+
+/// The places of the ids in the frames of one layout of a kind.
+#[derive(Clone, Debug)]
+pub struct IdLayout {
+    /// The kind.
+    pub kind: EventKind,
+    /// Bytes of the fixed part; the extension follows.
+    pub fixed_bytes: usize,
+    /// The place of all kinds has the id of a venue, or of a bank that quotes.
+    pub venue: bool,
+    /// Ids of four bytes in the fixed part.
+    pub wide: Vec<WideId>,
+    /// Entries of the extension that hold ids of four bytes.
+    pub listed: Vec<ListedIds>,
+}
+
+/// An id of four bytes in the fixed part.
+#[derive(Clone, Copy, Debug)]
+pub struct WideId {
+    /// The dictionary.
+    pub dict: NameKind,
+    /// Bytes from the start of the frame.
+    pub at: usize,
+}
+
+/// An entry of the extension that holds ids.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedIds {
+    /// The dictionary.
+    pub dict: NameKind,
+    /// The tag of the entry.
+    pub tag: u16,
+}
+
+/// The layouts of all kinds.
+#[derive(Debug)]
+pub struct IdLayoutTable {
+    layouts: Vec<Option<IdLayout>>,
+}
+
+impl IdLayoutTable {
+    /// The table of this build's schema.
+    pub fn get() -> &'static Self {
+        static TABLE: LazyLock<IdLayoutTable> = LazyLock::new(IdLayoutTable::new);
+        &TABLE
+    }
+
+    fn new() -> Self {
+        let mut layouts = vec![None; KINDS * LAYOUTS];
+        for schema in EventSchema::all() {
+            let layout = if schema.kind.has_layouts() { usize::from(schema.layout) } else { 0 };
+            layouts[schema.kind as usize * LAYOUTS + layout] = Some(IdLayout::new(schema));
+        }
+        Self { layouts }
+    }
+
+    /// The layout of a frame; `None` for a kind or a layout that this build does not know, or a frame shorter than its
+    /// kind.
+    #[inline]
+    pub fn find(&self, header: FrameHeader, frame: &[u8]) -> Option<&IdLayout> {
+        let kind = EventKind::from_u8(header.kind())?;
+        let layout = if kind.has_layouts() { usize::from(*frame.get(at::KIND_A)?) } else { 0 };
+        if layout >= LAYOUTS {
+            return None;
+        }
+        let found = self.layouts[kind as usize * LAYOUTS + layout].as_ref()?;
+        (frame.len() >= found.fixed_bytes).then_some(found)
+    }
+}
+
+impl IdLayout {
+    fn new(schema: &EventSchema) -> Self {
+        let fixed_bytes = schema.fixed_bytes.into();
+        let (kind, wide, listed) = (schema.kind, Vec::new(), Vec::new());
+        let mut ids = Self { kind, fixed_bytes, venue: false, wide, listed };
+        for spec in schema.fields {
+            match spec.slot {
+                FieldLayout::Sym { dict: NameKind::Venue, .. } | FieldLayout::Publisher { .. } => {
+                    ids.venue = true
+                }
+                FieldLayout::Sym { dict, at } => ids.wide.push(WideId { dict, at: at.into() }),
+                FieldLayout::SymExt { dict } | FieldLayout::Syms { dict } => {
+                    ids.listed.push(ListedIds { dict, tag: spec.field as u16 });
+                }
+                _ => {}
+            }
+        }
+        ids
+    }
+
+    /// Gives `each` the places of the ids in the extension of a frame. For a field, the first entry of its number counts.
+    pub fn each_listed(&self, header: FrameHeader, frame: &[u8], mut each: impl FnMut(NameKind, usize)) {
+        if self.listed.is_empty() || header.flags() & flags::EXT == 0 {
+            return;
+        }
+        for ids in &self.listed {
+            let Some(payload) = entry(frame, self.fixed_bytes, ids.tag) else { continue };
+            payload.step_by(4).for_each(|at| each(ids.dict, at));
+        }
+    }
+}
+
+/// The place of the payload of an extension entry, whole ids of it.
+fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
+    while let Some(head) = frame.get(at..at + 6).filter(|head| head[..2] != [0, 0]) {
+        let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
+        if head[..2] == tag.to_le_bytes() {
+            return Some(at + 6..at + 6 + length / 4 * 4).filter(|range| range.end <= frame.len());
+        }
+        at += 6 + length;
+    }
+    None
+}
+
+/// Numbers of kinds are below this.
+const KINDS: usize = 64;
+/// A kind has no more layouts than these.
+const LAYOUTS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An id that the table does not know would keep the number of another tape, and with it another name.
+    #[test]
+    fn every_id_of_the_schema_has_its_place_in_the_table() {
+        let table = IdLayoutTable::new();
+        for schema in EventSchema::all() {
+            assert!(usize::from(schema.layout) < LAYOUTS);
+            let mut frame = vec![0; usize::from(schema.fixed_bytes)];
+            if schema.kind.has_layouts() {
+                frame[at::KIND_A] = schema.layout;
+            }
+            let header = FrameHeader::new_unstamped(schema.kind as u8, 0, (frame.len() / 64) as u16);
+            let found = table.find(header, &frame).expect("a known layout");
+            let wanted = |slot| match slot {
+                FieldLayout::Sym { dict: NameKind::Venue, at } => {
+                    assert_eq!(usize::from(at), at::VENUE);
+                    0
+                }
+                FieldLayout::Sym { .. } | FieldLayout::SymExt { .. } | FieldLayout::Syms { .. } => 1,
+                _ => 0,
+            };
+            let count: usize = schema.fields.iter().map(|spec| wanted(spec.slot)).sum();
+            assert_eq!(found.wide.len() + found.listed.len(), count, "{:?}", schema.kind);
+            frame.pop();
+            assert!(table.find(header, &frame).is_none(), "shorter than its kind");
+        }
+        assert!(table.find(FrameHeader::new_unstamped(63, 0, 1), &[0; 64]).is_none());
+    }
+}

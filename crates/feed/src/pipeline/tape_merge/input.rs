@@ -1,0 +1,323 @@
+//! A tape that is merged: its units one after the other, up to where it ended when the merge began.
+
+use crate::error::Error;
+use crate::pipeline::tape_merge::state::InputProgress;
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+use unitape_model::message::KIND_MESSAGE;
+use unitape_model::{DefinitionTable, EventKind, FrameHeader, LINE, NameKind, Position, flags, schema::at};
+use unitape_tape::{LineagePoint, LostDefinitions, ReadOptions, Reader, StartPosition};
+
+/// A tape to be merged, as the caller names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputTape {
+    /// Its name in the merge.
+    pub name: String,
+    /// Its directory.
+    pub dir: PathBuf,
+}
+
+impl InputTape {
+    /// Reads `[NAME=]DIR`; without a name the last part of the directory is the name.
+    ///
+    /// # Errors
+    /// There is neither.
+    pub fn parse(option: &str) -> Result<Self, Error> {
+        let named = option.split_once('=').filter(|(name, _)| !name.contains('/'));
+        let (name, dir) = match named {
+            Some((name, dir)) => (name.to_owned(), PathBuf::from(dir)),
+            None => (last_part(Path::new(option)), PathBuf::from(option)),
+        };
+        if name.is_empty() || dir.as_os_str().is_empty() {
+            let (origin, what) = (format!("--tape-in {option}"), "not of the form [NAME=]DIR".to_owned());
+            return Err(Error::Config { origin, what });
+        }
+        Ok(Self { name, dir })
+    }
+}
+
+/// The last part of a directory's name: of its full path where it has none, as `.`.
+fn last_part(dir: &Path) -> String {
+    let part = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    part(dir).or_else(|| part(&dir.canonicalize().ok()?)).unwrap_or_default()
+}
+
+/// A tape that is being merged.
+#[derive(Debug)]
+pub struct TapeReading {
+    /// As the caller names it.
+    pub tape: InputTape,
+    /// How far it is placed.
+    pub progress: InputProgress,
+    /// Its names and sources.
+    pub names: DefinitionTable,
+    /// Ids of the merge's tape, by dictionary and own id; 0 is not looked for yet.
+    pub ids: [Vec<u32>; NameKind::COUNT],
+    /// Ids of sources there, by own id.
+    pub sources: FxHashMap<u32, u32>,
+    /// The unit in hand.
+    pub unit: Option<UnitInHand>,
+    /// A part that retention removed, and that nobody has noted yet.
+    pub gap: Option<RemovedPart>,
+    /// A part was passed over because it is damaged, and nobody has noted it yet.
+    pub passed_over: bool,
+    options: ReadOptions,
+    reader: Reader,
+    /// Where it ends for this merge.
+    target: u64,
+    /// Frames that were read. The first unit that is not placed begins at `at`.
+    frames: Vec<u8>,
+    at: usize,
+    /// Where the frames of the last read begin, here and on the tape.
+    run: RunStart,
+    /// The frames before `run` end in damage, so that a unit ends there.
+    is_cut: bool,
+    damaged_count: u64,
+}
+
+/// The first byte of a run of frames.
+#[derive(Clone, Copy, Debug, Default)]
+struct RunStart {
+    offset: usize,
+    position: u64,
+    /// Position after the frames of the run before it.
+    before: u64,
+}
+
+/// A part of a tape that is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemovedPart {
+    /// Where it begins.
+    pub from: u64,
+    /// Where it ends.
+    pub to: u64,
+}
+
+/// The unit that comes next.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitInHand {
+    /// Its bytes in the frames that were read.
+    pub start: usize,
+    /// Where it ends there.
+    pub end: usize,
+    /// The time by which it is merged; least before the first time of its tape.
+    pub ts: i64,
+    /// It is flagged as late where it is placed after a later time: not so bookkeeping, a user's message, and an event
+    /// whose time is not believed.
+    pub has_time: bool,
+}
+
+impl TapeReading {
+    /// Opens a tape where it is placed up to.
+    ///
+    /// # Errors
+    /// A tape that cannot be read, or that was cut back before that place.
+    pub fn open(tape: InputTape, progress: InputProgress, options: ReadOptions) -> Result<Self, Error> {
+        let point = LineagePoint { epoch: progress.epoch, position: Position(progress.position) };
+        let opened = match progress.position {
+            0 => Reader::open_with(&tape.dir, StartPosition::Oldest, options),
+            _ => Reader::resume_with(&tape.dir, point, options),
+        };
+        let reader = match opened {
+            Err(unitape_tape::Error::Retained { .. }) => {
+                Reader::open_with(&tape.dir, StartPosition::Oldest, options)?
+            }
+            Err(unitape_tape::Error::NoFrame(_)) => return Err(changed(&tape.name, CUT_BACK)),
+            opened => opened?,
+        };
+        let from = reader.position().0;
+        if from < progress.position || reader.rewinds().count > 0 {
+            return Err(changed(&tape.name, CUT_BACK));
+        }
+        let mut names = DefinitionTable::default();
+        if options.skip_damage {
+            names.set_log(LostDefinitions::names(&tape.dir));
+        }
+        let mut log = LostDefinitions::new(&tape.dir, options.skip_damage);
+        log.learn_before(Position(from), |_, frame| names.admit_frame(frame).map(drop))?;
+        let gap = (from > progress.position).then_some(RemovedPart { from: progress.position, to: from });
+        Ok(Self {
+            tape,
+            progress,
+            names,
+            ids: Default::default(),
+            sources: FxHashMap::default(),
+            unit: None,
+            gap,
+            passed_over: false,
+            options,
+            damaged_count: reader.damaged().count,
+            reader,
+            target: 0,
+            frames: Vec::new(),
+            at: 0,
+            run: RunStart { offset: 0, position: from, before: from },
+            is_cut: false,
+        })
+    }
+
+    /// Reads up to this position, and no further.
+    pub fn set_target(&mut self, target: u64) {
+        self.target = target;
+    }
+
+    /// The reader, which knows what it passed over.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Has the next unit in hand, if there is one up to the target.
+    ///
+    /// # Errors
+    /// Damage, or a tape that was cut back meanwhile.
+    #[inline]
+    pub fn look(&mut self) -> Result<Option<UnitInHand>, Error> {
+        if self.unit.is_none() {
+            while !self.scan() {
+                if !self.read()? {
+                    break;
+                }
+            }
+        }
+        Ok(self.unit)
+    }
+
+    /// The frames that were read. The caller gives them back with [`TapeReading::put_back`].
+    pub fn lend(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.frames)
+    }
+
+    /// Takes the frames back.
+    pub fn put_back(&mut self, frames: Vec<u8>) {
+        self.frames = frames;
+    }
+
+    /// The unit in hand is placed.
+    #[inline]
+    pub fn advance(&mut self) {
+        let Some(unit) = self.unit.take() else { return };
+        self.at = unit.end;
+        if unit.ts > i64::MIN {
+            self.progress.running_max = Some(unit.ts);
+        }
+        self.progress.position = match unit.end.checked_sub(self.run.offset) {
+            None | Some(0) => self.run.before,
+            Some(bytes) => self.run.position + bytes as u64,
+        };
+    }
+
+    /// The damage of a frame that was read.
+    pub fn damage_at(&self, offset: usize, what: &dyn std::fmt::Display) -> Error {
+        let position = match offset.checked_sub(self.run.offset) {
+            Some(bytes) => self.run.position + bytes as u64,
+            None => self.run.before,
+        };
+        self.reader.damage_at(Position(position), what).into()
+    }
+
+    /// Looks for a whole unit in the frames at hand.
+    #[inline]
+    fn scan(&mut self) -> bool {
+        let (start, mut end) = (self.at, self.at);
+        let mut first = None;
+        while self.frames.len() >= end + LINE {
+            let frame = &self.frames[end..];
+            let header = FrameHeader::read(frame);
+            if first.is_none() && !header.is_meta() {
+                first = Some((
+                    header,
+                    i64::from_le_bytes(frame[at::TS_EVENT..][..8].try_into().expect("eight bytes")),
+                ));
+            }
+            end += header.len_bytes();
+            if header.is_last() || self.is_cut && end == self.run.offset {
+                self.is_cut &= end != self.run.offset;
+                let before = self.progress.running_max.unwrap_or(i64::MIN);
+                let unit = match first {
+                    Some((header, ts)) if has_own_time(header) => {
+                        UnitInHand { start, end, ts: before.max(ts), has_time: true }
+                    }
+                    Some((header, _)) => {
+                        let has_time = header.kind() == EventKind::Quarantine as u8;
+                        UnitInHand { start, end, ts: before, has_time }
+                    }
+                    None => UnitInHand { start, end, ts: before, has_time: false },
+                };
+                self.unit = Some(unit);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reads further frames after those that are not placed; false at the target.
+    fn read(&mut self) -> Result<bool, Error> {
+        self.frames.drain(..self.at);
+        let before = self.reader.position().0;
+        (self.at, self.run.offset) = (0, self.frames.len());
+        if before >= self.target {
+            return Ok(false);
+        }
+        let read = match self.reader.next_run(READ_BYTES) {
+            Err(unitape_tape::Error::Retained { .. }) => return self.pass_gap(),
+            Err(unitape_tape::Error::Rewound { .. }) => return Err(changed(&self.tape.name, CUT_BACK)),
+            read => read?,
+        };
+        let Some(run) = read.filter(|run| run.position.0 < self.target) else { return Ok(false) };
+        let bytes = run.bytes.len().min((self.target - run.position.0) as usize);
+        self.frames.extend_from_slice(&run.bytes[..bytes]);
+        self.run = RunStart { position: run.position.0, before, ..self.run };
+        if self.reader.damaged().count != self.damaged_count {
+            self.damaged_count = self.reader.damaged().count;
+            (self.passed_over, self.is_cut) = (true, self.run.offset > 0);
+        }
+        self.progress.epoch = self.reader.point().epoch;
+        Ok(true)
+    }
+
+    /// Continues at the oldest frame: retention removed what came next.
+    fn pass_gap(&mut self) -> Result<bool, Error> {
+        let place = InputProgress { position: 0, ..self.progress };
+        let oldest = Self::open(self.tape.clone(), place, self.options)?;
+        let from = self.progress.position;
+        self.gap = Some(RemovedPart { from, to: oldest.run.position });
+        (self.reader, self.names, self.run) = (oldest.reader, oldest.names, oldest.run);
+        self.frames.clear();
+        Ok(true)
+    }
+}
+
+/// A refusal of a tape that is not what it was.
+pub fn changed(name: &str, what: &str) -> Error {
+    Error::MergeInput { name: name.to_owned(), what: what.to_owned() }
+}
+
+/// Whether a unit that begins with this event has the time of it; else it follows the one before it on its tape.
+#[inline]
+fn has_own_time(first: FrameHeader) -> bool {
+    let kind = first.kind();
+    kind != KIND_MESSAGE && kind != EventKind::Quarantine as u8 && first.flags() & flags::CLOCK_AHEAD == 0
+}
+
+const CUT_BACK: &str = "the tape was cut back before what the merge has of it; use a new tape for the merge";
+
+/// Bytes that are read of a tape at once.
+const READ_BYTES: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with an equals sign in its path was once taken for a name and the rest of it.
+    #[test]
+    fn a_name_comes_before_the_directory() {
+        let parse = |option| InputTape::parse(option).map(|t| (t.name, t.dir.display().to_string())).ok();
+        let is = |name: &str, dir: &str| Some((name.to_owned(), dir.to_owned()));
+        assert_eq!(parse("a=x/y"), is("a", "x/y"));
+        assert_eq!(parse("x/y"), is("y", "x/y"));
+        assert_eq!(parse("x/y/"), is("y", "x/y/"));
+        assert_eq!(parse("./k=v/t"), is("t", "./k=v/t"));
+        assert_eq!([parse("=x"), parse("x="), parse("")], [None, None, None]);
+        assert!(parse(".").is_some_and(|(name, _)| !name.is_empty()));
+    }
+}

@@ -1,0 +1,396 @@
+//! The merge of tapes: what is on them now becomes one tape.
+//!
+//! ```text
+//!  tape a ─▶ units ─┐
+//!  tape b ─▶ units ─┼─▶ in order of time ─▶ ids of this tape ─▶ record in merge.state ─▶ tape
+//!  tape c ─▶ units ─┘
+//! ```
+//!
+//! A unit (one message with its events) is copied unchanged but for its ids. Definitions come right before their first
+//! use, sources and marks of progress come along, and so do the raw bytes of what is in quarantine, and users' messages.
+//!
+//! Order: a unit has the time of its first event, or the running maximum of its tape where that is greater. Quarantine, a
+//! user's message, bookkeeping, and an event whose time is not believed (`clock_ahead`) appear at the running maximum. Ties
+//! go to the earlier tape. So the order of each tape stays, and no unit waits for another.
+//!
+//! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
+//! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
+
+mod id_layout;
+mod input;
+mod output;
+mod state;
+
+use crate::account::retention_checkpoint;
+use crate::error::Error;
+use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
+use crate::quarantine::RawLog;
+use id_layout::IdLayoutTable;
+use input::{TapeReading, changed};
+use output::{MergedTape, WrittenFrames};
+use state::{InputIdentity, InputProgress, LoadedRecords, MergeRecord, MergeStateLog};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use unitape_model::Position;
+use unitape_ring::farm::FarmEnding;
+use unitape_tape::{
+    DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeManifest, UnverifiedBytes,
+    Writer, WriterOptions as TapeOptions,
+};
+
+pub use input::InputTape;
+
+/// The options of a merge of tapes.
+#[derive(Debug)]
+pub struct TapeMergeOptions<'a> {
+    /// The tapes; ties in time go to the earlier one.
+    pub inputs: Vec<InputTape>,
+    /// The writer's options.
+    pub tape: TapeOptions,
+    /// Whether the inputs are compared with their checksums, and what follows from damage.
+    pub read: ReadOptions,
+    /// When up, the merge ends after the units at hand; a later one resumes from there.
+    pub stop: Option<&'a AtomicBool>,
+    /// Progress so far, for progress bars.
+    pub progress: Arc<RunProgress>,
+}
+
+/// The result of a merge of tapes.
+#[derive(Debug)]
+pub struct TapeMergeOutcome {
+    /// The account of the whole tape.
+    pub run: RunOutcome,
+    /// Parts of the tapes that retention removed before they were placed, in this merge and earlier ones.
+    pub gaps: Vec<InputGap>,
+    /// What was passed over in each tape.
+    pub losses: Vec<InputLosses>,
+}
+
+/// A part of a tape that is not in the merge, because retention removed it before.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct InputGap {
+    /// Name of the tape.
+    pub tape: String,
+    /// Position at which it begins.
+    pub from: u64,
+    /// Position at which it ends.
+    pub to: u64,
+}
+
+/// What a merge passed over in a tape, or could not check.
+#[derive(Clone, Debug)]
+pub struct InputLosses {
+    /// Damaged parts.
+    pub damaged: DamagedParts,
+    /// Bytes without a check.
+    pub unverified: UnverifiedBytes,
+}
+
+/// Merges the tapes onto the tape in `dir`: makes it, or resumes where an earlier merge ended. Equal tapes give equal bytes,
+/// however often a merge is killed.
+///
+/// # Errors
+/// When a tape cannot be read or is not the one that was merged before, or the tape refuses. What is refused at the start
+/// changes nothing.
+pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMergeOutcome, Error> {
+    let identities = identify(dir, &options.inputs)?;
+    let found = LoadedRecords::load(dir)?;
+    let existing = id_of(dir)?;
+    match &found {
+        Some(found) => same_inputs(found.first(), &identities)?,
+        None if existing.is_some() && Reader::open(dir, StartPosition::Oldest)?.next()?.is_some() => {
+            return Err(other_tape(dir));
+        }
+        None => {}
+    }
+    // All is looked at before anything is written.
+    let ends =
+        options.inputs.iter().map(|input| end_of(input, options.read)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(found) = LoadedRecords::load(dir)? {
+        let state = found.state_at(u64::MAX).ok_or_else(|| other_tape(dir))?.state;
+        for (input, at) in options.inputs.iter().zip(&state.at) {
+            TapeReading::open(input.clone(), *at, options.read)?;
+        }
+    }
+    let id = existing.unwrap_or_else(|| tape_id(&identities));
+    let tape = TapeOptions { in_bulk: true, ..options.tape.clone() };
+    let (writer, _) = Writer::open(dir, id, tape)?;
+    // Only now is nobody else writing.
+    let (state, log) = match LoadedRecords::load(dir)? {
+        Some(found) => {
+            same_inputs(found.first(), &identities)?;
+            let found = found.state_at(writer.end().0).ok_or_else(|| other_tape(dir))?;
+            (found.state, MergeStateLog::resume(dir, found.bytes)?)
+        }
+        None if writer.end() > Position(0) => return Err(other_tape(dir)),
+        None => {
+            let first = MergeRecord {
+                shared: shared_feeds(&options.inputs),
+                targets: ends.clone(),
+                at: vec![InputProgress::default(); identities.len()],
+                inputs: identities,
+                ..MergeRecord::default()
+            };
+            let log = MergeStateLog::create(dir, &first)?;
+            (first, log)
+        }
+    };
+    let account = retention_checkpoint::load_up_to(dir, state.account.clone(), Position(state.end))?;
+    retention_checkpoint::refuse_partial(&account)?;
+    account.refuse_mismatch()?;
+    let before = account.summary().messages;
+    let written = (writer.end().0 > state.end)
+        .then(|| Reader::open(dir, StartPosition::At(Position(state.end))))
+        .transpose()?
+        .map(|reader| WrittenFrames { reader, end: writer.end() });
+    let raw = RawLog::open(dir, state.raw)?;
+    let batch = Vec::with_capacity(1 << 19);
+    let mut tape = MergedTape {
+        account,
+        state: MergeRecord { account: None, ..state },
+        writer,
+        raw,
+        log,
+        layouts: IdLayoutTable::get(),
+        batch,
+        last: 0,
+        fresh: MergeRecord::default(),
+        written,
+    };
+    let mut losses = BTreeMap::new();
+    let mut stopped = false;
+    loop {
+        let mut inputs = open_inputs(&options, &tape.state)?;
+        let left =
+            inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
+        options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
+        let placed = place_all(&mut tape, &mut inputs, &options);
+        let flushed = tape.flush();
+        for (index, input) in inputs.iter_mut().enumerate() {
+            tape.note_losses(input, index);
+            let (damaged, unverified) =
+                (input.reader().damaged().clone(), input.reader().unverified().clone());
+            losses.insert(index, InputLosses { damaged, unverified });
+        }
+        let ended = match (placed, flushed) {
+            (Ok(ended), Ok(())) => ended,
+            (Err(error), _) | (_, Err(error)) => {
+                // What was placed before it is a whole tape.
+                tape.raw.sync()?;
+                tape.writer.close()?;
+                return Err(error);
+            }
+        };
+        stopped |= ended;
+        if stopped {
+            break;
+        }
+        tape.refuse_rest()?;
+        if tape.state.targets == ends {
+            break;
+        }
+        // An earlier merge was to end elsewhere: it is complete now, and the tapes have more.
+        tape.fresh.targets.clone_from(&ends);
+        tape.record(tape.writer.end().0)?;
+    }
+    let summary = tape.account.summary();
+    let mut gaps: Vec<_> = tape.state.gaps.iter().chain(&tape.fresh.gaps).collect();
+    gaps.sort_by_key(|gap| (gap.input, gap.from));
+    let gaps = gaps.into_iter().map(|gap| InputGap {
+        tape: options.inputs[gap.input].name.clone(),
+        from: gap.from,
+        to: gap.to,
+    });
+    let gaps = gaps.collect();
+    tape.close(dir)?;
+    let run = RunOutcome {
+        fresh_messages: summary.messages.saturating_sub(before),
+        summary,
+        ending: if stopped { FarmEnding::Stopped } else { FarmEnding::EndOfInput },
+        turns: StageTimings::default(),
+        stopped,
+        notes: Vec::new(),
+    };
+    Ok(TapeMergeOutcome { run, gaps, losses: losses.into_values().collect() })
+}
+
+/// Places all units up to the targets; gives whether the merge was stopped.
+fn place_all(
+    tape: &mut MergedTape,
+    inputs: &mut [TapeReading],
+    options: &TapeMergeOptions<'_>,
+) -> Result<bool, Error> {
+    let mut placed_max =
+        inputs.iter().filter_map(|input| input.progress.running_max).max().unwrap_or(i64::MIN);
+    let mut keys = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.iter_mut().enumerate() {
+        keys.push(key(input, index)?);
+    }
+    loop {
+        // The next one, and the one that it must come before to be followed by its tape's next.
+        let (mut first, mut second) = (END, END);
+        for key in &keys {
+            if *key < first {
+                (first, second) = (*key, first);
+            } else if *key < second {
+                second = *key;
+            }
+        }
+        if first == END {
+            return Ok(false);
+        }
+        let index = first.index;
+        let input = &mut inputs[index];
+        let mut next = first;
+        while next < second {
+            let unit = input.unit.expect("a unit has a key");
+            tape.place(input, index, unit.has_time && unit.ts < placed_max)?;
+            placed_max = placed_max.max(unit.ts);
+            if tape.is_full() {
+                tape.flush()?;
+                let placed: u64 = tape.state.at.iter().map(|at| at.position).sum();
+                options.progress.bytes.store(placed, Ordering::Relaxed);
+                if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                    return Ok(true);
+                }
+            }
+            next = key(input, index)?;
+        }
+        keys[index] = next;
+    }
+}
+
+/// The place of a unit in the order of the merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct UnitKey {
+    ts: i64,
+    index: usize,
+}
+
+/// After all units.
+const END: UnitKey = UnitKey { ts: i64::MAX, index: usize::MAX };
+
+#[inline]
+fn key(input: &mut TapeReading, index: usize) -> Result<UnitKey, Error> {
+    Ok(input.look()?.map_or(END, |unit| UnitKey { ts: unit.ts, index }))
+}
+
+impl MergedTape {
+    /// Closes the tape, and keeps the state and the account of all of it in one record.
+    fn close(mut self, dir: &Path) -> Result<(), Error> {
+        self.raw.sync()?;
+        let (end, id) = (self.writer.end(), self.writer.meta().id.to_string());
+        self.writer.close()?;
+        let fresh =
+            MergeRecord { end: end.0, raw: self.account.raw_bytes, at: self.state.at.clone(), ..self.fresh };
+        self.state.apply(fresh);
+        self.state.account = Some(retention_checkpoint::kept_account(&self.account, &id, end)?);
+        MergeStateLog::replace(dir, &self.state)
+    }
+}
+
+/// The inputs, opened where they are placed up to.
+fn open_inputs(options: &TapeMergeOptions<'_>, state: &MergeRecord) -> Result<Vec<TapeReading>, Error> {
+    let mut inputs = Vec::new();
+    for ((tape, at), target) in options.inputs.iter().zip(&state.at).zip(&state.targets) {
+        let mut input = TapeReading::open(tape.clone(), *at, options.read)?;
+        input.set_target(*target);
+        let index = inputs.len();
+        let known = state.sources.iter().filter(|source| source.input == index);
+        input.sources.extend(known.map(|source| (source.own, source.id)));
+        inputs.push(input);
+    }
+    Ok(inputs)
+}
+
+/// The tapes by name and id.
+fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Error> {
+    let usage = |tape: &InputTape, what: String| {
+        Err(Error::Config { origin: format!("--tape-in {}={}", tape.name, tape.dir.display()), what })
+    };
+    let own = id_of(dir)?.map(|id| id.to_string());
+    let place = dir.canonicalize().ok();
+    let mut identities = Vec::<InputIdentity>::new();
+    for tape in inputs {
+        let id = TapeManifest::load(&tape.dir)?.id.to_string();
+        if Some(&id) == own.as_ref() || place.is_some() && tape.dir.canonicalize().ok() == place {
+            return usage(tape, "it is the tape that the merge writes".to_owned());
+        }
+        if identities.iter().any(|known| known.name == tape.name) {
+            return usage(tape, format!("two tapes have the name {}; give one another: NAME=DIR", tape.name));
+        }
+        if let Some(known) = identities.iter().find(|known| known.tape == id) {
+            return usage(tape, format!("it is the same tape as {}", known.name));
+        }
+        identities.push(InputIdentity { name: tape.name.clone(), tape: id });
+    }
+    Ok(identities)
+}
+
+/// Refuses other tapes than those that were merged before.
+fn same_inputs(before: &MergeRecord, now: &[InputIdentity]) -> Result<(), Error> {
+    if before.inputs.len() != now.len() {
+        let what =
+            format!("the tape is a merge of {} tapes, and {} are given", before.inputs.len(), now.len());
+        return Err(Error::Config { origin: "--tape-in".to_owned(), what });
+    }
+    for (number, (before, now)) in before.inputs.iter().zip(now).enumerate() {
+        if before.name != now.name {
+            let what = format!("tape {} of the merge is {}, not {}", number + 1, before.name, now.name);
+            return Err(Error::Config { origin: "--tape-in".to_owned(), what });
+        }
+        if before.tape != now.tape {
+            let what = format!("it is tape {}, and the merge has tape {}", now.tape, before.tape);
+            return Err(changed(&now.name, &what));
+        }
+    }
+    Ok(())
+}
+
+/// Feeds that more than one of the tapes has.
+fn shared_feeds(inputs: &[InputTape]) -> Vec<String> {
+    let mut tapes_of = BTreeMap::<String, usize>::new();
+    for input in inputs {
+        let names = LostDefinitions::names(&input.dir);
+        let mut feeds: Vec<_> = names.sources().map(|(_, source)| source.feed.clone()).collect();
+        feeds.sort_unstable();
+        feeds.dedup();
+        feeds.into_iter().for_each(|feed| *tapes_of.entry(feed).or_default() += 1);
+    }
+    tapes_of.into_iter().filter(|(_, tapes)| *tapes > 1).map(|(feed, _)| feed).collect()
+}
+
+fn end_of(input: &InputTape, options: ReadOptions) -> Result<u64, Error> {
+    Ok(Reader::open_with(&input.dir, StartPosition::End, options)?.position().0)
+}
+
+/// Refuses to put anything else onto a merge of tapes: the next merge could not continue after it.
+///
+/// # Errors
+/// The tape in `dir` is one.
+pub fn refuse_merge(dir: &Path) -> Result<(), Error> {
+    if !dir.join(state::NAME).exists() {
+        return Ok(());
+    }
+    let what =
+        "it is a merge of tapes, which takes no files and feeds; use a new tape, or --tape-in".to_owned();
+    Err(Error::Config { origin: dir.display().to_string(), what })
+}
+
+fn other_tape(dir: &Path) -> Error {
+    let what =
+        format!("it is no merge of tapes, or its {} is gone or of another time; use a new tape", state::NAME);
+    Error::Config { origin: dir.display().to_string(), what }
+}
+
+/// The identity of a merge; equal inputs give an equal one.
+fn tape_id(inputs: &[InputIdentity]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    for text in inputs.iter().flat_map(|input| [&input.name, &input.tape]) {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    TapeId(u128::from_le_bytes(hasher.finalize().as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}

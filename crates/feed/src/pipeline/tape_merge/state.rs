@@ -1,0 +1,294 @@
+//! What a merge has placed of each of its tapes: `merge.state` beside the segments of its own tape.
+//!
+//! ```text
+//!  {"format":1,"inputs":[…],"end":0,…} sum      who is merged, and the state at position 0
+//!  {"end":262080,"at":[…]} sum                  written before the frames up to 262080 are on the tape
+//!  {"end":524160,"at":[…]} sum
+//! ```
+//!
+//! A record comes before the frames that it describes, and these are published all at once. So the last record that ends
+//! at or before the end of the tape says how far each input is placed. After a power loss the tape may end between two
+//! records: the merge then makes the frames in between once more, and compares them.
+
+use crate::block::MessageTally;
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Name of the file.
+pub const NAME: &str = "merge.state";
+
+const FORMAT: u32 = 1;
+/// No state is longer: a million sources, and the records of a run over terabytes.
+const BYTES_MAX: u64 = 1 << 32;
+/// Digits of the sum of a record.
+const SUM_DIGITS: usize = 16;
+
+/// A tape that is merged.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct InputIdentity {
+    /// Its name in the merge.
+    pub name: String,
+    /// Its id.
+    pub tape: String,
+}
+
+/// How far a tape is placed.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub struct InputProgress {
+    /// The epoch in which its frames were read.
+    pub epoch: u64,
+    /// Everything before it is placed.
+    pub position: u64,
+    /// The running maximum of its time; none before its first event.
+    pub running_max: Option<i64>,
+}
+
+/// The id of a source on a tape, and on the tape of the merge.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct SourceId {
+    /// Number of the tape.
+    pub input: usize,
+    /// The id there.
+    pub own: u32,
+    /// The id here.
+    pub id: u32,
+}
+
+/// The name of a feed on a tape, and on the tape of the merge.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct FeedName {
+    /// Number of the tape.
+    pub input: usize,
+    /// The name there.
+    pub own: String,
+    /// The name here.
+    pub name: String,
+}
+
+/// A part of a tape that retention removed before it was placed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct GapRecord {
+    /// Number of the tape.
+    pub input: usize,
+    /// Where it begins.
+    pub from: u64,
+    /// Where it ends.
+    pub to: u64,
+}
+
+/// A record: what has changed since the one before it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct MergeRecord {
+    /// In the first record.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub format: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputIdentity>,
+    /// Feeds that more than one tape has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
+    /// Where the inputs end for the merge.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<u64>,
+    /// End of the tape with the frames of this record.
+    pub end: u64,
+    /// How far each tape is placed then.
+    pub at: Vec<InputProgress>,
+    /// Bytes of the raw log then.
+    pub raw: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub feeds: Vec<FeedName>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<GapRecord>,
+    /// What marks of progress count that is not on this tape, by source; all of them, where one has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bases: Option<MarkBases>,
+    /// The account up to `end`; at the end of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<serde_json::Value>,
+}
+
+/// What the marks of progress of an input count and the tape of the merge does not have, because it was gone.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub struct MarkBases {
+    /// By id of the source here.
+    pub known: BTreeMap<u32, MessageTally>,
+    /// Sources whose next mark says it.
+    pub open: BTreeSet<u32>,
+}
+
+/// The records of a merge.
+#[derive(Debug)]
+pub struct MergeStateLog {
+    path: PathBuf,
+    file: File,
+}
+
+/// The records that were found.
+#[derive(Debug, Default)]
+pub struct LoadedRecords {
+    records: Vec<MergeRecord>,
+    /// Bytes of the file up to the end of each.
+    ends: Vec<u64>,
+}
+
+impl MergeRecord {
+    /// Adds what a later record says.
+    pub fn apply(&mut self, later: MergeRecord) {
+        if !later.targets.is_empty() {
+            self.targets = later.targets;
+        }
+        (self.end, self.at, self.raw) = (later.end, later.at, later.raw);
+        self.sources.extend(later.sources);
+        self.feeds.extend(later.feeds);
+        self.gaps.extend(later.gaps);
+        self.bases = later.bases.or(self.bases.take());
+        // An account is one of a position, and the position has changed.
+        if later.account.is_some() {
+            self.account = later.account;
+        }
+    }
+}
+
+impl LoadedRecords {
+    /// Reads the records of the tape in `dir`; none where there is no such file. Records of a write that was cut off
+    /// are left out.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose first record is damaged.
+    pub fn load(dir: &Path) -> Result<Option<Self>, Error> {
+        let path = dir.join(NAME);
+        let fail = |source| Error::MergeState { path: path.clone(), source };
+        let mut bytes = Vec::new();
+        match File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)) {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(fail(source)),
+        }
+        let mut loaded = Self::default();
+        let mut at = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Some(record) = parse(line) else { break };
+            at += line.len() as u64;
+            loaded.records.push(record);
+            loaded.ends.push(at);
+        }
+        let wrong = |what: &str| fail(std::io::Error::new(ErrorKind::InvalidData, what.to_owned()));
+        match loaded.records.first() {
+            // It was being made.
+            None if !bytes.contains(&b'\n') => Ok(None),
+            None => Err(wrong("its first record is damaged")),
+            Some(first) if first.format != FORMAT => {
+                Err(wrong(&format!("it is of format {}, this build knows {FORMAT}", first.format)))
+            }
+            Some(_) => Ok(Some(loaded)),
+        }
+    }
+
+    /// The first record: who is merged.
+    pub fn first(&self) -> &MergeRecord {
+        &self.records[0]
+    }
+
+    /// The state of the last record that ends at or before `end` of the tape, and the bytes of the file up to there;
+    /// `None` if all of them are after it.
+    pub fn state_at(self, end: u64) -> Option<FoundState> {
+        let mut records = self.records.into_iter().zip(self.ends);
+        let (mut state, mut bytes) = records.next().filter(|(first, _)| first.end <= end)?;
+        for (record, to) in records.take_while(|(record, _)| record.end <= end) {
+            state.apply(record);
+            bytes = to;
+        }
+        Some(FoundState { state, bytes })
+    }
+}
+
+/// A state, and the bytes of the file that say it.
+#[derive(Debug)]
+pub struct FoundState {
+    /// All records up to it, as one.
+    pub state: MergeRecord,
+    /// Bytes of these records.
+    pub bytes: u64,
+}
+
+impl MergeStateLog {
+    /// Begins the records of a new merge; the first is durable.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn create(dir: &Path, first: &MergeRecord) -> Result<Self, Error> {
+        Self::replace(dir, first)?;
+        let path = dir.join(NAME);
+        let file = File::options().append(true).open(&path);
+        let file = file.map_err(|source| Error::MergeState { path: path.clone(), source })?;
+        Ok(Self { path, file })
+    }
+
+    /// Continues after the first `bytes`.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn resume(dir: &Path, bytes: u64) -> Result<Self, Error> {
+        let path = dir.join(NAME);
+        let fail = |source| Error::MergeState { path: path.clone(), source };
+        let file = File::options().append(true).open(&path).map_err(fail)?;
+        file.set_len(bytes).map_err(fail)?;
+        Ok(Self { path, file })
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append(&mut self, record: &MergeRecord) -> Result<(), Error> {
+        let fail = |source| Error::MergeState { path: self.path.clone(), source };
+        let line = line(record).map_err(fail)?;
+        self.file.write_all(&line).map_err(fail)
+    }
+
+    /// Puts one record in the place of all, whole or not at all; it is durable then.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn replace(dir: &Path, state: &MergeRecord) -> Result<(), Error> {
+        let path = dir.join(NAME);
+        let fail = |source| Error::MergeState { path: path.clone(), source };
+        let write = || {
+            let temp = dir.join("merge.new");
+            let mut file = File::create(&temp)?;
+            file.write_all(&line(&MergeRecord { format: FORMAT, ..state.clone() })?)?;
+            file.sync_all()?;
+            std::fs::rename(&temp, &path)?;
+            File::open(dir)?.sync_all()
+        };
+        write().map_err(fail)
+    }
+}
+
+fn line(record: &MergeRecord) -> std::io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(record)?;
+    let sum = blake3::hash(&line).to_hex();
+    line.push(b' ');
+    line.extend_from_slice(&sum.as_bytes()[..SUM_DIGITS]);
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn parse(line: &[u8]) -> Option<MergeRecord> {
+    let line = line.strip_suffix(b"\n")?;
+    let (json, sum) = line.split_at_checked(line.len().checked_sub(SUM_DIGITS + 1)?)?;
+    let whole = blake3::hash(json).to_hex().as_bytes()[..SUM_DIGITS] == sum[1..];
+    whole.then(|| serde_json::from_slice(json).ok())?
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}

@@ -1,0 +1,70 @@
+//! `unitape consolidate --tape-in`: many tapes onto one tape.
+
+use super::{ConsolidateArgs, print_summary, usage_or_error};
+use crate::commands::read_args;
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use unitape_feed::{Error, InputTape, RunProgress, TapeMergeOptions, TapeMergeOutcome, merge_tapes};
+use unitape_model::LostNameCounts;
+use unitape_tape::{ReadOptions, WriterOptions};
+
+/// Merges the tapes.
+pub fn run(args: &ConsolidateArgs) -> output::Result {
+    let inputs =
+        args.tape_in.iter().map(|option| InputTape::parse(option)).collect::<Result<Vec<_>, Error>>();
+    let inputs = inputs.map_err(usage_or_error)?;
+    let stop = output::stop_flag()?;
+    inputs.iter().for_each(|input| output::print_hot_notice(&input.dir));
+    output::print_hot_notice(&args.tape);
+    let progress = Arc::new(RunProgress::default());
+    let options = TapeMergeOptions {
+        inputs,
+        tape: WriterOptions { segment_bytes: args.segment_bytes, ..WriterOptions::default() },
+        read: ReadOptions { verify: true, skip_damage: args.skip_damage },
+        stop: Some(&stop),
+        progress: progress.clone(),
+    };
+    let started = Instant::now();
+    // Relaxed: figures for people.
+    let position = || (progress.bytes.load(Ordering::Relaxed), progress.bytes_total.load(Ordering::Relaxed));
+    let merged = output::with_progress("merge", position, String::new, || merge_tapes(&args.tape, options));
+    let merged = merged.map_err(usage_or_error)?;
+    let elapsed_s = started.elapsed().as_secs_f64();
+    match args.json {
+        true => print_account(&merged, elapsed_s)?,
+        false => print_summary(&args.tape, &merged.run, elapsed_s)?,
+    }
+    for gap in &merged.gaps {
+        let bytes = grouped(gap.to - gap.from);
+        note!(
+            "unitape: gap: of tape {} positions {} to {} were removed before they were merged, {bytes} bytes",
+            gap.tape,
+            gap.from,
+            gap.to
+        );
+    }
+    let mut done = match merged.gaps.is_empty() && !merged.run.summary.is_flawed() {
+        true => CommandOutcome::Clean,
+        false => CommandOutcome::Flawed,
+    };
+    for losses in &merged.losses {
+        done = read_args::finish_with(&losses.damaged, &losses.unverified, LostNameCounts::default(), done)?;
+    }
+    if merged.run.stopped {
+        return Err(CommandFailure::Error("stopped; the same command resumes from here".to_owned()));
+    }
+    Ok(done)
+}
+
+/// The account as JSON. `gaps` lists the gaps of the tapes, and `lost` counts those of packets.
+fn print_account(merged: &TapeMergeOutcome, elapsed_s: f64) -> Result<(), CommandFailure> {
+    let mut account = serde_json::to_value(&merged.run.summary)?;
+    if merged.run.summary.gaps > 0 {
+        account["lost"] = merged.run.summary.gaps.into();
+    }
+    account["gaps"] = serde_json::to_value(&merged.gaps)?;
+    account["elapsed_s"] = elapsed_s.into();
+    output::print_json(&account)
+}
