@@ -267,6 +267,8 @@ const PRINTS: &str = "
     generate exchange --pcap day.pcap --messages 200
     generate banks --events 200
     generate banks --events 200 --out banks.jsonl --truth best.jsonl
+    generate bench --events 200 --out -
+    generate bench --events 200 --out bench.jsonl
     generate completions bash
     generate completions zsh
     --help
