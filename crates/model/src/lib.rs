@@ -54,8 +54,8 @@ pub mod words;
 
 pub use builder::{EventBuilder, PreparedValue};
 pub use calendar::{
-    Calendar, CalendarError, CivilDate, CurrencyPair, DayKind, MarketSession, PairClock, PairDates,
-    SessionClock, SessionDate,
+    Calendar, CalendarError, CivilDate, CurrencyPair, DateParseError, DayKind, MarketSession, PairClock,
+    PairDates, SessionClock, SessionDate, TimeParseError, UtcMoment,
 };
 pub use cause::ErrorCause;
 pub use dict::{Dictionary, NameResolver};

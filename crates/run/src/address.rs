@@ -2,7 +2,7 @@
 
 use crate::Error;
 use std::fmt;
-use unitape_model::{Event, Position, UnixNanos, flags};
+use unitape_model::{Event, Position, UnixNanos, UtcMoment, flags};
 use unitape_tape::Frame;
 
 /// The address of an event.
@@ -51,7 +51,9 @@ impl TapeStopPoint {
                 _ => Ok(Self::Ordinal(number)),
             };
         }
-        time(text).map(Self::Time).ok_or_else(bad)
+        // With a sign it is no ordinal, and no time that a tape has.
+        let time = text.parse::<UnixNanos>().ok().filter(|_| !text.starts_with('-'));
+        time.map(|ts| Self::Time(ts.0)).ok_or_else(bad)
     }
 
     /// Whether a frame lies after this point. Bookkeeping has no ordinal of its own, and neither it nor a message has a
@@ -69,16 +71,12 @@ impl TapeStopPoint {
     }
 }
 
-/// Reads a time in UTC: `2026-03-02`, `2026-03-02T14:30`, `2026-03-02 14:30:00.5`, each also with `Z`, or nanoseconds since
-/// 1970.
+/// Reads a time in UTC or nanoseconds since 1970, as [`UnixNanos`] does.
 ///
 /// # Errors
-/// When it is none of these.
+/// When it is neither.
 pub fn parse_time(text: &str) -> Result<UnixNanos, Error> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let ns = if is_number { text.parse().ok() } else { time(text) };
-    ns.map(UnixNanos).ok_or_else(|| Error::Time { text: text.to_owned() })
+    text.parse().map_err(|_| Error::Time { text: text.to_owned() })
 }
 
 /// A first or last point of a part of a tape.
@@ -142,61 +140,7 @@ impl fmt::Display for TapeRangeBound {
 
 /// `2011-11-24 06:28:56.151000000`, of nanoseconds since 1970.
 pub fn utc(ns: i64) -> String {
-    let (days, of_day) = (ns.div_euclid(86_400_000_000_000), ns.rem_euclid(86_400_000_000_000));
-    let (s, n) = (of_day / 1_000_000_000, of_day % 1_000_000_000);
-    // Days to a date of the Gregorian calendar, counted in eras of 400 years that begin on 1 March.
-    let z = days + 719_468;
-    let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (d, m) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let y = yoe + era * 400 + i64::from(m <= 2);
-    format!("{y:04}-{m:02}-{d:02} {:02}:{:02}:{:02}.{n:09}", s / 3600, s / 60 % 60, s % 60)
-}
-
-/// `YYYY-MM-DD`, alone or with `HH:MM`, `HH:MM:SS` or that with up to nine decimals, as nanoseconds since 1970.
-fn time(text: &str) -> Option<i64> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
-    let (date, clock) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
-    let (clock, decimals) = match clock.split_once('.') {
-        // Decimals are of seconds.
-        Some((clock, decimals)) if clock.len() > 5 => (clock, decimals),
-        Some(_) => return None,
-        None => (clock, "0"),
-    };
-    let date = numbers::<3>(date, '-', [4, 2, 2])?;
-    let clock = match clock.len() {
-        5 => numbers::<2>(clock, ':', [2, 2]).map(|[h, m]| [h, m, 0])?,
-        _ => numbers::<3>(clock, ':', [2, 2, 2])?,
-    };
-    if decimals.is_empty() || decimals.len() > 9 || !decimals.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let nanos: i64 = format!("{decimals:0<9}").parse().ok()?;
-    let ([year, month, day], [h, m, s]) = (date, clock);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || h > 23 || m > 59 || s > 59 {
-        return None;
-    }
-    // Days since 1970 of a date of the Gregorian calendar, in years that begin in March.
-    let y = if month > 2 { year } else { year - 1 };
-    let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let seconds = ((days * 24 + h) * 60 + m) * 60 + s;
-    let ns = seconds.checked_mul(1_000_000_000)?.checked_add(nanos)?;
-    // A day that the month does not have comes back as another one.
-    utc(ns).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(ns)
-}
-
-fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
-    let mut parts = text.split(between);
-    let mut out = [0; N];
-    for (out, digits) in out.iter_mut().zip(digits) {
-        let part = parts.next().filter(|p| p.len() == digits && p.bytes().all(|b| b.is_ascii_digit()))?;
-        *out = part.parse().ok()?;
-    }
-    parts.next().is_none().then_some(out)
+    UtcMoment(UnixNanos(ns)).to_string()
 }
 
 /// A plain number from here on is a time: no tape has that many events, and the year is 1970.
@@ -208,18 +152,6 @@ mod tests {
 
     fn at(text: &str) -> Option<TapeStopPoint> {
         TapeStopPoint::parse(text).ok()
-    }
-
-    #[test]
-    fn times_are_told_in_utc() {
-        for (ns, text) in [
-            (0, "1970-01-01 00:00:00.000000000"),
-            (1_322_116_136_151_000_000, "2011-11-24 06:28:56.151000000"),
-            (1_709_164_800_000_000_001, "2024-02-29 00:00:00.000000001"),
-            (-1, "1969-12-31 23:59:59.999999999"),
-        ] {
-            assert_eq!(utc(ns), text);
-        }
     }
 
     /// An ordinal of `--at` may be any number below 10^15, and a number of `--since` is always a time.

@@ -56,7 +56,7 @@ mod seal;
 mod store;
 mod stripe;
 
-pub use day::{Day, TimeParseError, parse_time};
+pub use day::Day;
 pub use error::{Error, Result};
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, StageTimings};
 use crate::pipeline::durability::FlushFailures;
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
+use crate::pipeline::tape_merge::refuse_merge;
 use crate::quarantine::{RawLog, raw_of_event};
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::stats::{FeedStats, RunMonitor};
@@ -78,6 +79,7 @@ pub struct MergeOptions {
 /// # Errors
 /// When a segment's tape cannot be read or is not what the tape has of it, or the tape refuses.
 pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
+    refuse_merge(dir)?;
     let id = crate::pipeline::consolidate::id_of(dir)?.unwrap_or_else(|| tape_id(&options.segments));
     let (writer, _) = Writer::open(dir, id, options.tape)?;
     let (account, mut known) = SegmentMergeProgress::read(dir)?;
@@ -100,9 +102,10 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
     let lead = if options.by_receive_time { ClockLeadLimits::UNBOUNDED } else { options.lead };
     let placed_before = placed_max;
     let began = Instant::now();
+    let mut latest = Vec::with_capacity(segments.len());
     loop {
-        let latest: Vec<UnixNanos> =
-            segments.iter().map(|s| if s.unit.is_empty() { NO_TS } else { s.ts }).collect();
+        latest.clear();
+        latest.extend(segments.iter().map(|s| if s.unit.is_empty() { NO_TS } else { s.ts }));
         let mut next: Option<(UnixNanos, usize)> = None;
         let (mut some_empty, mut open, mut for_later) = (false, false, false);
         for (i, s) in segments.iter_mut().enumerate() {
@@ -113,8 +116,7 @@ pub fn merge(dir: &Path, options: MergeOptions) -> Result<RunOutcome, Error> {
             match s.head {
                 NextMergeUnit::Unit(ts) => {
                     let others = latest.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, ts)| *ts).max();
-                    let latest = placed_max.max(others.unwrap_or(NO_TS));
-                    let ts = s.believe(&lead, latest).unwrap_or(ts);
+                    let ts = s.believe(&lead, placed_max.max(others.unwrap_or(NO_TS))).unwrap_or(ts);
                     open = true;
                     if next.is_none_or(|(t, _)| ts < t) {
                         next = Some((ts, i));
@@ -385,6 +387,12 @@ impl MergeInput {
                 continue;
             }
             if !frame.header.is_meta() {
+                if self.only_meta && event.source() == 0 {
+                    // Sources count what is placed, so a restart would place it again.
+                    let what =
+                        "an event without a source, which a merge of segments has no place for".to_owned();
+                    return Err(Error::Inconsistent { position: frame.position, what });
+                }
                 if self.only_meta && event.kind() != EventKind::Quarantine {
                     let ts = event.ts_event();
                     self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts) } else { ts };

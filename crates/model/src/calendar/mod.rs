@@ -30,12 +30,14 @@
 mod clock;
 mod date;
 mod error;
+mod moment;
 mod parse;
 mod zone;
 
 pub use clock::{PairClock, SessionClock};
 pub use date::{CivilDate, ClockTime, DateParseError};
 pub use error::{CalendarError, CalendarFault};
+pub use moment::{TimeParseError, UtcMoment};
 
 use crate::UnixNanos;
 use date::DAY_SECONDS;

@@ -55,7 +55,8 @@ impl ExactNumber {
         assert!(*self >= *other, "{self} is less than {other}");
         let places = self.places.max(other.places);
         let (mut a, b) = (self.with_places(places), other.with_places(places));
-        for (at, digit) in b.into_iter().enumerate() {
+        // A number less than one has fewer digits than zero has with as many places.
+        for (at, digit) in b.into_iter().enumerate().filter(|(_, digit)| *digit > 0) {
             if a[at] < digit {
                 let from = (at + 1..a.len()).find(|&i| a[i] > 0).expect("the other is not greater");
                 a[from] -= 1;

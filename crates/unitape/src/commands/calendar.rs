@@ -4,7 +4,6 @@ use crate::output::{self, CommandFailure, CommandOutcome, say};
 use std::path::PathBuf;
 use unitape_model::{Calendar, CurrencyPair, DayKind, UnixNanos};
 use unitape_run::address::utc;
-use unitape_store::parse_time;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -37,7 +36,7 @@ pub struct CalendarArgs {
     #[arg(long, value_name = "PAIR", value_parser = parse_pair)]
     pair: Option<NamedPair>,
     /// The moment: 2026-03-02, 2026-03-02T14:30:00.5 (UTC), or nanoseconds since 1970
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     at: UnixNanos,
     /// Print as JSON
     #[arg(long)]

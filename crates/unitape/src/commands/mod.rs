@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;
+pub mod range_args;
 pub mod read_args;
 pub mod run;
 pub mod store;

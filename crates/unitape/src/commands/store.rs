@@ -12,8 +12,7 @@ use std::sync::atomic::Ordering;
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{DefinitionTable, UnixNanos};
 use unitape_store::{
-    Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema,
-    parse_time, seal,
+    Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema, seal,
 };
 
 /// Arguments.
@@ -84,10 +83,10 @@ struct ScanArgs {
     #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
     symbols: Vec<String>,
     /// Event time from here on: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<UnixNanos>,
     /// Event time before this
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<UnixNanos>,
     /// Only this day
     #[arg(long, value_name = "YYYY-MM-DD")]

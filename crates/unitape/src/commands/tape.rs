@@ -8,6 +8,7 @@ mod verify;
 
 pub use unitape_run::address::utc;
 
+use super::range_args::RangeArgs;
 use super::read_args::{self, ReadArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say};
 use filter::EventFilter;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{DefinitionTable, EventKind, NameKind, Position, TopicMessage};
-use unitape_run::address::{EventAddress, TapeRangeBound};
+use unitape_run::address::EventAddress;
 use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_run::removal;
 
@@ -142,18 +143,8 @@ struct CatArgs {
     /// Definitions and progress marks too
     #[arg(long)]
     all: bool,
-    /// First event: an ordinal, or @position
-    #[arg(long)]
-    from: Option<String>,
-    /// Last event: an ordinal, or @position
-    #[arg(long)]
-    to: Option<String>,
-    /// Only events of this time or later, in UTC, or nanoseconds since 1970
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<String>,
-    /// Only events before this time
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<String>,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Only events of this kind (repeatable)
     #[arg(long)]
     kind: Vec<String>,
@@ -198,9 +189,9 @@ fn cat(args: &CatArgs) -> output::Result {
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let (mut follower, mut names) = args.read.follow(&args.dir)?;
-    let whole = filter.start().map_or(Ok(true), |from| seek(&mut follower, &mut names, from))?;
+    let whole = filter.range().seek(&mut follower, &mut names)?;
     // Bookkeeping is printed where it is, so nothing is passed over.
-    let times = filter.times().filter(|_| !args.all);
+    let times = filter.range().times.filter(|_| !args.all);
     let mut skipped = times.and_then(|times| follower.keep_times(times));
     filter.learn(names.dictionary());
     let mut out = output::stdout();
@@ -301,27 +292,6 @@ fn rewind(
         writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
     }
     Ok(names)
-}
-
-/// Goes to `--from`; gives whether retention has left all of what was asked for.
-fn seek(
-    follower: &mut TapeFollower,
-    names: &mut DefinitionTable,
-    from: TapeRangeBound,
-) -> Result<bool, CommandFailure> {
-    match follower.seek(from, names) {
-        Ok(()) => Ok(true),
-        Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::RetainedEvent { .. }) => {
-            let reader = follower.reader();
-            note!(
-                "unitape: --from {from}: retention has removed what is before event {}, at position @{}",
-                grouped(reader.ordinal() + 1),
-                reader.position()
-            );
-            Ok(false)
-        }
-        Err(e) => Err(e.into()),
-    }
 }
 
 /// A user's message: text where it is such, else hexadecimal.

@@ -1,5 +1,6 @@
 //! `unitape watch`: surveillance over events.
 
+use super::range_args::{RangeArgs, TapeRange};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
     self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_text, say, say_to,
@@ -8,7 +9,8 @@ use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use unitape_model::LostNameCounts;
-use unitape_tape::Reader;
+use unitape_run::address::EventAddress;
+use unitape_run::follow::{FollowOutcome, TapeFollower};
 use unitape_watch::{
     Alert, Error, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, TapeWatch,
     replay_jsonl,
@@ -27,6 +29,10 @@ enum WatchCommand {
     #[command(after_help = "Examples:
   unitape watch replay vectors/watch/spoofing.jsonl --json
   unitape watch replay tape --scenario wash_trade --params '{\"window_ms\": 30000}' --json
+  unitape watch replay tape --since 2026-03-02T14:30 --until 2026-03-02T15:00
+
+--from, --to, --since and --until choose a part of a tape, as those of `unitape tape cat` do. The scenarios see the events of
+that part alone: orders, prices and references from before it are not known to them.
 
 Parameters: the command line wins over the input's case and header, these over the configuration, that over the
 defaults. `{\"scenario\": {\"param\": value}}`, or with --scenario `{\"param\": value}`; JSON text, or a file of JSON or
@@ -50,6 +56,8 @@ alerts are those of what was read before it, and with --skip-damage also after i
         #[arg(long)]
         json: bool,
         #[command(flatten)]
+        range: RangeArgs,
+        #[command(flatten)]
         read: ReadArgs,
     },
     /// Name the scenarios, their parameters and the rules behind them
@@ -64,12 +72,16 @@ alerts are those of what was read before it, and with --skip-damage also after i
 /// Runs the command.
 pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        WatchCommand::Replay { input, scenario, params, json, read } => {
+        WatchCommand::Replay { input, scenario, params, json, range, read } => {
             let selection = selection(scenario, params.as_deref())?;
             if input.is_dir() {
-                replay_tape(&input, &selection, json, read)
-            } else {
+                let part = TapePart { range: range.parse()?, read };
+                replay_tape(&input, &selection, json, part)
+            } else if range.is_empty() {
                 replay_lines(&input, &selection, json)
+            } else {
+                let what = "--from, --to, --since and --until choose a part of a tape, and this is none";
+                Err(CommandFailure::Usage(format!("{}: {what}", input.display())))
             }
         }
         WatchCommand::Scenarios { json } => scenarios(json),
@@ -192,18 +204,35 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
     note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
 }
 
-fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, read: ReadArgs) -> output::Result {
+/// What of a tape is read, and how.
+#[derive(Clone, Copy, Debug, Default)]
+struct TapePart {
+    range: TapeRange,
+    read: ReadArgs,
+}
+
+/// A watch that has seen its part of a tape.
+struct WatchedPart {
+    replayed: ReplaySummary,
+    /// It knows the skipped damage.
+    follower: TapeFollower,
+    names: LostNameCounts,
+    /// Retention has left all of what was asked for.
+    is_whole: bool,
+}
+
+fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, part: TapePart) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
     output::print_hot_notice(dir);
-    let watched = watch_tape_with(dir, selection, read, |alert| {
+    let watched = watch_part(dir, selection, part, |alert| {
         line.clear();
         write_alert(&mut line, alert, None, json);
         Ok(out.write_all(&line)?)
     });
     // Also what came before damage.
     out.flush()?;
-    let (replayed, reader, names) = watched?;
+    let WatchedPart { replayed, follower, names, is_whole } = watched?;
     if !json {
         print_counters(&replayed)?;
     } else if let Some(counters) = counters(&replayed) {
@@ -211,7 +240,8 @@ fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, read: Read
         out.flush()?;
     }
     explain(selection, &replayed);
-    read_args::finish(&reader, names, CommandOutcome::Clean)
+    let done = if is_whole { CommandOutcome::Clean } else { CommandOutcome::Flawed };
+    read_args::finish(follower.reader(), names, done)
 }
 
 /// Watches the tape in `dir` from its oldest frame to where it ends now.
@@ -220,27 +250,47 @@ pub fn watch_tape(
     selection: &ScenarioSelection,
     sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
 ) -> Result<ReplaySummary, CommandFailure> {
-    watch_tape_with(dir, selection, ReadArgs::default(), sink).map(|(replayed, ..)| replayed)
+    watch_part(dir, selection, TapePart::default(), sink).map(|watched| watched.replayed)
 }
 
-/// Watches a tape with or without checks. Also returns the reader, which knows the skipped damage, and the lost
-/// names.
-fn watch_tape_with(
+/// Watches a part of a tape, with or without checks.
+fn watch_part(
     dir: &Path,
     selection: &ScenarioSelection,
-    read: ReadArgs,
+    part: TapePart,
     mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
-) -> Result<(ReplaySummary, Reader, LostNameCounts), CommandFailure> {
+) -> Result<WatchedPart, CommandFailure> {
+    let TapePart { range, read } = part;
     let mut watch = TapeWatch::new(selection)?;
-    let (mut reader, names) = read.open(dir)?;
+    let (mut follower, names) = read.follow(dir)?;
     watch.names = names;
+    let is_whole = range.seek(&mut follower, &mut watch.names)?;
+    let mut skipped = range.times.and_then(|times| follower.keep_times(times));
     let (mut replayed, mut alerts) = (ReplaySummary::default(), Vec::new());
-    while let Some((ordinal, frame)) = reader.next_counted()? {
-        let seq = ordinal + 1;
-        replayed.events += u64::from(!frame.header.is_meta());
-        let position = frame.position;
+    loop {
+        let (ordinal, frame) = match follower.step()? {
+            FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
+            FollowOutcome::AtEnd => break,
+            // The scenarios have seen what the tape does not have any more.
+            FollowOutcome::Rewound { from, to } => {
+                return Err(unitape_tape::Error::Rewound { from, to }.into());
+            }
+        };
+        let (position, seq) = (frame.position, ordinal + 1);
+        let place = EventAddress { seq, position };
+        if range.is_over(place) {
+            break;
+        }
+        if let Some(skipped) = &mut skipped {
+            skipped.learn_before(&frame, &mut watch.names)?;
+        }
+        let is_meta = frame.header.is_meta();
+        if !is_meta && !range.has(place, &frame) {
+            continue;
+        }
+        replayed.events += u64::from(!is_meta);
         match watch.on_frame(position, frame.bytes, seq, &mut alerts) {
-            Err(Error::Frame { message, .. }) => reader.refuse(position, &message)?,
+            Err(Error::Frame { message, .. }) => follower.refuse(position, &message)?,
             other => other?,
         }
         for alert in alerts.drain(..) {
@@ -249,7 +299,8 @@ fn watch_tape_with(
         }
     }
     replayed.add_counters(&watch.watch);
-    Ok((replayed, reader, watch.names.lost_names()))
+    let names = watch.names.lost_names();
+    Ok(WatchedPart { replayed, follower, names, is_whole })
 }
 
 fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {

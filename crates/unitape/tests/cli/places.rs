@@ -422,3 +422,49 @@ fn times_have_several_forms() {
     let both = ["--since", "2026-03-03", "--until", "2026-03-03"];
     cat(&tape, &both).code(2).says(&["--since is not before --until"]);
 }
+
+/// The scenarios see the part of a tape that was asked for, and nothing else: that part printed as lines gives the same alerts.
+#[test]
+fn a_watch_sees_a_part_of_a_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let day = dir.path().join("day");
+    let day_text = day.to_str().unwrap();
+    let options = ["--events", "12000", "--instruments", "40", "--minutes", "120"];
+    run(["generate", "market", "--out", day_text].iter().chain(&options)).code(0);
+    let (tape, events) = (dir.path().join("tape"), day.join("events.jsonl"));
+    let (tape, events) = (tape.to_str().unwrap(), events.to_str().unwrap());
+    run(["consolidate", events, "--tape", tape, "--segment-bytes", "131072"]).code(0);
+    let all = cat(Path::new(tape), &[]).code(0).lines();
+    let watch = |input: &str, options: &[&str]| {
+        let ran = run(["watch", "replay", input, "--json"].iter().chain(options)).code(0);
+        let alerts = ran.lines().into_iter().filter(|line| line.get("scenario").is_some());
+        alerts.map(|alert| (alert["scenario"].clone(), alert["trigger_seq"].clone())).collect::<Vec<_>>()
+    };
+    let whole = watch(tape, &[]);
+    assert!(whole.len() > 10, "{}", whole.len());
+    assert_eq!(watch(tape, &["--from", "1", "--since", "0"]), whole);
+    let mut found = 0;
+    for n in 0..12 {
+        let pick = |m: u64| &all[(number(5, n * 3 + m) % all.len() as u64) as usize];
+        let (a, b) = (at(pick(0), "seq"), at(pick(1), "seq"));
+        let (from, to) = (a.min(b), a.max(b));
+        let times = [at(pick(0), "ts"), at(pick(2), "ts")];
+        let texts = [from, to, times[0].min(times[1]), times[0].max(times[1]) + 1].map(|n| n.to_string());
+        let [from, to, since, until] = texts.each_ref().map(String::as_str);
+        let part = match n % 3 {
+            0 => vec!["--from", from, "--to", to],
+            1 => vec!["--since", since, "--until", until],
+            _ => vec!["--from", from, "--until", until],
+        };
+        let lines = run(["tape", "cat", tape, "--json"].iter().chain(&part)).code(0);
+        let printed = file(dir.path(), "part.jsonl", lines.text());
+        let alerts = watch(tape, &part);
+        assert_eq!(alerts, watch(printed.to_str().unwrap(), &[]), "{part:?}");
+        found += alerts.len();
+    }
+    assert!(found > 10, "the parts have alerts: {found}");
+    let none = run(["watch", "replay", events, "--from", "3"]).code(2);
+    none.says(&["choose a part of a tape, and this is none"]);
+    let over = run(["watch", "replay", tape, "--from", "9", "--to", "3"]).code(2);
+    over.says(&["nothing can be between them"]);
+}

@@ -229,7 +229,7 @@ fn what_cannot_be_is_told_with_its_place() {
     run(["store", "scan", &at(&store)]).code(1).says(&["no such directory"]);
     run(["store", "seal", &at(&tape), "--store", &at(&store), "--date", "2024-02-30"])
         .code(2)
-        .says(&["not a time"]);
+        .says(&["not a date"]);
     run(["store", "seal", &at(&tape), "--store", &at(&store), "--stripe-bytes", "1"])
         .code(2)
         .says(&["stripe_bytes"]);

@@ -1,20 +1,19 @@
 //! The events that `tape cat` prints, and its message when there are none.
 
 use super::CatArgs;
+use crate::commands::range_args::TapeRange;
 use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::path::Path;
-use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind, Position};
-use unitape_run::address::{self, EventAddress, TapeRangeBound};
-use unitape_tape::{Reader, TimeRange};
+use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
+use unitape_run::address::{EventAddress, TapeRangeBound};
+use unitape_tape::Reader;
 
 /// The options of `tape cat` that choose events, and how many events each of them let pass.
 ///
 /// Once one event was printed, nothing has to be explained and nothing more is counted.
 #[derive(Debug)]
 pub struct EventFilter {
-    from: Option<TapeRangeBound>,
-    to: Option<TapeRangeBound>,
-    times: Option<TimeRange>,
+    range: TapeRange,
     /// `--since` and `--until`, as they were written.
     times_text: [Option<String>; 2],
     any_kind: bool,
@@ -45,29 +44,8 @@ impl EventFilter {
     /// # Errors
     /// When they are no bounds or kinds, or contradict each other.
     pub fn new(args: &CatArgs) -> Result<Self, CommandFailure> {
-        let bound = |text: &Option<String>| text.as_deref().map(TapeRangeBound::parse).transpose();
-        let (from, to) = (bound(&args.from)?, bound(&args.to)?);
-        if let (Some(from), Some(to)) = (&from, &to)
-            && from.is_after(to)
-        {
-            return Err(CommandFailure::Usage(format!(
-                "--from {from} is after --to {to}: nothing can be between them"
-            )));
-        }
-        let time = |option: &str, text: &Option<String>| {
-            let parsed = text.as_deref().map(address::parse_time).transpose();
-            parsed.map_err(|e| CommandFailure::from(e).with_subject(option))
-        };
-        let (since, until) = (time("--since", &args.since)?, time("--until", &args.until)?);
-        if let (Some(since), Some(until)) = (since, until)
-            && since >= until
-        {
-            return Err(CommandFailure::Usage(
-                "--since is not before --until: nothing can be between them".to_owned(),
-            ));
-        }
-        let times = (since.is_some() || until.is_some()).then_some(TimeRange { since, until });
-        let times_text = [args.since.clone(), args.until.clone()];
+        let range = args.range.parse()?;
+        let times_text = [args.range.since.clone(), args.range.until.clone()];
         let mut kinds = Vec::new();
         for name in args.kind.iter().filter(|name| *name != MESSAGE) {
             let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
@@ -82,20 +60,12 @@ impl EventFilter {
         let messages = any_kind || args.kind.iter().any(|name| name == MESSAGE);
         let counts = FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() };
         let (all, left) = (args.all, args.limit.unwrap_or(u64::MAX));
-        Ok(Self { from, to, times, times_text, any_kind, kinds, messages, names, all, left, counts })
+        Ok(Self { range, times_text, any_kind, kinds, messages, names, all, left, counts })
     }
 
-    /// The first place that is asked for; none where it is the start of the tape.
-    pub fn start(&self) -> Option<TapeRangeBound> {
-        let is_start = |from: &TapeRangeBound| {
-            matches!(from, TapeRangeBound::Ordinal(0) | TapeRangeBound::Position(Position(0)))
-        };
-        self.from.filter(|from| !is_start(from))
-    }
-
-    /// The times that are asked for.
-    pub fn times(&self) -> Option<TimeRange> {
-        self.times
+    /// The part of the tape that is asked for.
+    pub fn range(&self) -> TapeRange {
+        self.range
     }
 
     /// Learns the ids of the names that were asked for; call it with each definition.
@@ -105,16 +75,16 @@ impl EventFilter {
 
     /// Whether nothing more can come.
     pub fn is_done(&self, place: EventAddress) -> bool {
-        self.left == 0 || self.to.is_some_and(|to| to.is_before_event(place))
+        self.left == 0 || self.range.is_over(place)
     }
 
     /// Whether this event is printed.
     pub fn wants(&mut self, event: &Event<'_>, place: EventAddress) -> bool {
         let meta = event.header().is_meta();
-        if self.from.is_some_and(|from| !from.is_reached_by(place)) || (meta && !self.all) {
+        if !self.range.is_reached_by(place) || (meta && !self.all) {
             return false;
         }
-        if self.times.is_some_and(|times| !times.contains(event.ts_event())) {
+        if self.range.times.is_some_and(|times| !times.contains(event.ts_event())) {
             return false;
         }
         let is_kind = self.any_kind || self.kinds.contains(&event.kind());
@@ -134,7 +104,7 @@ impl EventFilter {
     /// Whether a user's message is printed; it names no instrument and no venue.
     pub fn wants_message(&mut self, place: EventAddress) -> bool {
         // A message has no time.
-        if self.times.is_some() || self.from.is_some_and(|from| !from.is_reached_by(place)) {
+        if self.range.times.is_some() || !self.range.is_reached_by(place) {
             return false;
         }
         let counts = &mut self.counts;
@@ -161,7 +131,7 @@ impl EventFilter {
             why.extend(filter.unknown(names));
         }
         if self.counts.within == 0 {
-            let bounds = [("--from", &self.from), ("--to", &self.to)];
+            let bounds = [("--from", &self.range.from), ("--to", &self.range.to)];
             let mut asked: Vec<String> =
                 bounds.iter().filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?))).collect();
             let times = ["--since", "--until"].into_iter().zip(&self.times_text);
@@ -189,7 +159,7 @@ impl EventFilter {
 
     /// Says that the tape ends before `--to`, where something was printed.
     pub fn explain_end(&self, reader: &Reader) {
-        let Some(to) = self.to.filter(|_| self.counts.printed > 0 && self.left > 0) else { return };
+        let Some(to) = self.range.to.filter(|_| self.counts.printed > 0 && self.left > 0) else { return };
         let end = EventAddress { seq: reader.ordinal(), position: reader.position() };
         let is_beyond = match to {
             TapeRangeBound::Ordinal(seq) => seq > end.seq,
