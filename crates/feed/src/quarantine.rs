@@ -35,6 +35,8 @@ pub struct RawLog {
     path: PathBuf,
     file: Option<File>,
     len: u64,
+    /// What was appended and is not in the file yet, see [`RawLog::open_held`].
+    held: Option<Vec<u8>>,
 }
 
 /// One entry of the quarantine.
@@ -116,6 +118,16 @@ impl RawLog {
     /// # Errors
     /// When it is shorter than that, or cannot be opened.
     pub fn open(dir: &Path, len: u64) -> Result<Self, Error> {
+        let mut log = Self::open_held(dir, len)?;
+        log.release()?;
+        Ok(log)
+    }
+
+    /// As [`RawLog::open`], but nothing of the file changes before [`RawLog::release`].
+    ///
+    /// # Errors
+    /// As those of [`RawLog::open`].
+    pub fn open_held(dir: &Path, len: u64) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
         let fail = |source| Error::Raw { path: path.clone(), source };
         let file = match File::options().read(true).write(true).open(&path) {
@@ -125,7 +137,6 @@ impl RawLog {
                     let what = format!("{have} bytes, but the tape refers to {len}");
                     return Err(fail(IoError::new(ErrorKind::UnexpectedEof, what)));
                 }
-                file.set_len(len).map_err(fail)?;
                 Some(file)
             }
             Err(e) if e.kind() == ErrorKind::NotFound && len == 0 => None,
@@ -135,7 +146,22 @@ impl RawLog {
             }
             Err(e) => return Err(fail(e)),
         };
-        Ok(Self { path, file, len })
+        Ok(Self { path, file, len, held: Some(Vec::new()) })
+    }
+
+    /// Writes what was appended since, and cuts off what is after it.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn release(&mut self) -> Result<(), Error> {
+        let Some(held) = self.held.take() else { return Ok(()) };
+        let len = self.len;
+        self.len -= held.len() as u64;
+        if !held.is_empty() {
+            self.append(&held)?;
+        }
+        let fail = |source| Error::Raw { path: self.path.clone(), source };
+        self.file.as_ref().map_or(Ok(()), |file| file.set_len(len)).map_err(fail)
     }
 
     /// Appends a message; gives where it is.
@@ -143,6 +169,12 @@ impl RawLog {
     /// # Errors
     /// When the disk refuses.
     pub fn append(&mut self, raw: &[u8]) -> Result<u64, Error> {
+        if let Some(held) = &mut self.held {
+            let at = self.len;
+            held.extend_from_slice(raw);
+            self.len += raw.len() as u64;
+            return Ok(at);
+        }
         let fail = |source| Error::Raw { path: self.path.clone(), source };
         let file = match &self.file {
             Some(file) => file,
@@ -362,4 +394,29 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
         Ok(raw)
     };
     read().map_err(|source| Error::Raw { path: path.clone(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A merge that was refused had cut off bytes that its tape refers to.
+    #[test]
+    fn held_bytes_change_nothing_before_they_are_released() {
+        let dir = tempfile::tempdir().unwrap();
+        let content = || std::fs::read(dir.path().join(RAW_LOG)).unwrap_or_default();
+        let mut log = RawLog::open(dir.path(), 0).unwrap();
+        assert_eq!((log.append(b"first").unwrap(), log.append(b"second").unwrap()), (0, 5));
+        let mut log = RawLog::open_held(dir.path(), 5).unwrap();
+        assert_eq!(log.append(b"se").unwrap(), 5);
+        drop(log);
+        assert_eq!(content(), b"firstsecond");
+        let mut log = RawLog::open_held(dir.path(), 5).unwrap();
+        log.append(b"third").unwrap();
+        log.release().unwrap();
+        assert_eq!(content(), b"firstthird");
+        assert_eq!(log.append(b"!").unwrap(), 10);
+        assert_eq!(content(), b"firstthird!");
+        assert!(RawLog::open_held(dir.path(), 12).is_err());
+    }
 }

@@ -3,6 +3,10 @@
 pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
 
+mod merged;
+
+pub(crate) use merged::{MERGE_STATE, refuse_merge};
+
 use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
 use crate::block::MessageTally;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};

@@ -192,7 +192,7 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
         let what = format!("64 to {BLOCK_BYTES_MAX}");
         return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
     }
-    crate::pipeline::tape_merge::refuse_merge(dir)?;
+    crate::account::refuse_merge(dir)?;
     let facts: Vec<Vec<SourceFacts>> = setup
         .feeds
         .iter()

@@ -15,13 +15,12 @@
 mod placed_units;
 
 use crate::account::bookkeeping::define_frame;
-use crate::account::{TapeAccount, uint};
+use crate::account::{TapeAccount, refuse_merge, uint};
 use crate::block::NO_TS;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, StageTimings};
 use crate::pipeline::durability::FlushFailures;
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
-use crate::pipeline::tape_merge::refuse_merge;
 use crate::quarantine::{RawLog, raw_of_event};
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::stats::{FeedStats, RunMonitor};

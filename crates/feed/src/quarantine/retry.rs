@@ -5,7 +5,7 @@
 
 use super::{QuarantineEntry, compare, list, raw_of};
 use crate::account::bookkeeping::{define_frame, retried_frame};
-use crate::account::{SourceAccount, TapeAccount};
+use crate::account::{SourceAccount, TapeAccount, refuse_merge};
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::decoder::DecodeOptions;
@@ -46,6 +46,7 @@ pub fn retry(
     mapping: Option<&Mapping>,
     reference: Option<&InstrumentMaster>,
 ) -> Result<RetryReport, Error> {
+    refuse_merge(dir)?;
     let entries = list(dir)?;
     let account = TapeAccount::load(dir)?;
     account.refuse_mismatch()?;

@@ -202,6 +202,12 @@ impl Lineage {
         }
     }
 
+    /// Whether the last thing that happened is a cut at `position` by the epoch after `epoch`.
+    pub fn ends_with_cut(&self, epoch: u64, position: Position) -> bool {
+        let cut = LineageCut { epoch: epoch.saturating_add(1), position };
+        self.epoch == cut.epoch && self.cuts.last() == Some(&cut)
+    }
+
     /// Where a place continues: before its position if a later epoch cut it off.
     pub fn resume(&self, point: LineagePoint) -> Position {
         let LineagePoint { epoch, position } = point;

@@ -12,7 +12,7 @@ use crate::disk::layout::{
     HEADER_PAGE, SegmentHeader, list_indexes, list_segments, list_sums, read_start, remove, segment_path,
     sync_dir,
 };
-use crate::disk::lineage::newest_epoch;
+use crate::disk::lineage::{Lineage, newest_epoch};
 use crate::disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
 use crate::disk::pending_cut::PendingCut;
 use crate::disk::seal::unseal;
@@ -238,7 +238,10 @@ impl RepairSession<'_> {
     fn why_not_resumable(&self, survey: &TapeSurvey, pending: &PendingCut) -> Result<Option<String>> {
         // A lineage that cannot be read names no later writer.
         let newest = newest_epoch(self.paths, survey.meta.id).unwrap_or(0);
-        if pending.epoch != 0 && newest > pending.epoch {
+        let is_noted = Lineage::load(self.paths, survey.meta.id).is_ok_and(|found| {
+            found.is_some_and(|found| found.ends_with_cut(pending.epoch, pending.position))
+        });
+        if pending.epoch != 0 && newest > pending.epoch && !is_noted {
             let epoch = pending.epoch;
             return Ok(Some(format!(
                 "the cut was begun in epoch {epoch}, and a writer opened the tape in epoch {newest}"
@@ -276,6 +279,7 @@ impl RepairSession<'_> {
         }
         self.cut_segments(survey, cut.position, cut.ordinal, cut.durable)?;
         self.cut_run(cut.position, cut.ordinal)?;
+        self.cut_lineage(survey, cut)?;
         remove(&PendingCut::path(self.paths))?;
         sync_dir(&self.paths.dir)?;
         *survey = TapeSurvey::scan_segments(self.paths, &survey.meta)?;
@@ -356,6 +360,18 @@ impl RepairSession<'_> {
             }
             unseal(&sums_path)?;
             self.aside.replace(&sums_path, &sums, &FileAttributes::default())?;
+        }
+        Ok(())
+    }
+
+    /// Gives the cut an epoch of its own in the lineage: a position after it, of an epoch before, leads back to the cut
+    /// although the tape may be longer again. A lineage that cannot be read is made again afterwards, without positions.
+    fn cut_lineage(&mut self, survey: &TapeSurvey, cut: &PendingCut) -> Result<()> {
+        let Ok(Some(mut lineage)) = Lineage::load(self.paths, survey.meta.id) else { return Ok(()) };
+        if cut.epoch == 0 || !lineage.ends_with_cut(cut.epoch, cut.position) {
+            lineage.epoch += 1;
+            lineage.cut(cut.position, survey.first());
+            self.aside.replace(&Lineage::path(self.paths), &lineage.encode(), &FileAttributes::default())?;
         }
         Ok(())
     }

@@ -455,9 +455,132 @@ fn damage_ends_a_merge_with_its_place_or_is_passed_over() {
     assert!(full(&tape).len() > left);
     assert_eq!(account["gaps"], serde_json::json!([]));
     run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+    // Later merges say it as well, also those that need not pass over anything.
+    assert_eq!(account["damaged"][0]["tape"], "first");
+    let again = merge(&inputs, &tape).code(3).says(&["damage: of tape first positions"]).json();
+    assert_eq!(again["damaged"], account["damaged"]);
     let lost: usize = inputs[1..].iter().map(|input| full(input).len()).sum();
     let first = run(["tape", "cat", inputs[0].to_str().unwrap(), "--json", "--skip-damage"]).code(3).lines();
     assert_eq!(full(&tape).len(), lost + first.len());
+}
+
+/// Bytes of quarantine that are damaged, with which every merge ended in the same place, also where damage is passed over.
+#[test]
+fn a_damaged_message_in_quarantine_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = inputs(dir.path());
+    let entries = quarantine(&inputs[0]).len();
+    assert!(entries > 1, "{entries}");
+    common::damage::flip(&inputs[0].join("quarantine.raw"), 3);
+    let tape = dir.path().join("merged");
+    merge(&inputs, &tape).code(3).says(&["quarantine.raw"]);
+    let mut args = arguments(&inputs, &tape);
+    args.push("--skip-damage".into());
+    let account = run(&args).code(3).json();
+    assert_eq!(account["damaged"].as_array().unwrap().len(), 1, "{account}");
+    let others: usize = inputs[1..].iter().map(|input| quarantine(input).len()).sum();
+    assert_eq!(quarantine(&tape).len(), entries + others - 1);
+    run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+    assert_eq!(merge(&inputs, &tape).code(3).json()["damaged"], account["damaged"]);
+}
+
+/// A tape like that of [`own_tape`], whose frames have the same lengths and other times.
+fn own_tape_later(dir: &Path, name: &str, from: i64, to: i64) -> PathBuf {
+    let tape = dir.join(name);
+    let (mut writer, _) = Writer::open(&tape, TapeId(77), small()).unwrap();
+    let later = 7 * 3 * 200 * 5;
+    let times = (from..to).map(|n| MORNING + n * 9_000_000_000 + later);
+    own_units(&mut writer, times, &mut Dictionary::default());
+    writer.close().unwrap();
+    tape
+}
+
+/// Live runs of one configuration write tapes of one id. The second was taken for the first: a merge of both was refused, and
+/// one of the second continued where that of the first had ended, so that its beginning was lost without a word.
+#[test]
+fn tapes_of_one_id_are_told_apart_by_their_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (own_tape(dir.path(), "a", 300), own_tape_later(dir.path(), "b", 0, 400));
+    let both = dir.path().join("both");
+    let account = merge(&[a.clone(), b.clone()], &both).code(0).json();
+    assert_eq!(account["by_kind"]["trade"], 700);
+    let messages = |count: i64| (0..count).filter(|n| (MORNING + n * 9_000_000_000) % 3 == 0).count();
+    assert_eq!(account["user_messages"], messages(300) + messages(400));
+    let copy = dir.path().join("copy");
+    copy_all(&a, &copy);
+    merge(&[a.clone(), copy], &dir.path().join("twice")).code(2).says(&["the same tape as a"]);
+
+    let one = dir.path().join("one");
+    merge(std::slice::from_ref(&a), &one).code(0);
+    let before = files(&one);
+    std::fs::rename(&a, dir.path().join("old")).unwrap();
+    std::fs::rename(&b, &a).unwrap();
+    merge(std::slice::from_ref(&a), &one).code(3).says(&["tape a", "another one now"]);
+    assert!(before == files(&one));
+}
+
+/// A tape that was cut back and has grown again, longer than it was: the merge went on where the old frames had ended.
+#[test]
+fn a_tape_that_was_cut_and_has_grown_again_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, tape) = (own_tape(dir.path(), "a", 2_000), dir.path().join("merged"));
+    merge(std::slice::from_ref(&a), &tape).code(0);
+    let before = files(&tape);
+    let point = Reader::open(&a, StartPosition::End).unwrap().point();
+    let segment = a.join("segments/0000000000000001.seg");
+    common::damage::flip(&segment, 4096 + 1_000);
+    run(["tape", "repair", a.to_str().unwrap(), "--apply", "--truncate"]).code(0);
+    let (mut writer, _) = Writer::open(&a, TapeId(77), small()).unwrap();
+    let mut names = Dictionary::default();
+    (0..7).for_each(|n| _ = names.intern(NameKind::Instrument, format!("OWN{n}").as_bytes()).unwrap());
+    own_units(&mut writer, (2_000..6_000).map(|n| MORNING + n * 9_000_000_000), &mut names);
+    writer.close().unwrap();
+    merge(std::slice::from_ref(&a), &tape).code(3).says(&["tape a", "use a new tape"]);
+    assert!(before == files(&tape));
+    // Every reader that keeps its place is told of the cut.
+    assert!(Reader::open(&a, StartPosition::End).unwrap().position() > point.position);
+    assert_eq!(Reader::resume(&a, point).unwrap().rewinds().count, 1);
+}
+
+/// What a merge cannot do is refused with the way out, and leaves the tape as it was.
+#[test]
+fn refusals_say_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let inputs = inputs(dir.path());
+    let tape = dir.path().join("merged");
+    merge(&inputs, &tape).code(3);
+    let before = files(&tape);
+    let retried = run(["quarantine", "retry", tape.to_str().unwrap()]);
+    retried.code(2).says(&["is a merge of tapes", "on its own tape"]);
+    assert!(before == files(&tape));
+
+    let long = dir.path().join("long");
+    let (mut writer, _) = Writer::open(&long, TapeId(9), small()).unwrap();
+    let (header, word) = TopicMessage::header_words(1, 40_000).unwrap();
+    let mut frame = vec![0; header.len_bytes()];
+    header.write(&mut frame);
+    frame[8..16].copy_from_slice(&word.to_le_bytes());
+    writer.append(&frame).unwrap();
+    writer.close().unwrap();
+    let to = |segment: &str, tape: &str| {
+        let tape = dir.path().join(tape);
+        let (input, tape) = (long.to_str().unwrap(), tape.to_str().unwrap());
+        run(["consolidate", "--tape-in", input, "--tape", tape, "--segment-bytes", segment, "--json"])
+    };
+    to("16384", "narrow").code(3).says(&["tape long", "longer than a segment", "--segment-bytes"]);
+    assert_eq!(to("65536", "wide").code(0).json()["user_messages"], 1);
+    let inside = long.join("merged");
+    let inside =
+        run(["consolidate", "--tape-in", long.to_str().unwrap(), "--tape", inside.to_str().unwrap()]);
+    inside.code(2).says(&["would be in it"]);
+    let plain = file(dir.path(), "plain", b"x");
+    let ring = run(["consolidate", "--tape-in", plain.to_str().unwrap(), "--tape", tape.to_str().unwrap()]);
+    ring.code(2).says(&["a tape is a directory"]);
+    for name in [" ", "a\nb", "a "] {
+        let option = format!("{name}={}", long.display());
+        let named = run(["consolidate", "--tape-in", &option, "--tape", "t"]);
+        named.code(2).says(&["a name has"]);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A tape that is merged: its units one after the other, up to where it ended when the merge began.
 
 use crate::error::Error;
-use crate::pipeline::tape_merge::state::InputProgress;
+use crate::pipeline::tape_merge::state::{InputProgress, PlacedFrame};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use unitape_model::message::KIND_MESSAGE;
@@ -28,9 +28,13 @@ impl InputTape {
             Some((name, dir)) => (name.to_owned(), PathBuf::from(dir)),
             None => (last_part(Path::new(option)), PathBuf::from(option)),
         };
+        let wrong =
+            |what: &str| Error::Config { origin: format!("--tape-in {option}"), what: what.to_owned() };
         if name.is_empty() || dir.as_os_str().is_empty() {
-            let (origin, what) = (format!("--tape-in {option}"), "not of the form [NAME=]DIR".to_owned());
-            return Err(Error::Config { origin, what });
+            return Err(wrong("not of the form [NAME=]DIR"));
+        }
+        if name.trim() != name || name.chars().any(char::is_control) {
+            return Err(wrong("a name has no control characters, and no blank at its start or end"));
         }
         Ok(Self { name, dir })
     }
@@ -59,8 +63,8 @@ pub struct TapeReading {
     pub unit: Option<UnitInHand>,
     /// A part that retention removed, and that nobody has noted yet.
     pub gap: Option<RemovedPart>,
-    /// A part was passed over because it is damaged, and nobody has noted it yet.
-    pub passed_over: bool,
+    /// Parts were passed over because they are damaged, and nobody has noted them yet.
+    pub passed_over: Vec<RemovedPart>,
     options: ReadOptions,
     reader: Reader,
     /// Where it ends for this merge.
@@ -73,6 +77,8 @@ pub struct TapeReading {
     /// The frames before `run` end in damage, so that a unit ends there.
     is_cut: bool,
     damaged_count: u64,
+    /// The last frame of the unit that was placed last, in the frames that were read.
+    last: Option<std::ops::Range<usize>>,
 }
 
 /// The first byte of a run of frames.
@@ -98,6 +104,8 @@ pub struct RemovedPart {
 pub struct UnitInHand {
     /// Its bytes in the frames that were read.
     pub start: usize,
+    /// Where its last frame begins there.
+    pub last_frame: usize,
     /// Where it ends there.
     pub end: usize,
     /// The time by which it is merged; least before the first time of its tape.
@@ -129,6 +137,9 @@ impl TapeReading {
         if from < progress.position || reader.rewinds().count > 0 {
             return Err(changed(&tape.name, CUT_BACK));
         }
+        if let Some(last) = progress.last.filter(|_| progress.position > 0) {
+            is_known_again(&tape, last, options)?;
+        }
         let mut names = DefinitionTable::default();
         if options.skip_damage {
             names.set_log(LostDefinitions::names(&tape.dir));
@@ -144,7 +155,7 @@ impl TapeReading {
             sources: FxHashMap::default(),
             unit: None,
             gap,
-            passed_over: false,
+            passed_over: Vec::new(),
             options,
             damaged_count: reader.damaged().count,
             reader,
@@ -153,6 +164,7 @@ impl TapeReading {
             at: 0,
             run: RunStart { offset: 0, position: from, before: from },
             is_cut: false,
+            last: None,
         })
     }
 
@@ -197,6 +209,7 @@ impl TapeReading {
     pub fn advance(&mut self) {
         let Some(unit) = self.unit.take() else { return };
         self.at = unit.end;
+        self.last = Some(unit.last_frame..unit.end);
         if unit.ts > i64::MIN {
             self.progress.running_max = Some(unit.ts);
         }
@@ -204,6 +217,20 @@ impl TapeReading {
             None | Some(0) => self.run.before,
             Some(bytes) => self.run.position + bytes as u64,
         };
+    }
+
+    /// Notes the last frame that is placed, by which a later merge knows the tape again.
+    pub fn note_last(&mut self) {
+        let Some(last) = self.last.take() else { return };
+        if let Some(bytes) = last.start.checked_sub(self.run.offset) {
+            let position = self.run.position + bytes as u64;
+            self.progress.last = Some(PlacedFrame::new(position, &self.frames[last]));
+        }
+    }
+
+    /// Whether damage is passed over, and no error.
+    pub fn skips_damage(&self) -> bool {
+        self.options.skip_damage
     }
 
     /// The damage of a frame that was read.
@@ -220,6 +247,7 @@ impl TapeReading {
     fn scan(&mut self) -> bool {
         let (start, mut end) = (self.at, self.at);
         let mut first = None;
+        let mut last_frame;
         while self.frames.len() >= end + LINE {
             let frame = &self.frames[end..];
             let header = FrameHeader::read(frame);
@@ -229,19 +257,19 @@ impl TapeReading {
                     i64::from_le_bytes(frame[at::TS_EVENT..][..8].try_into().expect("eight bytes")),
                 ));
             }
-            end += header.len_bytes();
+            (last_frame, end) = (end, end + header.len_bytes());
             if header.is_last() || self.is_cut && end == self.run.offset {
                 self.is_cut &= end != self.run.offset;
                 let before = self.progress.running_max.unwrap_or(i64::MIN);
                 let unit = match first {
                     Some((header, ts)) if has_own_time(header) => {
-                        UnitInHand { start, end, ts: before.max(ts), has_time: true }
+                        UnitInHand { start, last_frame, end, ts: before.max(ts), has_time: true }
                     }
                     Some((header, _)) => {
                         let has_time = header.kind() == EventKind::Quarantine as u8;
-                        UnitInHand { start, end, ts: before, has_time }
+                        UnitInHand { start, last_frame, end, ts: before, has_time }
                     }
-                    None => UnitInHand { start, end, ts: before, has_time: false },
+                    None => UnitInHand { start, last_frame, end, ts: before, has_time: false },
                 };
                 self.unit = Some(unit);
                 return true;
@@ -252,6 +280,7 @@ impl TapeReading {
 
     /// Reads further frames after those that are not placed; false at the target.
     fn read(&mut self) -> Result<bool, Error> {
+        self.note_last();
         self.frames.drain(..self.at);
         let before = self.reader.position().0;
         (self.at, self.run.offset) = (0, self.frames.len());
@@ -268,8 +297,11 @@ impl TapeReading {
         self.frames.extend_from_slice(&run.bytes[..bytes]);
         self.run = RunStart { position: run.position.0, before, ..self.run };
         if self.reader.damaged().count != self.damaged_count {
+            let noted = self.damaged_count as usize;
+            let parts = self.reader.damaged().parts.iter().skip(noted);
+            self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
             self.damaged_count = self.reader.damaged().count;
-            (self.passed_over, self.is_cut) = (true, self.run.offset > 0);
+            self.is_cut = self.run.offset > 0;
         }
         self.progress.epoch = self.reader.point().epoch;
         Ok(true)
@@ -282,9 +314,25 @@ impl TapeReading {
         let from = self.progress.position;
         self.gap = Some(RemovedPart { from, to: oldest.run.position });
         (self.reader, self.names, self.run) = (oldest.reader, oldest.names, oldest.run);
+        self.damaged_count = oldest.damaged_count;
         self.frames.clear();
         Ok(true)
     }
+}
+
+/// Refuses a tape that has another frame where one was placed: it was cut back and has grown again, or it is another tape
+/// of the same id.
+fn is_known_again(tape: &InputTape, last: PlacedFrame, options: ReadOptions) -> Result<(), Error> {
+    let position = Position(last.position);
+    let mut reader = match Reader::open_with(&tape.dir, StartPosition::At(position), options) {
+        // Retention has removed it since.
+        Err(unitape_tape::Error::Retained { .. }) => return Ok(()),
+        Err(unitape_tape::Error::NoFrame(_)) => return Err(changed(&tape.name, OTHER_FRAME)),
+        opened => opened?,
+    };
+    let is_same = reader.next()?.is_some_and(|there| PlacedFrame::new(there.position.0, there.bytes) == last);
+    // A frame that is damaged is told where it is read.
+    if is_same || reader.damaged().count > 0 { Ok(()) } else { Err(changed(&tape.name, OTHER_FRAME)) }
 }
 
 /// A refusal of a tape that is not what it was.
@@ -300,6 +348,9 @@ fn has_own_time(first: FrameHeader) -> bool {
 }
 
 const CUT_BACK: &str = "the tape was cut back before what the merge has of it; use a new tape for the merge";
+
+const OTHER_FRAME: &str = "a frame that the merge has of it is another one now: the tape was cut back and has grown again, \
+                           or it is another tape; use a new tape for the merge";
 
 /// Bytes that are read of a tape at once.
 const READ_BYTES: usize = 256 << 10;

@@ -19,6 +19,7 @@
 mod id_layout;
 mod input;
 mod output;
+mod same_tape;
 mod state;
 
 use crate::account::retention_checkpoint;
@@ -28,9 +29,9 @@ use crate::quarantine::RawLog;
 use id_layout::IdLayoutTable;
 use input::{TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
-use state::{InputIdentity, InputProgress, LoadedRecords, MergeRecord, MergeStateLog};
+use state::{GapRecord, InputIdentity, InputProgress, LoadedRecords, MergeRecord, MergeStateLog};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_model::Position;
@@ -64,11 +65,15 @@ pub struct TapeMergeOutcome {
     pub run: RunOutcome,
     /// Parts of the tapes that retention removed before they were placed, in this merge and earlier ones.
     pub gaps: Vec<InputGap>,
+    /// Parts of the tapes that were passed over because they are damaged, in this merge and earlier ones.
+    pub damaged: Vec<InputGap>,
+    /// Messages of users on the tape.
+    pub user_messages: u64,
     /// What was passed over in each tape.
     pub losses: Vec<InputLosses>,
 }
 
-/// A part of a tape that is not in the merge, because retention removed it before.
+/// A part of a tape that is not in the merge.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct InputGap {
     /// Name of the tape.
@@ -140,12 +145,16 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let account = retention_checkpoint::load_up_to(dir, state.account.clone(), Position(state.end))?;
     retention_checkpoint::refuse_partial(&account)?;
     account.refuse_mismatch()?;
-    let before = account.summary().messages;
+    let before = account.summary().messages + state.user_messages;
     let written = (writer.end().0 > state.end)
         .then(|| Reader::open(dir, StartPosition::At(Position(state.end))))
         .transpose()?
         .map(|reader| WrittenFrames { reader, end: writer.end() });
-    let raw = RawLog::open(dir, state.raw)?;
+    // What the tape refers to is not touched before the frames are compared.
+    let raw = match &written {
+        Some(_) => RawLog::open_held(dir, state.raw)?,
+        None => RawLog::open(dir, state.raw)?,
+    };
     let batch = Vec::with_capacity(1 << 19);
     let mut tape = MergedTape {
         account,
@@ -167,6 +176,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
             inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
         options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
         let placed = place_all(&mut tape, &mut inputs, &options);
+        note_last(&mut tape, &mut inputs);
         let flushed = tape.flush();
         for (index, input) in inputs.iter_mut().enumerate() {
             tape.note_losses(input, index);
@@ -196,24 +206,25 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         tape.record(tape.writer.end().0)?;
     }
     let summary = tape.account.summary();
-    let mut gaps: Vec<_> = tape.state.gaps.iter().chain(&tape.fresh.gaps).collect();
-    gaps.sort_by_key(|gap| (gap.input, gap.from));
-    let gaps = gaps.into_iter().map(|gap| InputGap {
-        tape: options.inputs[gap.input].name.clone(),
-        from: gap.from,
-        to: gap.to,
-    });
-    let gaps = gaps.collect();
+    let parts = |known: &[GapRecord], fresh: &[GapRecord]| {
+        let mut parts: Vec<_> = known.iter().chain(fresh).collect();
+        parts.sort_by_key(|part| (part.input, part.from));
+        let tape = |part: &GapRecord| options.inputs[part.input].name.clone();
+        parts.into_iter().map(|part| InputGap { tape: tape(part), from: part.from, to: part.to }).collect()
+    };
+    let gaps = parts(&tape.state.gaps, &tape.fresh.gaps);
+    let damaged = parts(&tape.state.damaged, &tape.fresh.damaged);
+    let user_messages = tape.state.user_messages;
     tape.close(dir)?;
     let run = RunOutcome {
-        fresh_messages: summary.messages.saturating_sub(before),
+        fresh_messages: (summary.messages + user_messages).saturating_sub(before),
         summary,
         ending: if stopped { FarmEnding::Stopped } else { FarmEnding::EndOfInput },
         turns: StageTimings::default(),
         stopped,
         notes: Vec::new(),
     };
-    Ok(TapeMergeOutcome { run, gaps, losses: losses.into_values().collect() })
+    Ok(TapeMergeOutcome { run, gaps, damaged, user_messages, losses: losses.into_values().collect() })
 }
 
 /// Places all units up to the targets; gives whether the merge was stopped.
@@ -242,13 +253,14 @@ fn place_all(
             return Ok(false);
         }
         let index = first.index;
-        let input = &mut inputs[index];
         let mut next = first;
         while next < second {
+            let input = &mut inputs[index];
             let unit = input.unit.expect("a unit has a key");
             tape.place(input, index, unit.has_time && unit.ts < placed_max)?;
             placed_max = placed_max.max(unit.ts);
             if tape.is_full() {
+                note_last(tape, inputs);
                 tape.flush()?;
                 let placed: u64 = tape.state.at.iter().map(|at| at.position).sum();
                 options.progress.bytes.store(placed, Ordering::Relaxed);
@@ -256,9 +268,17 @@ fn place_all(
                     return Ok(true);
                 }
             }
-            next = key(input, index)?;
+            next = key(&mut inputs[index], index)?;
         }
         keys[index] = next;
+    }
+}
+
+/// Notes the last frame of each input for the next record.
+fn note_last(tape: &mut MergedTape, inputs: &mut [TapeReading]) {
+    for (input, at) in inputs.iter_mut().zip(&mut tape.state.at) {
+        input.note_last();
+        at.last = input.progress.last;
     }
 }
 
@@ -283,8 +303,13 @@ impl MergedTape {
         self.raw.sync()?;
         let (end, id) = (self.writer.end(), self.writer.meta().id.to_string());
         self.writer.close()?;
-        let fresh =
-            MergeRecord { end: end.0, raw: self.account.raw_bytes, at: self.state.at.clone(), ..self.fresh };
+        let fresh = MergeRecord {
+            end: end.0,
+            raw: self.account.raw_bytes,
+            at: self.state.at.clone(),
+            user_messages: self.state.user_messages,
+            ..self.fresh
+        };
         self.state.apply(fresh);
         self.state.account = Some(retention_checkpoint::kept_account(&self.account, &id, end)?);
         MergeStateLog::replace(dir, &self.state)
@@ -310,23 +335,49 @@ fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Erro
     let usage = |tape: &InputTape, what: String| {
         Err(Error::Config { origin: format!("--tape-in {}={}", tape.name, tape.dir.display()), what })
     };
+    if dir.is_file() {
+        let what = "it is a file, and a tape is a directory".to_owned();
+        return Err(Error::Config { origin: dir.display().to_string(), what });
+    }
     let own = id_of(dir)?.map(|id| id.to_string());
-    let place = dir.canonicalize().ok();
+    let places = absolute(dir);
     let mut identities = Vec::<InputIdentity>::new();
-    for tape in inputs {
+    for (number, tape) in inputs.iter().enumerate() {
+        if tape.dir.is_file() {
+            let what = "it is a file, and a tape is a directory; a ring tape is not merged".to_owned();
+            return usage(tape, what);
+        }
         let id = TapeManifest::load(&tape.dir)?.id.to_string();
-        if Some(&id) == own.as_ref() || place.is_some() && tape.dir.canonicalize().ok() == place {
+        let place = tape.dir.canonicalize().ok();
+        if Some(&id) == own.as_ref() || place.is_some() && places.first() == place.as_ref() {
             return usage(tape, "it is the tape that the merge writes".to_owned());
+        }
+        if place.is_some_and(|place| places.contains(&place)) {
+            return usage(tape, "the tape that the merge writes would be in it".to_owned());
         }
         if identities.iter().any(|known| known.name == tape.name) {
             return usage(tape, format!("two tapes have the name {}; give one another: NAME=DIR", tape.name));
         }
-        if let Some(known) = identities.iter().find(|known| known.tape == id) {
-            return usage(tape, format!("it is the same tape as {}", known.name));
+        for (known, other) in identities.iter().zip(&inputs[..number]) {
+            if known.tape == id && same_tape::is_same(&other.dir, &tape.dir)? {
+                return usage(tape, format!("it is the same tape as {}", known.name));
+            }
         }
         identities.push(InputIdentity { name: tape.name.clone(), tape: id });
     }
     Ok(identities)
+}
+
+/// A directory that need not exist, and those that it is in, nearest first.
+fn absolute(dir: &Path) -> Vec<PathBuf> {
+    let there = dir.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let Some(there) = there.into_iter().find(|path| path.exists()) else { return Vec::new() };
+    let Ok(place) = there.canonicalize() else { return Vec::new() };
+    let place = match dir.strip_prefix(there) {
+        Ok(rest) => place.join(rest),
+        Err(_) => place.join(dir),
+    };
+    place.ancestors().map(Path::to_owned).collect()
 }
 
 /// Refuses other tapes than those that were merged before.
@@ -364,19 +415,6 @@ fn shared_feeds(inputs: &[InputTape]) -> Vec<String> {
 
 fn end_of(input: &InputTape, options: ReadOptions) -> Result<u64, Error> {
     Ok(Reader::open_with(&input.dir, StartPosition::End, options)?.position().0)
-}
-
-/// Refuses to put anything else onto a merge of tapes: the next merge could not continue after it.
-///
-/// # Errors
-/// The tape in `dir` is one.
-pub fn refuse_merge(dir: &Path) -> Result<(), Error> {
-    if !dir.join(state::NAME).exists() {
-        return Ok(());
-    }
-    let what =
-        "it is a merge of tapes, which takes no files and feeds; use a new tape, or --tape-in".to_owned();
-    Err(Error::Config { origin: dir.display().to_string(), what })
 }
 
 fn other_tape(dir: &Path) -> Error {

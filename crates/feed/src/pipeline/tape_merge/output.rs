@@ -5,7 +5,7 @@ use crate::account::{TapeAccount, text, uint};
 use crate::block::MessageTally;
 use crate::error::Error;
 use crate::pipeline::tape_merge::id_layout::{IdLayout, IdLayoutTable};
-use crate::pipeline::tape_merge::input::{TapeReading, changed};
+use crate::pipeline::tape_merge::input::{RemovedPart, TapeReading, changed};
 use crate::pipeline::tape_merge::state::{
     FeedName, GapRecord, MarkBases, MergeRecord, MergeStateLog, SourceId,
 };
@@ -57,26 +57,68 @@ impl MergedTape {
         self.note_losses(input, index);
         let Some(unit) = input.unit else { return Ok(()) };
         let lent = input.lend();
-        let start = self.batch.len();
-        let (sources, feeds) = (self.fresh.sources.len(), self.fresh.feeds.len());
-        let bases = self.fresh.bases.clone();
+        let before = BatchMark {
+            start: self.batch.len(),
+            sources: self.fresh.sources.len(),
+            feeds: self.fresh.feeds.len(),
+            user_messages: self.state.user_messages,
+            bases: self.fresh.bases.clone(),
+        };
         let placed = frames(&lent[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
             let offset = unit.start + offset;
             self.frame(&mut FrameInHand { input, index, offset, header, frame, late })
         });
-        let placed =
-            placed.and_then(|()| self.finish_unit(start).map_err(|what| input.damage_at(unit.start, &what)));
+        let placed = placed
+            .and_then(|()| self.finish_unit(before.start).map_err(|what| input.damage_at(unit.start, &what)));
         input.put_back(lent);
-        if let Err(error) = placed {
-            // What was placed before it can still go onto the tape.
-            self.batch.truncate(start);
-            self.fresh.sources.truncate(sources);
-            self.fresh.feeds.truncate(feeds);
-            self.fresh.bases = bases;
-            return Err(error);
+        match placed {
+            Ok(()) => input.advance(),
+            Err(Error::Tape(unitape_tape::Error::Damage { .. })) if input.skips_damage() => {
+                self.pass_over(input, index, before)?;
+            }
+            Err(error) => {
+                // What was placed before it can still go onto the tape.
+                self.batch.truncate(before.start);
+                self.restore(before);
+                return Err(error);
+            }
         }
-        input.advance();
         self.state.at[index] = input.progress;
+        Ok(())
+    }
+
+    /// Takes back what a unit that is not placed has changed, but for the batch.
+    fn restore(&mut self, before: BatchMark) {
+        self.fresh.sources.truncate(before.sources);
+        self.fresh.feeds.truncate(before.feeds);
+        self.fresh.bases = before.bases;
+        self.state.user_messages = before.user_messages;
+    }
+
+    /// Leaves out the unit in hand, which is damaged. The names that it was the first to have are known from here on, so
+    /// their definitions stay.
+    #[cold]
+    fn pass_over(&mut self, input: &mut TapeReading, index: usize, before: BatchMark) -> Result<(), Error> {
+        for source in &self.fresh.sources[before.sources..] {
+            input.sources.remove(&source.own);
+        }
+        let start = before.start;
+        let mut kept = Vec::new();
+        for (_, header, frame) in frames(&self.batch[start..]) {
+            if header.kind() == EventKind::Define as u8 {
+                self.last = start + kept.len();
+                kept.extend_from_slice(frame);
+            }
+        }
+        self.batch.truncate(start);
+        self.batch.extend_from_slice(&kept);
+        self.restore(before);
+        self.finish_unit(start).map_err(|what| input.damage_at(0, &what))?;
+        let from = input.progress.position;
+        input.advance();
+        input.passed_over.push(RemovedPart { from, to: input.progress.position });
+        self.state.at[index] = input.progress;
+        self.note_losses(input, index);
         Ok(())
     }
 
@@ -124,6 +166,7 @@ impl MergedTape {
     pub fn record(&mut self, end: u64) -> Result<(), Error> {
         let mut record = std::mem::take(&mut self.fresh);
         (record.end, record.raw) = (end, self.account.raw_bytes);
+        record.user_messages = self.state.user_messages;
         record.at.clone_from(&self.state.at);
         self.log.append(&record)?;
         self.state.apply(record);
@@ -157,6 +200,7 @@ impl MergedTape {
         self.batch.drain(..done);
         if reached {
             self.written = None;
+            self.raw.release()?;
         }
         Ok(())
     }
@@ -193,16 +237,22 @@ impl MergedTape {
     /// Notes what is missing of an input: the next mark of each of its sources says how much that was.
     pub fn note_losses(&mut self, input: &mut TapeReading, index: usize) {
         let gap = input.gap.take();
-        if gap.is_none() && !input.passed_over {
+        let damaged = std::mem::take(&mut input.passed_over);
+        if gap.is_none() && damaged.is_empty() {
             return;
         }
-        input.passed_over = false;
         if let Some(gap) = gap {
             input.progress.position = gap.to;
             self.state.at[index] = input.progress;
         }
-        let gap = gap.map(|gap| GapRecord { input: index, from: gap.from, to: gap.to });
-        self.fresh.gaps.extend(gap);
+        let record = |part: RemovedPart| GapRecord { input: index, from: part.from, to: part.to };
+        self.fresh.gaps.extend(gap.map(record));
+        for part in damaged.into_iter().map(record) {
+            // Damage after the last unit is met again by the next merge.
+            if !self.state.damaged.iter().chain(&self.fresh.damaged).any(|known| *known == part) {
+                self.fresh.damaged.push(part);
+            }
+        }
         let mut bases = self.bases();
         for id in input.sources.values() {
             bases.open.extend(self.account.source_of(*id).map(|(source, _)| source.id));
@@ -227,8 +277,20 @@ impl MergedTape {
     }
 
     fn frame(&mut self, f: &mut FrameInHand<'_>) -> Result<(), Error> {
+        let segment_bytes = self.writer.meta().segment_bytes;
+        if f.frame.len() as u64 > segment_bytes {
+            let bytes = f.frame.len();
+            return Err(changed(
+                &f.input.tape.name,
+                &format!(
+                    "an event of {bytes} bytes is longer than a segment of the merge, which has {segment_bytes}; \
+                     use a new tape with a larger --segment-bytes"
+                ),
+            ));
+        }
         if f.header.kind() == KIND_MESSAGE {
             self.copy(f, 0);
+            self.state.user_messages += 1;
             return Ok(());
         }
         match self.layouts.find(f.header, f.frame) {
@@ -446,11 +508,24 @@ impl MergedTape {
     #[cold]
     fn copy_raw(&mut self, f: &FrameInHand<'_>, from: usize) -> Result<(), Error> {
         let event = Event::new(f.frame).expect("of a known layout");
-        let raw = raw_of_event(&f.input.tape.dir, &event)?;
+        let raw = match raw_of_event(&f.input.tape.dir, &event) {
+            Err(error) if f.input.skips_damage() => return Err(f.damage(&error)),
+            raw => raw?,
+        };
         let at = self.raw.append(&raw)?;
         self.batch[from + RAW_AT..from + RAW_AT + 8].copy_from_slice(&at.to_le_bytes());
         Ok(())
     }
+}
+
+/// What a unit may change before it is known to be whole.
+struct BatchMark {
+    /// Bytes of the batch.
+    start: usize,
+    sources: usize,
+    feeds: usize,
+    user_messages: u64,
+    bases: Option<MarkBases>,
 }
 
 /// A frame that is being placed.

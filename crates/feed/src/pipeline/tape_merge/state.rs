@@ -19,7 +19,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the file.
-pub const NAME: &str = "merge.state";
+pub const NAME: &str = crate::account::MERGE_STATE;
 
 const FORMAT: u32 = 1;
 /// No state is longer: a million sources, and the records of a run over terabytes.
@@ -45,6 +45,26 @@ pub struct InputProgress {
     pub position: u64,
     /// The running maximum of its time; none before its first event.
     pub running_max: Option<i64>,
+    /// A frame before the position, by which the tape is known again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<PlacedFrame>,
+}
+
+/// A frame that is placed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct PlacedFrame {
+    /// Its position.
+    pub position: u64,
+    /// The first eight bytes of the BLAKE3 of its bytes.
+    pub hash: u64,
+}
+
+impl PlacedFrame {
+    /// The frame with these bytes.
+    pub fn new(position: u64, bytes: &[u8]) -> Self {
+        let hash = blake3::hash(bytes);
+        Self { position, hash: u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes")) }
+    }
 }
 
 /// The id of a source on a tape, and on the tape of the merge.
@@ -69,7 +89,7 @@ pub struct FeedName {
     pub name: String,
 }
 
-/// A part of a tape that retention removed before it was placed.
+/// A part of a tape that is not placed: retention had removed it, or it is damaged.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct GapRecord {
     /// Number of the tape.
@@ -107,6 +127,12 @@ pub struct MergeRecord {
     pub feeds: Vec<FeedName>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<GapRecord>,
+    /// Parts that were passed over because they are damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<GapRecord>,
+    /// Messages of users that are placed then.
+    #[serde(skip_serializing_if = "is_none")]
+    pub user_messages: u64,
     /// What marks of progress count that is not on this tape, by source; all of them, where one has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bases: Option<MarkBases>,
@@ -146,9 +172,11 @@ impl MergeRecord {
             self.targets = later.targets;
         }
         (self.end, self.at, self.raw) = (later.end, later.at, later.raw);
+        self.user_messages = later.user_messages;
         self.sources.extend(later.sources);
         self.feeds.extend(later.feeds);
         self.gaps.extend(later.gaps);
+        self.damaged.extend(later.damaged);
         self.bases = later.bases.or(self.bases.take());
         // An account is one of a position, and the position has changed.
         if later.account.is_some() {
@@ -290,5 +318,9 @@ fn parse(line: &[u8]) -> Option<MergeRecord> {
 }
 
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_none(n: &u64) -> bool {
     *n == 0
 }

@@ -45,7 +45,17 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
             gap.to
         );
     }
-    let mut done = match merged.gaps.is_empty() && !merged.run.summary.is_flawed() {
+    for part in &merged.damaged {
+        let bytes = grouped(part.to - part.from);
+        note!(
+            "unitape: damage: of tape {} positions {} to {} are not in the merge, {bytes} bytes",
+            part.tape,
+            part.from,
+            part.to
+        );
+    }
+    let is_whole = merged.gaps.is_empty() && merged.damaged.is_empty();
+    let mut done = match is_whole && !merged.run.summary.is_flawed() {
         true => CommandOutcome::Clean,
         false => CommandOutcome::Flawed,
     };
@@ -65,6 +75,8 @@ fn print_account(merged: &TapeMergeOutcome, elapsed_s: f64) -> Result<(), Comman
         account["lost"] = merged.run.summary.gaps.into();
     }
     account["gaps"] = serde_json::to_value(&merged.gaps)?;
+    account["damaged"] = serde_json::to_value(&merged.damaged)?;
+    account["user_messages"] = merged.user_messages.into();
     account["elapsed_s"] = elapsed_s.into();
     output::print_json(&account)
 }
