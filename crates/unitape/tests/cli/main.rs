@@ -39,6 +39,7 @@ mod lines;
 mod mapping;
 mod mapping_mistakes;
 mod model;
+mod nbbo;
 mod output;
 mod payment_stages;
 mod places;
