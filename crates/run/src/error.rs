@@ -138,6 +138,14 @@ pub enum Error {
     /// A frame of a tape cannot be applied to books.
     #[error(transparent)]
     Book(#[from] unitape_book::Error),
+    /// A tape is not the one that is needed.
+    #[error("{}: {what}", path.display())]
+    OtherTape {
+        /// Its directory.
+        path: PathBuf,
+        /// The problem, in words.
+        what: String,
+    },
     /// This is no time.
     #[error(
         "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
@@ -172,7 +180,7 @@ impl Error {
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())
             }
-            Self::FeedsFailed { in_data: true } => ErrorCause::Data,
+            Self::OtherTape { .. } | Self::FeedsFailed { in_data: true } => ErrorCause::Data,
             Self::FeedsFailed { in_data: false } => ErrorCause::Outside,
         }
     }

@@ -5,6 +5,7 @@
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
 //!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
+//!                                                  └─▶ best_price_tape ──▶ tape of best prices
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -32,6 +33,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
 pub mod address;
+pub mod best_price_tape;
 pub mod config;
 mod error;
 mod files;

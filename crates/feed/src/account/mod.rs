@@ -356,6 +356,8 @@ impl TapeAccount {
                     self.late += u64::from(last);
                 } else if ahead {
                     // Its time is not believed.
+                } else if kind == EventKind::Clock && self.is_tick(event.source()) {
+                    // The time of a tick makes nothing late.
                 } else if begins && !(kind == EventKind::Quarantine && event.ts_event().0 == 0) {
                     // A message that was refused before its time was read has none; the tape shows 0.
                     let ts = event.ts_event();
@@ -584,6 +586,12 @@ impl TapeAccount {
     pub fn source_of(&self, id: u32) -> Option<(&SourceAccount, u64)> {
         // Few sources, and the one in use is the last one mostly.
         self.sources.iter().rev().find_map(|s| Some((s, u64::from(s.extent_of(id)?) << 32)))
+    }
+
+    /// Whether the source of this id has the ticks of a run's clock.
+    fn is_tick(&self, id: u32) -> bool {
+        let found = self.sources.iter().rev().find(|s| s.extent_of(id).is_some());
+        found.is_some_and(|s| s.sort.format == crate::formats::clock::NAME)
     }
 
     fn source_mut(&mut self, id: u32) -> Result<(&mut SourceAccount, u64), String> {

@@ -11,6 +11,7 @@
 //! A new format is a module of its own and a line in `registry`: `examples/formats/ltsv.patch` adds one.
 
 pub mod capture;
+pub mod clock;
 pub mod csv;
 pub mod decoder;
 pub mod events;

@@ -1,6 +1,6 @@
 //! The formats whose messages become events by a mapping, and how a mapping is loaded.
 
-use super::events;
+use super::{clock, events};
 use crate::error::Error;
 use crate::formats::format::{Format, FormatEntry};
 use crate::mapping::{Mapping, ShippedMapping};
@@ -46,6 +46,7 @@ impl Format {
         let config = |what: String| Error::Config { origin: "feed".to_owned(), what };
         match entry(format) {
             None if format == events::NAME => Ok(Self::events()),
+            None if format == clock::NAME => Ok(Self::clock()),
             None => Err(config(format!("no format `{format}`; formats: {}, {}", names(), events::NAME))),
             Some(_) if mapping.is_empty() => {
                 Err(config(format!("format {format} needs a mapping: name={format}:MAPPING:path")))

@@ -20,10 +20,12 @@ use crate::pipeline::lead::ClockLeadLimits;
 use crate::pipeline::open_sources::SourceNotesWriter;
 use crate::pipeline::run::{FeedInput, RunFeed};
 use crate::pipeline::sequence::{
-    BlockSequencer, InitialSequencerState, KindCounts, MergeTimer, PieceBuffer, RunCounters, TapePlacement,
+    BlockSequencer, ClockMerge, InitialSequencerState, KindCounts, MergeTimer, PieceBuffer, RunCounters,
+    TapePlacement,
 };
 use crate::pipeline::source_check::{self, SourcePlan, plan_files};
 use crate::quarantine::RawLog;
+use crate::sources::receive::TickRequest;
 use crate::sources::source::ChangedSourcePolicy;
 use crate::sources::source::{FileFeed, SourceFacts, is_stdin};
 use crate::sources::stats::RunMonitor;
@@ -151,6 +153,7 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
         wait: None,
         lead: options.lead,
         live: None,
+        ticks: None,
     };
     engine(dir, setup)
 }
@@ -177,6 +180,8 @@ pub struct PipelineConfig<'a> {
     pub lead: ClockLeadLimits,
     /// For a run that continues until it is stopped.
     pub live: Option<LiveRun>,
+    /// Writes the ticks of a run's clock.
+    pub ticks: Option<TickRequest>,
 }
 
 /// Runs feeds onto the tape in `dir`.
@@ -184,6 +189,10 @@ pub struct PipelineConfig<'a> {
 /// # Errors
 /// As [`consolidate`].
 pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error> {
+    if let Some(second) = setup.feeds.iter().filter(|feed| feed.format.is_clock()).nth(1) {
+        let what = "another feed has the ticks of a clock; there can be one such feed".to_owned();
+        return Err(Error::Config { origin: format!("feed {}", second.name), what });
+    }
     if setup.workers == 0 {
         return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
     }
@@ -260,6 +269,7 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
     let mut consolidation = FeedFarm { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
     let mut intake = Vec::new();
     let mut states = Vec::new();
+    let clock = setup.feeds.iter().position(|feed| feed.format.is_clock());
     for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
         let (state, supply) = match (plan, feed.folder()) {
             (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, &mut account, &mut writer)?,
@@ -279,13 +289,13 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
         let mut state = state;
         state.rotates = feed.rotates();
         state.received = feed.how.receive_times;
+        state.is_clock = clock == Some(states.len());
         state.wait = feed.wait.unwrap_or(setup.wait.into());
         consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
         consolidation.how.push(feed.how.clone());
         states.push(state);
     }
-    let stats = live_stats;
-    if let Some(stats) = &stats {
+    if let Some(stats) = &live_stats {
         report_positions(stats, &states);
     }
     let counters = setup.progress.counters.clone();
@@ -303,7 +313,7 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
         counters,
         patience: MergeTimer::new(due_ns),
         placed_max,
-        stats,
+        stats: live_stats.clone(),
     });
     if !by_receive_time {
         sequencer.bound_lead(setup.lead);
@@ -328,6 +338,11 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
     }
     if let Some(open_sources) = open_sources {
         sequencer.note_sources(open_sources);
+    }
+    if let Some(index) = clock {
+        let ticks = setup.ticks.zip(live_stats.as_ref()).map(|(ticks, stats)| ticks.open(stats)).transpose();
+        let ticks = ticks.or_else(|error| failed(index, error).map(|()| None))?;
+        sequencer.follow_clock(ClockMerge::new(index, ticks));
     }
     let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
     let intake = BlockIntake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);

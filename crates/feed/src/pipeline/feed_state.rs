@@ -9,7 +9,7 @@ use crate::formats::decoder::FeedDecoder;
 use crate::formats::format::FormatId;
 use crate::pipeline::job::BlockJob;
 use crate::pipeline::lead::ClockLeadContext;
-use crate::pipeline::sequence::LargeMessage;
+use crate::pipeline::sequence::{LargeMessage, UnitPlace};
 use crate::sources::content::ContentHash;
 use crate::sources::link::{FeedAvailability, MergeWait};
 use crate::sources::open::first_message_hash;
@@ -77,6 +77,10 @@ pub struct FeedState {
     pub total: MessageTally,
     /// Blocks claimed and not yet wholly on the tape; the intake looks at it.
     pub outstanding: Arc<AtomicU64>,
+    /// Its messages are the ticks of a clock, for which nothing waits.
+    pub is_clock: bool,
+    /// The last unit that was placed or left out, beside a clock.
+    pub passed: Option<UnitPlace>,
 }
 
 /// The merge's knowledge of a feed's next unit.
@@ -293,6 +297,8 @@ impl FeedState {
             leftover_times: Vec::new(),
             total,
             outstanding,
+            is_clock: false,
+            passed: None,
         }
     }
 
@@ -356,7 +362,7 @@ impl FeedState {
 
     /// Until when the merge waits for it before it places what came at `came_ns`.
     pub fn waits_until(&self, came_ns: i64) -> Option<i64> {
-        let open = self.head.is_none() && self.open_sources > 0 && !self.closed;
+        let open = self.head.is_none() && self.open_sources > 0 && !self.closed && !self.is_clock;
         open.then(|| self.look.waits_until(came_ns, self.wait)).flatten()
     }
 
@@ -375,6 +381,14 @@ impl FeedState {
     /// The event time of the next unit, whatever is believed of it.
     pub fn head_ts(&self) -> Option<UnixNanos> {
         Some(self.queue[self.in_hand()?].block.units[self.cursor.unit].ts)
+    }
+
+    /// Notes how far the units of a block have passed.
+    pub fn note_passed(&mut self, block: usize) {
+        let block = &self.queue[block].block;
+        let last =
+            self.cursor.unit.checked_sub(1).map(|unit| UnitPlace::new(block.source, &block.units[unit]));
+        self.passed = self.passed.max(last);
     }
 
     /// Settles blocks without further units, so that the cursor is at a unit or at nothing.

@@ -55,6 +55,8 @@ pub struct LiveRun {
     pub reload: Arc<FormatReloadQueue>,
     /// The restart policy for a feed that cannot be read, by feed.
     pub restarts: Vec<RestartPolicy>,
+    /// Index of the feed of ticks: it ends with the last of the others.
+    pub clock: Option<usize>,
 }
 
 /// Formats that replace those in use, by feed.
@@ -376,6 +378,9 @@ impl BlockIntake {
         let live_due_ns = self.live.as_ref().map(|live| live.due_ns.load(Ordering::Relaxed));
         let is_due = live_due_ns.is_some_and(|due_ns| due_ns <= self.now_ns());
         self.pause = PAUSE_MOST;
+        let clock = self.live.as_ref().and_then(|live| live.clock);
+        let is_last =
+            clock.is_some_and(|clock| self.feeds.iter().enumerate().all(|(i, f)| i == clock || f.ended));
         for i in 0..self.order.len() {
             let index = self.order[i];
             let feed = &mut self.feeds[index];
@@ -393,7 +398,7 @@ impl BlockIntake {
             // Bytes of a receiver that has failed for good are read to their end.
             let link = self.live.as_ref().map(|live| &live.stats.feeds[index].link);
             let given_up = link.is_some_and(|link| link.has_given_up());
-            let stop = stop || given_up;
+            let stop = stop || given_up || is_last && clock == Some(index);
             let failing = link.is_some_and(|link| link.is_failing());
             let waiting = link.is_some_and(|link| link.is_waiting());
             let blocks = feed.outstanding.load(Ordering::Relaxed);

@@ -19,7 +19,7 @@ use crate::pipeline::lead::ClockLeadLimits;
 use crate::sources::folder::FolderKind;
 use crate::sources::growth::DirectoryWatcher;
 use crate::sources::link::{MergeWait, RestartPolicy};
-use crate::sources::receive::{self, HaltSignal, ReceiveSource};
+use crate::sources::receive::{self, ClockSource, HaltSignal, ReceiveSource, TickRequest};
 use crate::sources::source::ChangedSourcePolicy;
 use crate::sources::stats::RunMonitor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -113,6 +113,12 @@ impl RunFeed {
         }
     }
 
+    /// The feed of a run's clock: ticks, written into the journal in `path` when the other feeds are quiet.
+    pub fn clock(name: String, path: PathBuf, source: ClockSource) -> Self {
+        let input = FeedInput::Journal { path, receive: ReceiveSource::Clock(source) };
+        Self::new(name, Format::clock(), input)
+    }
+
     /// Whether its journal continues in a further file when it is long: that of a stream over connections.
     pub(crate) fn rotates(&self) -> bool {
         let stateless = self.format.statefulness() == Statefulness::Stateless;
@@ -187,9 +193,21 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
     let halt = HaltSignal::new().map_err(|source| Error::Spawn { worker: 0, source })?;
     let halt = Arc::new(halt);
     let mut receivers = Vec::new();
+    let (mut clock, mut ticks) = (None, None);
     let receives = options.feeds.iter().any(|feed| matches!(feed.input, FeedInput::Journal { .. }));
     let defined = if receives { TapeAccount::load_definitions(dir) } else { TapeAccount::default() };
     for (index, feed) in options.feeds.iter().enumerate() {
+        if let FeedInput::Journal { path, receive: ReceiveSource::Clock(source) } = &feed.input {
+            let number = defined.last_journal_file(&feed.name).number;
+            match TickRequest::hold(index, *source, path, number) {
+                Ok(request) => {
+                    request.iter().for_each(|request| request.note_start(&options.stats));
+                    (clock, ticks) = (Some(index), request);
+                }
+                Err(error) => options.stats.feeds[index].fail(error.to_string(), error.cause()),
+            }
+            continue;
+        }
         if let FeedInput::Journal { path, receive } = &feed.input {
             let place = receive::ReceiverContext {
                 dir: path.clone(),
@@ -250,9 +268,11 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         stats: options.stats.clone(),
         idle: options.idle,
         spin: options.spin,
-        due_ns: Arc::new(AtomicI64::new(i64::MAX)),
+        // A clock ticks before anything has come.
+        due_ns: Arc::new(AtomicI64::new(if clock.is_some() { 0 } else { i64::MAX })),
         reload: options.reload,
         restarts: options.feeds.iter().map(|feed| feed.restart).collect(),
+        clock,
     };
     let setup = PipelineConfig {
         feeds: options.feeds,
@@ -265,6 +285,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         wait: options.wait,
         lead: options.lead,
         live: Some(live),
+        ticks,
     };
     let mut outcome = engine(dir, setup);
     if let Ok(outcome) = &mut outcome {

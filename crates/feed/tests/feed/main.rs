@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod clock;
 mod consolidate;
 mod csv;
 mod drop_copy_books;

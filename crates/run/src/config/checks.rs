@@ -1,11 +1,12 @@
 //! Checks beyond the types of a configuration: settings that go together, and files that a run needs.
 
-use super::{BacklogPolicy, INPUTS, MergeTime, RunConfig, UdpTargets};
+use super::{BacklogPolicy, CLOCK_FEED, FeedProcessMode, INPUTS, MergeTime, RunConfig, TimeSpan, UdpTargets};
 use crate::Error;
 use crate::layered::OriginTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
+use std::time::Duration;
 
 /// Checks a configuration beyond its types.
 ///
@@ -33,6 +34,20 @@ pub fn check(config: &RunConfig, origins: &OriginTable) -> Result<(), Error> {
     }
     if config.run.reference_strict && config.reference.is_empty() {
         return Err(wrong("run.reference_strict", "goes with [[reference]]: there is none".to_owned()));
+    }
+    if let Some(TimeSpan(interval)) = config.run.clock {
+        let clock = |what: &str| Err(wrong("run.clock", what.to_owned()));
+        if !(CLOCK_MIN..=CLOCK_MAX).contains(&interval) {
+            return clock("1ms to 1d; leave the key out for a run without ticks");
+        }
+        if config.run.segments == FeedProcessMode::Apart {
+            return clock(
+                "goes with segments = \"together\": no process of a feed sees whether all are quiet",
+            );
+        }
+        if config.feed.iter().any(|feed| feed.name == CLOCK_FEED || feed.format == CLOCK_FEED) {
+            return clock("writes the ticks of a feed `clock`: no other feed has this name or format");
+        }
     }
     for feed in &config.feed {
         let key = |k: &str| format!("feed.{}.{k}", feed.name);
@@ -176,3 +191,7 @@ pub fn check_places(config: &RunConfig, origins: &OriginTable) -> Result<(), Err
     }
     Ok(())
 }
+
+/// The bounds of `run.clock`.
+const CLOCK_MIN: Duration = Duration::from_millis(1);
+const CLOCK_MAX: Duration = Duration::from_secs(86_400);

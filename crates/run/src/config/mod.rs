@@ -19,7 +19,7 @@ use unitape_feed::{
     ChangedSourcePolicy, DatagramFilter, DecodeOptions, FeedInput, Format, InstrumentMaster, MasterLoader,
     ReceiveSource, RunFeed,
 };
-use unitape_feed::{ClockLeadLimits, MergeWait, RestartMode, RestartPolicy, TcpFeed};
+use unitape_feed::{ClockLeadLimits, ClockSource, MergeWait, RestartMode, RestartPolicy, TcpFeed};
 use unitape_marketdata::wire::NetworkInterface;
 use unitape_model::Calendar;
 
@@ -154,6 +154,8 @@ pub struct RunSettings {
     pub reference_strict: bool,
     /// A file of session dates, holidays and currency pairs. It is checked when a run begins; no output depends on it yet.
     pub calendar: Option<PathBuf>,
+    /// After so long without an event a live run writes a `clock` event: wall time, rounded down to a multiple.
+    pub clock: Option<TimeSpan>,
 }
 
 /// The assignment of feeds to processes.
@@ -287,6 +289,7 @@ impl Default for RunSettings {
             segments: FeedProcessMode::Together,
             reference_strict: false,
             calendar: None,
+            clock: None,
         }
     }
 }
@@ -334,6 +337,9 @@ pub fn read(file: &Path, flags: &[FlagValue]) -> Result<LayeredConfig<RunConfig>
     loaded.value.place_at(&base);
     Ok(loaded)
 }
+
+/// The feed of the ticks that `run.clock` asks for.
+pub const CLOCK_FEED: &str = "clock";
 
 /// The keys of which each feed has one.
 pub const INPUTS: [&str; 7] = ["files", "directory", "stdin", "fifo", "listen", "connect", "udp"];
@@ -508,7 +514,18 @@ impl RunConfig {
                 wait: f.merge_wait(),
             })
         };
-        self.feed.iter().map(feed).collect()
+        let mut feeds: Vec<RunFeed> = self.feed.iter().map(feed).collect::<Result<_, Error>>()?;
+        if let Some(TimeSpan(interval)) = self.run.clock.filter(|_| self.is_live()) {
+            let path = self.journal().join(CLOCK_FEED);
+            feeds.push(RunFeed::clock(CLOCK_FEED.to_owned(), path, ClockSource::new(interval)));
+        }
+        Ok(feeds)
+    }
+
+    /// Whether a feed may bring something at any time: it is none of files.
+    pub fn is_live(&self) -> bool {
+        let live = |f: &FeedConfig| f.files.is_empty() && (f.directory.is_none() || f.follow);
+        self.feed.iter().any(live)
     }
 }
 

@@ -17,7 +17,7 @@ fn the_guide_tells_every_key() {
     let documented: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
-    let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\ncalendar = \"k\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
+    let text = "[tape]\ndir = \"t\"\nretain_bytes = 1\nretain_age = \"1h\"\nretain_days = 1\nretain_hold_bytes = 1\n[run]\njournal = \"j\"\ncalendar = \"k\"\nclock = \"1s\"\n[[feed]]\nname = \"n\"\nformat = \"events\"\n\
                 mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
                 udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
                 interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
@@ -68,4 +68,41 @@ fn a_calendar_is_checked_before_a_run() {
         .unwrap();
     let calendar = prepared().unwrap().calendar.unwrap();
     assert_eq!(calendar.zone_name("XCME"), "America/Chicago");
+}
+
+/// An interval of nothing would write ticks without end, and one of a week none.
+#[test]
+fn a_clock_that_cannot_be_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let prepared = |run: &str, feed: &str| {
+        let text = format!("[tape]\ndir = \"t\"\n[run]\n{run}\n[[feed]]\nformat = \"events\"\n{feed}\n");
+        std::fs::write(&file, text).unwrap();
+        let loaded =
+            read(&file, &[]).map_err(|e| e.to_string().replace(&format!("{}/", dir.path().display()), ""))?;
+        let mut notes = Vec::new();
+        let prepared =
+            crate::PreparedRun::new(loaded.value, &loaded.origins, &mut |note| notes.push(note.to_owned()));
+        let names: Vec<String> = prepared.unwrap().feeds.into_iter().map(|feed| feed.name).collect();
+        Ok::<_, String>((names, notes))
+    };
+    let live = "name = \"a\"\nstdin = true";
+    for (run, says) in [
+        ("clock = \"0s\"", "run.clock: 1ms to 1d"),
+        ("clock = \"8d\"", "run.clock: 1ms to 1d"),
+        ("clock = \"soon\"", "run.clock: `soon` is no span of time"),
+        ("clock = 1", "run.clock: invalid type: integer `1`"),
+        ("clock = \"1s\"\nsegments = \"apart\"", "run.clock: goes with segments = \"together\""),
+    ] {
+        let said = prepared(run, live).unwrap_err();
+        assert!(said.starts_with(&format!("c.toml:4: {says}")), "{said}");
+    }
+    let said = prepared("clock = \"1s\"", "name = \"clock\"\nstdin = true").unwrap_err();
+    assert!(said.starts_with("c.toml:4: run.clock: writes the ticks of a feed `clock`"), "{said}");
+
+    let (names, notes) = prepared("clock = \"1s\"", live).unwrap();
+    assert_eq!((names, notes), (vec!["a".to_owned(), "clock".to_owned()], vec![]));
+    let (names, notes) = prepared("clock = \"1s\"", "name = \"a\"\nfiles = [\"f\"]").unwrap();
+    assert_eq!(names, ["a"]);
+    assert_eq!(notes, ["run.clock: all feeds are files, and there are no ticks beside these"]);
 }

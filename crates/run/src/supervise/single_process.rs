@@ -28,7 +28,7 @@ pub struct PreparedRun {
 
 impl PreparedRun {
     /// Reads the calendar, the mappings and the reference data that the configuration names. `note` is given what people should know of
-    /// the reference data.
+    /// the reference data and the clock.
     ///
     /// # Errors
     /// When one of them cannot be used.
@@ -36,6 +36,9 @@ impl PreparedRun {
         let calendar = config.calendar(origins)?;
         let reference = config.reference(origins, note)?;
         let feeds = config.feeds(origins, reference.as_ref())?;
+        if config.run.clock.is_some() && !config.is_live() {
+            note("run.clock: all feeds are files, and there are no ticks beside these");
+        }
         Ok(Self { config, feeds, reference, calendar })
     }
 }

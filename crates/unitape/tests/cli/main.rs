@@ -40,6 +40,7 @@ mod mapping;
 mod mapping_mistakes;
 mod merge;
 mod model;
+mod nbbo;
 mod output;
 mod payment_stages;
 mod places;

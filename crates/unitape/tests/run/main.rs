@@ -13,4 +13,5 @@ mod kill;
 mod peers;
 mod retain;
 mod rounds;
+mod ticks;
 mod waits;

@@ -26,6 +26,8 @@ impl BlockSequencer {
         let feed = &mut self.feeds[i];
         let index = feed.in_hand().expect("a feed with a head");
         let ceiling = bounds.ceiling(feed, &feed.queue[index].block);
+        let clock = self.clock.as_ref();
+        let unit_end = clock.map_or(usize::MAX, |clock| clock.unit_end(i, feed));
         // Only of the first unit is it known whether it leads.
         let mut head = feed.head.take();
         let FeedState { queue, sources, cursor, sessions, large, running_max, open_sources, grows, .. } =
@@ -53,7 +55,9 @@ impl BlockSequencer {
             names: (&mut self.dictionary, &mut self.defined),
             counters: &self.counters,
         };
-        while let Some(&unit) = emit.block.units.get(emit.cursor.unit) {
+        while emit.cursor.unit < unit_end
+            && let Some(&unit) = emit.block.units.get(emit.cursor.unit)
+        {
             let ahead = match head.take() {
                 Some(head) => head.ahead,
                 None if bounds.is_in_doubt(&unit, &emit.sources[emit.block.source], ceiling) => break,
@@ -75,6 +79,9 @@ impl BlockSequencer {
         }
         let end = emit.cursor.arena;
         emit.run.end(end);
+        if self.clock.is_some() {
+            feed.note_passed(index);
+        }
         feed.advance();
         Ok(())
     }

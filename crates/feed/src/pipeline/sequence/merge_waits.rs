@@ -30,6 +30,8 @@ impl BlockSequencer {
             }
         }
         let due_ns = waits.map_or(i64::MAX, |(_, until_ns)| until_ns);
+        let clock = self.clock.as_ref();
+        let due_ns = clock.map_or(due_ns, |clock| due_ns.min(clock.due_ns(&self.feeds, now_ns)));
         // Relaxed: a time to look at, and the intake's next look finds what there is.
         if self.patience.due_ns.swap(due_ns, Ordering::Relaxed) > due_ns {
             stats.wake.notify();

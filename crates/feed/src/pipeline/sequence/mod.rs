@@ -9,10 +9,12 @@
 //! Invariant: what is written depends on the sources alone, not on where blocks were cut, on how many workers
 //! there are, or on when anything ran.
 
+mod clock;
 mod emit;
 mod large;
 mod merge_waits;
 
+pub use clock::{ClockMerge, UnitPlace};
 pub use large::LargeMessage;
 
 use crate::account::TapeAccount;
@@ -25,6 +27,7 @@ use crate::pipeline::lead::{ClockLeadContext, ClockLeadLimits};
 use crate::pipeline::open_sources::SourceNotesWriter;
 use crate::quarantine::RawLog;
 use crate::sources::stats::{FeedStats, RunMonitor};
+use clock::ClockStep;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use unitape_model::{Dictionary, FrameHeader, NameKind, UnixNanos, frames};
@@ -67,6 +70,8 @@ pub struct BlockSequencer {
     flushes: FlushFailures,
     /// Where it is noted what was read of files that may grow; none where no feed has such.
     open_sources: Option<SourceNotesWriter>,
+    /// The feed whose messages are ticks; none where there is none.
+    clock: Option<Box<ClockMerge>>,
 }
 
 /// The timer of a waiting merge.
@@ -182,6 +187,7 @@ impl BlockSequencer {
             stopping: None,
             flushes: FlushFailures::default(),
             open_sources: None,
+            clock: None,
         }
     }
 
@@ -247,10 +253,17 @@ impl BlockSequencer {
             BlockKind::Bytes => {}
             BlockKind::Tick | BlockKind::FeedEnd | BlockKind::FeedStop => {
                 feed.closed |= job.turn == BlockKind::FeedEnd;
+                if job.turn == BlockKind::FeedStop
+                    && let Some(clock) = self.clock.as_mut().filter(|clock| clock.feed == job.block.feed)
+                {
+                    clock.stop();
+                }
                 // Relaxed: a guess for the intake, as there.
                 feed.outstanding.fetch_sub(1, Ordering::Relaxed);
                 self.spares.push(job);
-                return self.place();
+                let plan = self.place()?;
+                self.tick();
+                return Ok(plan);
             }
         }
         let BlockJob { block, sorted, .. } = &mut *job;
@@ -348,9 +361,25 @@ impl BlockSequencer {
     fn place(&mut self) -> Result<Option<TapePlacement>, Error> {
         self.pieces.clear();
         let waits = loop {
+            let step = self
+                .clock
+                .as_mut()
+                .map(|clock| (clock.look(&mut self.feeds, self.patience.over), clock.feed));
+            match step {
+                Some((ClockStep::Wait, _)) => break None,
+                Some((ClockStep::Place, i)) => {
+                    self.place_tick(i)?;
+                    continue;
+                }
+                Some((ClockStep::Others, _)) | None => {}
+            }
             let mut next: Option<(UnixNanos, usize)> = None;
             for i in 0..self.feeds.len() {
+                if self.feeds[i].is_clock {
+                    continue;
+                }
                 if let Some(ts) = self.look_at_head(i)
+                    && !self.is_after_tick(i)
                     && next.is_none_or(|(t, _)| ts < t)
                 {
                     next = Some((ts, i));
@@ -363,7 +392,8 @@ impl BlockSequencer {
             if let Some(until) = until().filter(|until| !self.patience.over || *until == i64::MAX) {
                 break Some((came_ns, until));
             }
-            let limit = self.feeds.iter().enumerate().filter(|(j, _)| *j != i).filter_map(|(j, f)| {
+            let merged = |j: usize| j != i && !self.is_after_tick(j);
+            let limit = self.feeds.iter().enumerate().filter(|(j, _)| merged(*j)).filter_map(|(j, f)| {
                 // A feed before this one wins a tie.
                 f.head.map(|FeedHead { ts, .. }| UnixNanos(if j < i { ts.0.saturating_sub(1) } else { ts.0 }))
             });
@@ -371,6 +401,9 @@ impl BlockSequencer {
             self.note_placed(i);
             self.emit_run(i, limit)?;
         };
+        if let Some(clock) = &mut self.clock {
+            clock.note_events(self.events, self.patience.now_ns);
+        }
         self.note_waiting(waits);
         self.report_figures();
         let bytes: u64 = self.pieces.iter().map(|p| u64::from(p.end - p.start)).sum();
@@ -404,13 +437,21 @@ impl BlockSequencer {
         Ok(None)
     }
 
+    /// Whether the next unit of feed `i` is not to be merged now: it comes after the tick at hand, or is one.
+    fn is_after_tick(&self, i: usize) -> bool {
+        self.clock.as_ref().is_some_and(|clock| i == clock.feed || clock.holds(i, &self.feeds[i]))
+    }
+
     /// Looks at the next unit of feed `i`; gives the time by which it is merged.
     #[inline]
     fn look_at_head(&mut self, i: usize) -> Option<UnixNanos> {
         let bounds = self.bounds();
         let (before, rest) = self.feeds.split_at_mut(i);
         let (feed, after) = rest.split_first_mut().expect("a feed");
-        let others = || before.iter().chain(after.iter()).filter_map(FeedState::head_ts).max();
+        let others = || {
+            let others = before.iter().chain(after.iter()).filter(|feed| !feed.is_clock);
+            others.filter_map(FeedState::head_ts).max()
+        };
         feed.look_at_head(&bounds, || others().unwrap_or(NO_TS))
     }
 
@@ -419,7 +460,7 @@ impl BlockSequencer {
             lead: self.lead,
             placed_max: self.placed_max,
             placed_before: self.placed_before,
-            merges: self.feeds.len() > 1,
+            merges: self.feeds.len() - usize::from(self.clock.is_some()) > 1,
         }
     }
 

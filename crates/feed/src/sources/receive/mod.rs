@@ -5,6 +5,7 @@
 //! own back-pressure. Datagrams are dropped, by us or by the kernel as configured. Each drop is counted and is in the
 //! journal, so it comes onto the tape.
 
+mod clock;
 mod retry;
 mod stream;
 mod tcp;
@@ -28,6 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_marketdata::wire::{UdpEndpoint, UdpSockets};
 use unitape_model::{ErrorCause, UnixNanos};
 
+pub use clock::{ClockSource, ClockWriter, TickRequest, WallClock};
 pub use tcp::TcpFeed;
 pub use udp::OverflowPolicy;
 pub use wait::HaltSignal;
@@ -43,6 +45,8 @@ pub enum ReceiveSource {
     Fifo(PathBuf),
     /// Standard input.
     Stdin,
+    /// The run's own clock: a tick when the feeds are quiet.
+    Clock(ClockSource),
     /// UDP, to hosts or to groups, all of them into one journal.
     Udp {
         /// The addresses that datagrams are sent to.
@@ -71,7 +75,7 @@ impl ReceiveSource {
             ReceiveSource::Listen(feed) | ReceiveSource::Connect(feed) if feed.resume => {
                 StreamContinuity::Resumed
             }
-            ReceiveSource::Fifo(_) => StreamContinuity::Pipe,
+            ReceiveSource::Fifo(_) | ReceiveSource::Clock(_) => StreamContinuity::Pipe,
             ReceiveSource::Listen(_) | ReceiveSource::Connect(_) | ReceiveSource::Stdin => {
                 StreamContinuity::Connection
             }
@@ -175,6 +179,8 @@ pub fn start(
     match receive {
         // Each run has an input of its own.
         ReceiveSource::Stdin => _ = std::fs::remove_file(&closed),
+        // The sequencer writes it.
+        ReceiveSource::Clock(_) => return Ok(None),
         _ if closed.exists() => return Ok(None),
         _ => {}
     }

@@ -68,7 +68,9 @@ impl StreamEndpoint {
                 let file = open_fifo(&path)?;
                 StreamEndpoint::Fifo(path, file)
             }
-            ReceiveSource::Stdin | ReceiveSource::Udp { .. } => StreamEndpoint::Stdin,
+            ReceiveSource::Stdin | ReceiveSource::Clock(_) | ReceiveSource::Udp { .. } => {
+                StreamEndpoint::Stdin
+            }
         })
     }
 

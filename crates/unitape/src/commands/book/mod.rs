@@ -1,5 +1,6 @@
 //! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
 
+mod derive;
 mod ladder;
 mod packets;
 mod render;
@@ -28,13 +29,16 @@ use unitape_run::replay::{BookMoment, BookReplay, CheckpointStatus, PointPresenc
   unitape book tape --verify-checkpoints
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
+  unitape book tape --derive NBBO --tape-out nbbo   # the best prices over all venues, as a tape
   unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
 --at cuts the tape: through an ordinal of events (`seq`) or a tape position with an @ before it, or before the first event
 that is later than a time, in UTC or nanoseconds since 1970. Digits below 10^15 are an ordinal. Exit code 3 when the tape does
 not have the event or position; the books are then those of its end. A time after the last event is reported alone.
 Checkpoints (DIR/checkpoints) are derived: remove them at any time. One that does not belong to the tape as it is is not used. The venue NBBO is the best price over all venues that trade, without those
-whose books are stale. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
+whose books are stale. --derive NBBO puts it onto a tape whenever its bid, ask or a quantity changes, also of an instrument with one
+venue: events `bbo` with the time of the event that caused them, and `cause`, the position of that event. Events of a venue NBBO on
+the input are ignored. The same command continues where it ended; another input is refused with exit code 3. A listing has a book for each basis on the tape: `orders` (order_new, order_amend, order_cancel,
 exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, levels, orders that is not stale, or from
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
 capture, at its end; exit code 3 then also means gaps, stale books or unusable packets.
@@ -78,6 +82,13 @@ pub struct BookArgs {
     /// Each change of a best price, instead of the books
     #[arg(long)]
     bbo: bool,
+    /// Put the best prices over all venues onto a tape, instead of printing books
+    #[arg(long, value_name = "NBBO", value_parser = [ALL_VENUES], requires = "tape_out",
+          conflicts_with_all = ["handler", "instr", "venue", "at", "checkpoint_every", "verify_checkpoints", "bbo", "basis", "orders"])]
+    derive: Option<String>,
+    /// Directory of the tape that --derive makes or continues
+    #[arg(long, value_name = "DIR", requires = "derive")]
+    tape_out: Option<PathBuf>,
     /// Only books of this basis
     #[arg(long, value_name = "BASIS", value_parser = basis)]
     basis: Option<Basis>,
@@ -108,6 +119,9 @@ fn at(text: &str) -> Result<TapeStopPoint, CommandFailure> {
 pub fn run(args: BookArgs) -> output::Result {
     if let Some(config) = &args.handler {
         return packets::run(&args, config);
+    }
+    if let Some(out) = &args.tape_out {
+        return derive::run(&args, out);
     }
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;

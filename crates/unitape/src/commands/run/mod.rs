@@ -17,6 +17,7 @@ use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as ru
   unitape run feeds.toml
   unitape run feeds.toml --check
   UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
+  UNITAPE_RUN__CLOCK=1s unitape run feeds.toml    # an event `clock` after each second without one
 
 SIGINT and SIGTERM end it in order: all received messages are on the tape. SIGHUP, or a change of its file, loads a
 mapping again. A new run resumes where the tape ends, and reads the rest of grown files. A file that is another

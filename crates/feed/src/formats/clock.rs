@@ -1,0 +1,166 @@
+//! Ticks of a run's clock: lines of JSON that a run writes into a journal of its own when its feeds are quiet.
+//!
+//! ```text
+//!  {"ts":1772434801000000000,"after":{"orders":{"file":"00000001.raw","offset":4711,"part":2}}}
+//! ```
+//!
+//! A tick becomes an event `clock`. `after` has the last message of each feed that was on the tape before it; so a merge
+//! puts the tick into the same place again, whatever the times of the messages are.
+
+use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
+use crate::error::Error;
+use crate::formats::format::{ByteFormat, Format, FormatDecoder};
+use crate::mapping::Mapping;
+use crate::reference::{InstrumentLookup, PlainInstruments};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use unitape_codec::events::{LINE_BYTES_MAX, LineParseOptions, NextLine, next_line, parse_line};
+use unitape_model::{Dictionary, flags};
+
+/// The format's word.
+pub const NAME: &str = "clock";
+
+/// A tick as its journal has it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockTick {
+    /// Its time, in ns since 1970.
+    pub ts: i64,
+    /// By feed: the last message before it. A feed that is not named has none.
+    #[serde(default)]
+    pub after: BTreeMap<String, MessagePlace>,
+}
+
+/// The place of a message, or of a mark, in the sources of its feed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MessagePlace {
+    /// Name of the source.
+    pub file: String,
+    /// Its first byte.
+    pub offset: u64,
+    /// 0: a mark of progress at this byte; 1: the end of the source; 2: a message.
+    pub part: u8,
+}
+
+impl ClockTick {
+    /// Its line, with the newline.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("names and numbers");
+        line.push(b'\n');
+        line
+    }
+
+    /// The tick of a line.
+    ///
+    /// # Errors
+    /// When the line is none.
+    pub fn parse(line: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(line)
+    }
+}
+
+impl Format {
+    /// Ticks of a run's clock, which need no mapping.
+    pub fn clock() -> Self {
+        Self::new_unmapped(NAME, Arc::new(ClockFormat))
+    }
+
+    /// Whether its messages are ticks of a run's clock.
+    pub fn is_clock(&self) -> bool {
+        self.name() == NAME
+    }
+}
+
+#[derive(Debug)]
+struct ClockFormat;
+
+impl ByteFormat for ClockFormat {
+    fn decoder(&self, _mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
+        Ok(Box::new(ClockDecoder))
+    }
+
+    /// Behind the last newline.
+    fn cut(&self, buf: &[u8]) -> usize {
+        buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
+    }
+}
+
+#[derive(Debug)]
+struct ClockDecoder;
+
+impl FormatDecoder for ClockDecoder {
+    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        let bytes = std::mem::take(&mut block.bytes);
+        let mut at = 0;
+        loop {
+            let start = block.base + at as u64;
+            let next = match next_line(&bytes, at, block.eof) {
+                NextLine::Line { bytes: line, next } => {
+                    decode_line(block, line, MessageOrigin { source, offset: start }, known);
+                    next
+                }
+                NextLine::TooLong { .. } => {
+                    let next = (at + LINE_BYTES_MAX).min(bytes.len());
+                    block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
+                    next
+                }
+                NextLine::More | NextLine::End => break,
+            };
+            block.progress(start, block.base + next as u64);
+            at = next;
+        }
+        block.decoded = at;
+        block.bytes = bytes;
+    }
+}
+
+fn decode_line(block: &mut Block, line: &[u8], origin: MessageOrigin, known: &Dictionary) {
+    let MessageOrigin { source, offset } = origin;
+    let tick = match ClockTick::parse(line) {
+        Ok(tick) => tick,
+        Err(_) if line.is_empty() => return,
+        Err(e) => return block.quarantine(source, offset, line, "malformed", &format!("no tick: {e}")),
+    };
+    let mark = block.mark();
+    let options = LineParseOptions { source, offset: offset as u32, flags: flags::LAST };
+    let (arena, mut names) = block.builder(known);
+    let event = format!(r#"{{"kind":"clock","ts":{}}}"#, tick.ts);
+    let parsed = parse_line(event.as_bytes(), &mut PlainInstruments.resolver(&mut names), arena, &options);
+    match parsed {
+        Ok(_) => {
+            let span = MessageSpan { offset, length: line.len() };
+            block.end_message(span, unitape_model::UnixNanos(tick.ts), 1, BlockMessageKind::Events, known);
+        }
+        Err(e) => {
+            block.roll_back(mark);
+            block.quarantine(source, offset, line, e.code, &e.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line is in journals, and a later build reads it.
+    #[test]
+    fn a_tick_comes_back_from_its_line() {
+        let place = MessagePlace { file: "00000001.raw".to_owned(), offset: 4711, part: 2 };
+        let tick = ClockTick { ts: 5, after: BTreeMap::from([("a".to_owned(), place)]) };
+        let line = tick.to_line();
+        let text = "{\"ts\":5,\"after\":{\"a\":{\"file\":\"00000001.raw\",\"offset\":4711,\"part\":2}}}\n";
+        assert_eq!(String::from_utf8_lossy(&line), text);
+        assert_eq!(ClockTick::parse(line.trim_ascii_end()).unwrap(), tick);
+        assert!(ClockTick::parse(b"{\"ts\":5,\"afetr\":{}}").is_err());
+    }
+
+    /// A line that is no tick goes into quarantine, and the account says so.
+    #[test]
+    fn what_is_no_tick_is_quarantined() {
+        let lines = b"{\"ts\":5}\n\n{\"ts\":\"x\"}\n{\"ts\":6,\"after\":{}}\n";
+        let tally = crate::try_bytes(&Format::clock(), lines).unwrap();
+        assert_eq!((tally.messages, tally.events, tally.quarantined), (3, 2, 1));
+    }
+}

@@ -1,0 +1,276 @@
+//! Ticks of a run's clock in the merge.
+//!
+//! A tick has its place by what was on the tape before it, and not by its time: its line names the last message of each
+//! feed. It comes after these and before all others, live and in each later run of the journals. Its time changes no
+//! time by which anything is merged, and makes nothing late.
+//!
+//! While a tick is on its way from its journal to the tape, what came after it waits; else nothing waits for the clock.
+
+use super::BlockSequencer;
+use crate::block::{BlockMessage, BlockMessageKind, NO_TS};
+use crate::error::Error;
+use crate::formats::clock::{ClockTick, MessagePlace};
+use crate::pipeline::feed_state::{FeedHead, FeedState};
+use crate::sources::receive::ClockWriter;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use unitape_model::UnixNanos;
+
+/// The clock of a merge.
+#[derive(Debug)]
+pub struct ClockMerge {
+    /// Index of its feed.
+    pub feed: usize,
+    /// Writes ticks; none where they are only read.
+    writer: Option<ClockWriter>,
+    /// A tick was written and is not on the tape.
+    owed: bool,
+    /// Its journal has been read to its end in this run.
+    is_caught_up: bool,
+    /// The run stops, and its journal was read to its end.
+    stopped: bool,
+    /// The tick at hand: its source and offset, and by feed how far the messages before it reach.
+    tick: Option<TickAtHand>,
+    /// Ticks that were placed since it was last asked.
+    placed: u64,
+}
+
+#[derive(Debug)]
+struct TickAtHand {
+    source: usize,
+    offset: u64,
+    after: Vec<Option<MessagePlace>>,
+}
+
+/// The place of a unit in its feed, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnitPlace {
+    /// Index of its source.
+    pub source: usize,
+    /// Its offset.
+    pub offset: u64,
+    /// As [`MessagePlace::part`].
+    pub part: u8,
+}
+
+impl UnitPlace {
+    /// That of a unit of this source.
+    pub fn new(source: usize, unit: &BlockMessage) -> Self {
+        let part = match unit.what {
+            BlockMessageKind::Progress { end: false, .. } | BlockMessageKind::Switch => MARK,
+            BlockMessageKind::Progress { end: true, .. } => END,
+            _ => MESSAGE,
+        };
+        Self { source, offset: unit.offset, part }
+    }
+}
+
+/// What a merge with a clock does next.
+pub(super) enum ClockStep {
+    /// Nothing may be placed before more of the clock's journal has come.
+    Wait,
+    /// The next unit of the clock is placed.
+    Place,
+    /// The next unit of the other feeds is placed; those after the tick at hand are left out.
+    Others,
+}
+
+impl FeedState {
+    /// How far it was read when the run began.
+    pub fn passed_before(&self) -> Option<UnitPlace> {
+        let places = self.sources.iter().enumerate().map(|(source, state)| {
+            let mark = UnitPlace { source, offset: state.through, part: if state.end { END } else { MARK } };
+            let mark = (state.through > 0 || state.end).then_some(mark);
+            mark.max(state.on_tape_through.map(|offset| UnitPlace { source, offset, part: MESSAGE }))
+        });
+        places.max().flatten()
+    }
+
+    /// The place in it that a tick names; `None` while it does not have that source.
+    fn place_of(&self, place: &MessagePlace) -> Option<UnitPlace> {
+        let source = self.sources.iter().rposition(|source| source.file == place.file)?;
+        Some(UnitPlace { source, offset: place.offset, part: place.part })
+    }
+
+    /// The place of the next unit.
+    fn head_place(&self) -> Option<UnitPlace> {
+        let block = &self.queue[self.in_hand()?].block;
+        Some(UnitPlace::new(block.source, block.units.get(self.cursor.unit)?))
+    }
+
+    /// Whether the next unit comes after the tick that names `place` of this feed.
+    fn is_after(&self, place: Option<&MessagePlace>) -> bool {
+        let Some(place) = place else { return true };
+        match (self.head_place(), self.place_of(place)) {
+            (Some(head), Some(place)) => head > place,
+            // The source of the place has not begun.
+            _ => false,
+        }
+    }
+
+    /// Whether all that comes before the tick that names `place` of this feed has passed.
+    fn has_passed(&self, place: Option<&MessagePlace>) -> bool {
+        let Some(place) = place else { return true };
+        let passed = self.place_of(place).is_some_and(|place| self.passed >= Some(place));
+        let over = self.in_hand().is_none() && (self.closed || self.open_sources == 0);
+        passed || over || self.in_hand().is_some() && self.is_after(Some(place))
+    }
+
+    /// The units at hand of its first block, up to the last one before the tick that names `place`.
+    fn units_before(&self, place: Option<&MessagePlace>) -> usize {
+        let Some((block, place)) = self.in_hand().map(|i| &self.queue[i].block).zip(place) else { return 0 };
+        let Some(end) = self.place_of(place) else { return block.units.len() };
+        let (first, rest) = (self.cursor.unit, &block.units[self.cursor.unit..]);
+        first + rest.partition_point(|unit| UnitPlace::new(block.source, unit) <= end)
+    }
+}
+
+impl ClockMerge {
+    /// The clock of this feed; with a writer it ticks.
+    pub fn new(feed: usize, writer: Option<ClockWriter>) -> Self {
+        Self { feed, writer, owed: false, is_caught_up: false, stopped: false, tick: None, placed: 0 }
+    }
+
+    /// The run stops, and all of its journal was read.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether nothing may be placed before more of it has come.
+    fn is_awaited(&self, feed: &FeedState) -> bool {
+        if feed.in_hand().is_some() || feed.closed || feed.open_sources == 0 {
+            return false;
+        }
+        self.owed || !self.stopped && !self.is_caught_up
+    }
+
+    /// Whether feed `i` has nothing at hand that comes before the tick at hand.
+    pub(super) fn holds(&self, i: usize, feed: &FeedState) -> bool {
+        self.tick.as_ref().is_some_and(|tick| feed.is_after(tick.after[i].as_ref()))
+    }
+
+    /// The end of the units that feed `i` may place now.
+    pub(super) fn unit_end(&self, i: usize, feed: &FeedState) -> usize {
+        match &self.tick {
+            _ if i == self.feed => feed.cursor.unit + 1,
+            Some(tick) => feed.units_before(tick.after[i].as_ref()),
+            None => usize::MAX,
+        }
+    }
+
+    /// Looks at the clock's next unit.
+    pub(super) fn look(&mut self, feeds: &mut [FeedState], over: bool) -> ClockStep {
+        let clock = &mut feeds[self.feed];
+        // A journal that has been found empty once is read as it is written.
+        self.is_caught_up |= clock.grows && clock.look.empty_ns != i64::MIN;
+        clock.head = None;
+        let Some(index) = clock.in_hand() else {
+            self.tick = None;
+            return if self.is_awaited(clock) { ClockStep::Wait } else { ClockStep::Others };
+        };
+        let block = &clock.queue[index].block;
+        let (unit, source) = (block.units[clock.cursor.unit], block.source);
+        if self.tick.as_ref().is_none_or(|t| (t.source, t.offset) != (source, unit.offset)) {
+            let at = (unit.offset - block.base) as usize;
+            let line = block.bytes.get(at..at + unit.length as usize).unwrap_or_default();
+            let tick = unit.what.is_events().then(|| ClockTick::parse(line).ok()).flatten();
+            self.tick = tick.map(|mut tick| TickAtHand {
+                source,
+                offset: unit.offset,
+                after: feeds.iter().map(|feed| tick.after.remove(&feed.name)).collect(),
+            });
+        }
+        let clock = &mut feeds[self.feed];
+        clock.head = Some(FeedHead { ts: clock.running_max.max(unit.ts), ahead: false });
+        // A mark, or a line that is no tick, has no place of its own. At the end of a run nothing more comes before it.
+        let Some(tick) = &self.tick else { return ClockStep::Place };
+        let others = || feeds.iter().enumerate().filter(|(i, _)| *i != self.feed);
+        let has_more = others().any(|(i, f)| f.in_hand().is_some() && !f.is_after(tick.after[i].as_ref()));
+        let passed = || others().all(|(i, feed)| feed.has_passed(tick.after[i].as_ref()));
+        match !has_more && (over || passed()) {
+            true => ClockStep::Place,
+            false => ClockStep::Others,
+        }
+    }
+
+    /// Notes that the unit at hand was placed.
+    fn note_placed(&mut self, ts: UnixNanos) {
+        if self.tick.take().is_some() {
+            self.placed += 1;
+            self.owed = false;
+            if let Some(writer) = &mut self.writer {
+                writer.timer.note_tick(ts);
+            }
+        }
+    }
+
+    /// Notes that `events` were placed, ticks among them.
+    pub(super) fn note_events(&mut self, events: u64, now_ns: i64) {
+        let ticks = std::mem::take(&mut self.placed);
+        if let Some(writer) = &mut self.writer
+            && events > ticks
+        {
+            writer.timer.note_event(now_ns);
+        }
+    }
+
+    /// When the merge is to look again for the clock's sake, on the intake's clock.
+    pub(super) fn due_ns(&self, feeds: &[FeedState], now_ns: i64) -> i64 {
+        match &self.writer {
+            _ if self.is_awaited(&feeds[self.feed]) => now_ns,
+            Some(writer) if !self.stopped => writer.timer.due_ns(),
+            _ => i64::MAX,
+        }
+    }
+}
+
+impl BlockSequencer {
+    /// Lets a feed's messages be the ticks of a clock.
+    pub fn follow_clock(&mut self, clock: ClockMerge) {
+        for feed in &mut self.feeds {
+            feed.passed = feed.passed_before();
+        }
+        self.clock = Some(Box::new(clock));
+    }
+
+    /// Places the clock's next unit.
+    pub(super) fn place_tick(&mut self, i: usize) -> Result<(), Error> {
+        let ts = self.feeds[i].head.map_or(NO_TS, |head| head.ts);
+        // The time of a tick must not be the tape's: with a time of its own, nothing is late beside it.
+        let placed_max = std::mem::replace(&mut self.placed_max, NO_TS);
+        let emitted = self.emit_run(i, UnixNanos::MAX);
+        self.placed_max = placed_max;
+        if let Some(clock) = &mut self.clock {
+            clock.note_placed(ts);
+        }
+        emitted
+    }
+
+    /// Writes a tick if one is due.
+    pub(super) fn tick(&mut self) {
+        let Some(clock) = &mut self.clock else { return };
+        // When all feeds have ended the run is over.
+        let is_over = self.feeds.iter().all(|feed| feed.is_clock || feed.closed);
+        let is_read = clock.is_caught_up && self.feeds[clock.feed].in_hand().is_none();
+        let ready = is_read && !clock.owed && !clock.stopped && !is_over;
+        // Acquire: pairs with the Release of who stopped the receivers; what is written now, nobody reads.
+        let stopping = self.stopping.as_ref().is_some_and(|stopping| stopping.load(Ordering::Acquire));
+        let Some(writer) = clock.writer.as_mut().filter(|_| ready && !stopping) else { return };
+        let (feeds, own) = (&self.feeds, clock.feed);
+        clock.owed = writer.write(self.patience.now_ns, || {
+            let others = feeds.iter().enumerate().filter(|(i, _)| *i != own);
+            let places = others.filter_map(|(_, feed)| {
+                let UnitPlace { source, offset, part } = feed.passed?;
+                Some((
+                    feed.name.clone(),
+                    MessagePlace { file: feed.sources[source].file.clone(), offset, part },
+                ))
+            });
+            places.collect::<BTreeMap<_, _>>()
+        });
+    }
+}
+
+const MARK: u8 = 0;
+const END: u8 = 1;
+const MESSAGE: u8 = 2;

@@ -1,0 +1,37 @@
+//! `unitape book --derive NBBO`: the best price over all venues, as events on a tape of its own.
+
+use super::BookArgs;
+use crate::commands::read_args;
+use crate::output::{self, CommandOutcome, grouped, say};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use unitape_run::best_price_tape::BestPriceTape;
+use unitape_run::replay::ReplayOutcome;
+
+/// Puts the best prices of the tape onto the one in `out`.
+pub fn run(args: &BookArgs, out: &Path) -> output::Result {
+    let stop = output::stop_flag()?;
+    output::print_hot_notice(&args.dir);
+    let mut prices = BestPriceTape::open(&args.dir, out, args.read.options())?;
+    loop {
+        // A long tape is left where the next call continues.
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        match prices.step()? {
+            ReplayOutcome::AtEnd if args.follow => prices.wait()?,
+            ReplayOutcome::AtEnd => break,
+            _ => {}
+        }
+    }
+    let (reader, lost) = (prices.replay().reader(), prices.replay().books().names.lost_names());
+    let outcome = read_args::finish(reader, lost, CommandOutcome::Clean)?;
+    let totals = prices.close()?;
+    if args.json {
+        output::print_json(&serde_json::json!({ "events": totals.events, "appended": totals.appended }))?;
+    } else {
+        let (events, appended) = (grouped(totals.events), grouped(totals.appended));
+        say!("{}: {events} best prices, {appended} of them new", out.display());
+    }
+    Ok(outcome)
+}
