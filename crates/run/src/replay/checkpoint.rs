@@ -123,6 +123,10 @@ impl CheckpointFile {
         let mut all: Vec<(u64, Self)> = entries
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
+                // To open a pipe would wait for its writer.
+                if !path.is_file() {
+                    return None;
+                }
                 let seq = u64::from_str_radix(path.file_name()?.to_str()?.strip_suffix(SUFFIX)?, 16).ok()?;
                 let header = read_header(&path).filter(|header| header.end.seq == seq);
                 Some((seq, Self { path, header }))

@@ -231,6 +231,10 @@ pub(crate) fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
 pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let mut out = Vec::new();
+    // To open a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
     fs::File::open(path)?.take(bytes_max).read_to_end(&mut out)?;
     Ok(out)
 }

@@ -10,7 +10,7 @@ use crate::output::{CommandFailure, grouped, note};
 /// Which part of a tape.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RangeArgs {
-    /// First event: an ordinal, or @position
+    /// First event: an ordinal, or @position; 0 is the oldest that there is
     #[arg(long)]
     pub from: Option<String>,
     /// Last event: an ordinal, or @position

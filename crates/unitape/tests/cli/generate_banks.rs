@@ -69,3 +69,17 @@ fn options_of_the_truth_change_no_event() {
     ]);
     assert!(printed.code(0).stdout == events.as_bytes());
 }
+
+/// The two writers overwrote each other's lines in one file, and the summary counted both whole.
+#[test]
+fn events_and_best_prices_need_two_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, link) = (dir.path().join("banks.jsonl"), dir.path().join("link.jsonl"));
+    std::os::unix::fs::symlink("banks.jsonl", &link).unwrap();
+    let out = out.to_str().unwrap();
+    for truth in [out, link.to_str().unwrap()] {
+        let ran = run(["generate", "banks", "--events", "20", "-o", out, "--truth", truth]).code(2);
+        ran.says(&["--truth", "the events go into this file"]);
+    }
+    run(["generate", "banks", "--events", "20", "-o", out, "--truth", "-"]).code(2).says(&["go into a file"]);
+}

@@ -519,7 +519,7 @@ fn tapes_of_one_id_are_told_apart_by_their_events() {
     assert!(before == files(&one));
 }
 
-/// A tape that was cut back and has grown again, longer than it was: the merge went on where the old frames had ended.
+/// A tape that was cut back and has grown again, longer than it was: the merge continued where the old frames had ended.
 #[test]
 fn a_tape_that_was_cut_and_has_grown_again_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -537,7 +537,7 @@ fn a_tape_that_was_cut_and_has_grown_again_is_refused() {
     writer.close().unwrap();
     merge(std::slice::from_ref(&a), &tape).code(3).says(&["tape a", "use a new tape"]);
     assert!(before == files(&tape));
-    // Every reader that keeps its place is told of the cut.
+    // Every reader that keeps its place learns of the cut.
     assert!(Reader::open(&a, StartPosition::End).unwrap().position() > point.position);
     assert_eq!(Reader::resume(&a, point).unwrap().rewinds().count, 1);
 }

@@ -331,7 +331,7 @@ fn is_known_again(tape: &InputTape, last: PlacedFrame, options: ReadOptions) -> 
         opened => opened?,
     };
     let is_same = reader.next()?.is_some_and(|there| PlacedFrame::new(there.position.0, there.bytes) == last);
-    // A frame that is damaged is told where it is read.
+    // Damage of the frame is reported where it is read.
     if is_same || reader.damaged().count > 0 { Ok(()) } else { Err(changed(&tape.name, OTHER_FRAME)) }
 }
 

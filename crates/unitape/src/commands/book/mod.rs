@@ -17,6 +17,7 @@ use unitape_book::{ALL_VENUES, Basis, BookChange, BookOptions, ListingId, QuoteF
 use unitape_model::{InstrumentId, NameKind, Position};
 use unitape_run::address::TapeStopPoint;
 use unitape_run::replay::{BookMoment, BookReplay, CheckpointStatus, PointPresence, ReplayOutcome};
+use unitape_tape::ReadOptions;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -130,6 +131,11 @@ pub fn run(args: BookArgs) -> output::Result {
         return verify_checkpoints(&args);
     }
     let mut replay = BookReplay::open(&args.dir, args.read.options(), BookOptions::default())?;
+    if args.checkpoint_every.is_some() && args.read.options() != ReadOptions::default() {
+        let what = "--checkpoint-every keeps books of a tape that is compared with its checksums and read whole: leave out \
+                    --no-verify and --skip-damage";
+        return Err(CommandFailure::Usage(what.to_owned()));
+    }
     if let Some(every) = args.checkpoint_every {
         replay.write_checkpoints(every);
     }

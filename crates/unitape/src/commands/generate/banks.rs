@@ -91,6 +91,7 @@ fn parse_size(text: &str) -> Result<Decimal, String> {
 /// Runs the command.
 pub fn run(args: BanksArgs) -> output::Result {
     let stream = BankStream::new(stream_config(&args))?;
+    refuse_one_file(&args)?;
     let truth = args.truth.as_deref().map(|path| TruthFile::create(path, &args)).transpose()?;
     let mut run = BankRun { stream, truth, stop: output::stop_flag()? };
     let (events, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -122,6 +123,24 @@ pub fn run(args: BanksArgs) -> output::Result {
     })?;
     summary(&args, &run, started.elapsed().as_secs_f64())?;
     Ok(CommandOutcome::Clean)
+}
+
+/// Refuses one file for the events and for the best prices, also by a link.
+fn refuse_one_file(args: &BanksArgs) -> Result<(), CommandFailure> {
+    let Some(truth) = args.truth.as_deref() else { return Ok(()) };
+    let usage = |what: &str| Err(CommandFailure::Usage(format!("--truth {}: {what}", truth.display())));
+    if truth == Path::new("-") {
+        return usage("the best prices go into a file; the events may go to stdout");
+    }
+    if args.out == Path::new("-") {
+        return Ok(());
+    }
+    drop(create(&args.out)?);
+    let id = |path: &Path| std::fs::canonicalize(path).ok();
+    match id(truth) == id(&args.out) {
+        true => usage("the events go into this file"),
+        false => Ok(()),
+    }
 }
 
 /// A stream under way, with its best prices.
