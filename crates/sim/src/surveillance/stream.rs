@@ -19,7 +19,7 @@ pub struct SurveillanceConfig {
     pub events: u64,
     /// Instruments, from 1.
     pub instruments: u32,
-    /// Traders, from 1 to 999,999.
+    /// Traders, from 1 to [`SurveillanceConfig::TRADERS_MAX`].
     pub traders: u32,
     /// Orders that rest in the books from 40 % of the events on.
     pub open_orders: u32,
@@ -45,6 +45,9 @@ impl Default for SurveillanceConfig {
 }
 
 impl SurveillanceConfig {
+    /// The most traders: their names have five digits.
+    pub const TRADERS_MAX: u32 = 99_999;
+
     /// A stream of this many events, of the same density: a tenth of the events have a tenth of the instruments and open
     /// orders, in a tenth of the time.
     pub fn with_events(events: u64) -> Self {
@@ -54,7 +57,7 @@ impl SurveillanceConfig {
         Self {
             events,
             instruments: part(full.instruments),
-            traders: part(full.traders).max(100),
+            traders: part(full.traders).clamp(100, Self::TRADERS_MAX),
             open_orders: part(full.open_orders),
             seconds: part(full.seconds),
             ..full
@@ -157,7 +160,8 @@ impl SurveillanceStream {
     /// If there are no events, instruments or traders, or more traders than a name has room for.
     pub fn new(config: SurveillanceConfig) -> Self {
         assert!(config.events > 0 && config.instruments > 0, "a stream without events or instruments");
-        assert!((1..1_000_000).contains(&config.traders), "from one to 999,999 traders");
+        let traders = 1..=SurveillanceConfig::TRADERS_MAX;
+        assert!(traders.contains(&config.traders), "{} traders, from {traders:?}", config.traders);
         let mut rng = Rng::new(config.seed);
         let people = Population::new(config.instruments, config.traders, &mut rng);
         let books = people.listings.len();

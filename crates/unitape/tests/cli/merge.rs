@@ -271,6 +271,7 @@ fn copy_all(from: &Path, to: &Path) {
 fn kills_change_no_byte_of_a_merge() {
     let rounds: u64 =
         std::env::var("UNITAPE_KILL_ROUNDS").map_or(20, |n| n.parse().expect("a number of rounds"));
+    let rounds = if std::env::var_os("UNITAPE_DEEP").is_some() { rounds.max(200) } else { rounds };
     let seed: u64 = std::env::var("UNITAPE_KILL_SEED").map_or(1, |n| n.parse().expect("a seed"));
     let dir = tempfile::tempdir().unwrap();
     let originals = inputs(dir.path());

@@ -19,6 +19,7 @@ use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
   unitape generate bench --tape orders
   unitape generate bench --events 100000 --out - | head
   unitape generate bench --events 1000000 --tape orders --json
+  unitape generate bench --events 1000000 --instruments 50 --open-orders 2000 --tape few
 
 Orders, amends, cancels, executions, prints and best prices of 2,000 traders in 100,000 instruments over four hours, with
 1,000,000 orders open. One cancel in five and one execution in five names only its order id. Wash trades, layers and floods
@@ -37,16 +38,41 @@ pub struct BenchStreamArgs {
     /// How many events
     #[arg(long, default_value_t = SurveillanceConfig::default().events, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     events: u64,
+    /// Instruments, as many as fit --events by default
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    instruments: Option<u32>,
+    /// Traders, as many as fit --events by default
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(SurveillanceConfig::TRADERS_MAX)))]
+    traders: Option<u32>,
+    /// Orders that rest from 40 % of the events on
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    open_orders: Option<u32>,
+    /// Seconds from the first event to the last
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
+    seconds: Option<u32>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
+impl BenchStreamArgs {
+    fn config(&self) -> SurveillanceConfig {
+        let usual = SurveillanceConfig::with_events(self.events);
+        SurveillanceConfig {
+            seed: self.seed,
+            instruments: self.instruments.unwrap_or(usual.instruments),
+            traders: self.traders.unwrap_or(usual.traders),
+            open_orders: self.open_orders.unwrap_or(usual.open_orders),
+            seconds: self.seconds.unwrap_or(usual.seconds),
+            ..usual
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: BenchStreamArgs) -> output::Result {
-    let config = SurveillanceConfig { seed: args.seed, ..SurveillanceConfig::with_events(args.events) };
     let done = AtomicU64::new(0);
-    let mut stream = SurveillanceStream::new(config);
+    let mut stream = SurveillanceStream::new(args.config());
     let mut hash = Sha256::new();
     let to_stdout = args.out.as_deref() == Some(Path::new("-"));
     // In bytes of frames: two lines an event, more or less.
