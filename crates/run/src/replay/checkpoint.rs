@@ -8,7 +8,7 @@
 //!
 //! They are derived: a replay from the oldest frame makes the same bytes, and without them books only take longer. A reader
 //! believes one that matches its checksums, is of the tape, of the same oldest event and of options like its own, was not
-//! cut away since, and whose last frame is on the tape. The layout is drawn in `docs/formats-tape.md`.
+//! cut away since, and whose frames are on the tape, by their checksums. The layout is drawn in `docs/formats-tape.md`.
 
 use crate::Error;
 use crate::address::{EventAddress, TapeStopPoint};
@@ -16,7 +16,9 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use unitape_model::Position;
-use unitape_tape::{LineagePoint, ReadOptions, Reader, TapeId};
+use unitape_tape::{
+    LineagePoint, ReadOptions, Reader, StartPosition, TapeId, oldest_position, segment_prefix,
+};
 
 /// The header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +30,10 @@ pub(super) struct CheckpointHeader {
     pub start: EventAddress,
     /// The last event applied, and the position after it.
     pub end: EventAddress,
-    /// Position of the frame of the last event, and its CRC-32C.
+    /// Position of the frame of the last event.
     pub last: Position,
-    pub last_crc: u32,
+    /// The checksum of all frames up to `end`, see [`frames_crc`].
+    pub frames_crc: u32,
     /// Time of the last event that has one.
     pub ts: i64,
     /// Greatest time that the merge believed.
@@ -58,7 +61,7 @@ impl CheckpointHeader {
         put(88, &self.latest.unwrap_or(0).to_le_bytes());
         put(96, &self.state_bytes.to_le_bytes());
         put(STATE_HASH, &self.state_hash);
-        put(LAST_CRC, &self.last_crc.to_le_bytes());
+        put(FRAMES_CRC, &self.frames_crc.to_le_bytes());
         let crc = crc32c::crc32c(&out[..CRC]);
         out[CRC..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -78,11 +81,11 @@ impl CheckpointHeader {
             start: address(40),
             end: address(56),
             last: Position(word(72)),
-            last_crc: half(LAST_CRC),
+            frames_crc: half(FRAMES_CRC),
             ts: word(80) as i64,
             latest: (half(12) != 0).then_some(word(88) as i64),
             state_bytes: word(96),
-            state_hash: bytes[STATE_HASH..LAST_CRC].try_into().expect("32 bytes"),
+            state_hash: bytes[STATE_HASH..FRAMES_CRC].try_into().expect("32 bytes"),
         })
     }
 
@@ -98,14 +101,28 @@ impl CheckpointHeader {
     /// A reader of the tape in `dir` after the last event; none where the tape is another one there now.
     pub fn open_tape(&self, dir: &Path, options: ReadOptions) -> Option<Reader> {
         let point = LineagePoint { epoch: self.epoch, position: self.end.position };
-        let mut reader = Reader::resume_with(dir, point, options).ok()?;
+        let reader = Reader::resume_with(dir, point, options).ok()?;
         let is_there = reader.id() == self.tape
             && reader.rewinds().count == 0
             && reader.position() == self.end.position
             && reader.ordinal() == self.end.seq;
-        let last = reader.frame_at(self.last).ok().filter(|_| is_there)?;
-        (crc32c::crc32c(last.bytes) == self.last_crc).then_some(reader)
+        (is_there && frames_crc(dir, self.end.position, options) == Some(self.frames_crc)).then_some(reader)
     }
+}
+
+/// A checksum of the frames of the tape in `dir` before `end`: of the checksums of the segments that end before it, and of all
+/// frames of its own segment. A copy of the tape that got other data has another one. None where a part is missing.
+pub(super) fn frames_crc(dir: &Path, end: Position, options: ReadOptions) -> Option<u32> {
+    let whole = segment_prefix(dir, end).ok()??;
+    let start = whole.end.max(oldest_position(dir).ok()?);
+    let mut crc = whole.crc;
+    let mut reader = Reader::open_with(dir, StartPosition::At(start), options).ok()?;
+    while reader.position() < end {
+        let run = reader.next_run(1 << 20).ok()??;
+        let bytes = run.bytes.len().min(end.0.checked_sub(run.position.0)? as usize);
+        crc = crc32c::crc32c_append(crc, &run.bytes[..bytes]);
+    }
+    Some(crc)
 }
 
 /// A checkpoint as a file.
@@ -177,12 +194,12 @@ fn read_header(path: &Path) -> Option<CheckpointHeader> {
 
 const MAGIC: &[u8; 8] = b"UNITBOOK";
 /// Of the header and of the state, which is as [`unitape_book::TapeBooks::encode_state`] makes it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 192;
 /// Offsets of the last fields of the header; 140 to 188 is zero.
 const STATE_HASH: usize = 104;
-const LAST_CRC: usize = 136;
+const FRAMES_CRC: usize = 136;
 const CRC: usize = 188;
-const _: () = assert!(STATE_HASH + 32 == LAST_CRC && LAST_CRC + 4 + 48 == CRC && CRC + 4 == HEADER_BYTES);
+const _: () = assert!(STATE_HASH + 32 == FRAMES_CRC && FRAMES_CRC + 4 + 48 == CRC && CRC + 4 == HEADER_BYTES);
 const FOLDER: &str = "checkpoints";
 const SUFFIX: &str = ".books";

@@ -15,13 +15,13 @@ mod checkpoint;
 use crate::Error;
 use crate::address::{EventAddress, TapeStopPoint};
 use crate::follow::{FollowOutcome, TapeFollower};
-use checkpoint::{CheckpointFile, CheckpointHeader, state_hash};
+use checkpoint::{CheckpointFile, CheckpointHeader, frames_crc, state_hash};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
-use unitape_tape::{LostDefinitions, ReadOptions, Reader};
+use unitape_tape::{LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// The point that the books of a replay show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -347,13 +347,13 @@ impl BookReplay {
     /// Writes a checkpoint after the last event, if it would be believed after a power loss, too.
     fn write_checkpoint(&mut self) -> Result<(), Error> {
         let (end, moment, epoch) = (self.end(), self.moment, self.reader().point().epoch);
-        let mut reader = Reader::open(&self.dir, unitape_tape::StartPosition::Oldest)?;
+        let mut reader = Reader::open(&self.dir, StartPosition::Oldest)?;
         let is_durable = reader.durable().is_ok_and(|durable| durable >= end.position);
         let is_checked = self.read.verify && !self.read.skip_damage && self.reader().unverified().is_empty();
         if !is_durable || !is_checked {
             return Ok(());
         }
-        let last_crc = crc32c::crc32c(reader.frame_at(moment.position)?.bytes);
+        let Some(frames_crc) = frames_crc(&self.dir, end.position, self.read) else { return Ok(()) };
         let mut state = Vec::new();
         self.tape.encode_state(&mut state);
         let header = CheckpointHeader {
@@ -362,7 +362,7 @@ impl BookReplay {
             start: self.first,
             end,
             last: moment.position,
-            last_crc,
+            frames_crc,
             ts: moment.ts,
             latest: self.latest,
             state_bytes: state.len() as u64,

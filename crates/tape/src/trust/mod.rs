@@ -6,6 +6,7 @@
 //! ```
 
 pub(crate) mod durable_rebuild;
+pub(crate) mod segment_prefix;
 pub(crate) mod segment_sums;
 pub(crate) mod span;
 pub(crate) mod survey;

@@ -252,7 +252,7 @@ fn retain(inputs: &[PathBuf], tape: &Path, rng: &mut Rng) {
     }
 }
 
-fn copy_all(from: &Path, to: &Path) {
+pub fn copy_all(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -336,6 +336,26 @@ fn a_wrong_checkpoint_makes_no_wrong_book() {
     compare_books(&tape, &pictures(&tape, &now, 11, 40), "after a cut");
 }
 
+/// A backup got other data than the tape, and the checkpoints of the tape beside it: they have one id, one epoch, and a last event
+/// that may be the same.
+#[test]
+fn checkpoints_of_a_copy_that_diverged_are_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, copy) = (segmented(dir.path()), dir.path().join("copy"));
+    crate::merge::copy_all(&tape, &copy);
+    for (tape, seed) in [(&tape, 91), (&copy, 92)] {
+        let more = file(dir.path(), "more.fix", common::flow(seed, 4_000, false).0);
+        let feed = format!("more=fix:fix44-orders:{}", more.display());
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+    }
+    make_checkpoints(&tape, 1_500);
+    let all = cat(&copy, &[]).code(0).lines();
+    let wanted = pictures(&copy, &all, 12, 30);
+    crate::merge::copy_all(&tape.join("checkpoints"), &copy.join("checkpoints"));
+    compare_books(&copy, &wanted, "of a copy that diverged");
+    assert!(checkpoints(&copy, 0).iter().any(|(_, status)| status == "outdated"));
+}
+
 /// Flips a bit of the frame at `position`.
 fn damage(tape: &Path, position: u64) {
     const SEGMENT: u64 = 131_072;
