@@ -21,7 +21,7 @@ fn run(config: SurveillanceConfig) -> (Vec<u8>, SurveillanceStream) {
 fn stream_has_the_same_bytes_for_ever() {
     let (frames, _) = run(SurveillanceConfig::with_events(EVENTS));
     let hash: String = Sha256::digest(&frames).iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(hash, "add965d3c65b09d92db658730c2da8d7c6758813856be183870734389f386d00");
+    assert_eq!(hash, "96a8e933c4a9cc34573c171749aefd9a2e0c53a5b75382b5ee2ace04273dfc25");
 }
 
 /// What the stream counts is what its frames are, and the shares are those that the page states.
@@ -68,6 +68,10 @@ fn counts_are_those_of_the_frames() {
     assert!(traders.len() * 10 > config.traders as usize * 9, "{} traders", traders.len());
     let end = config.start.0 + i64::from(config.seconds) * 1_000_000_000;
     assert!(last.0 > end - 60_000_000_000 && last.0 < end + 1_000_000_000, "{}", last.0);
+    let named = run(SurveillanceConfig { names_all: true, ..config }).1;
+    let named = *named.counts();
+    assert_eq!((named.bare_cancels, named.bare_executions), (0, 0));
+    assert_eq!((named.orders, named.executions), (counts.orders, counts.executions));
     // In thousandths of all events, as docs/simulator.md states them for the whole stream.
     for (count, least, most) in [
         (counts.references, 10, 10),
@@ -90,7 +94,8 @@ fn counts_are_those_of_the_frames() {
 #[test]
 fn every_order_named_is_open() {
     let (arena, stream) = run(SurveillanceConfig::with_events(EVENTS));
-    let mut open: HashMap<Vec<u8>, i64> = HashMap::new();
+    // What is left, and what was executed, of each.
+    let mut open: HashMap<Vec<u8>, (i64, i64)> = HashMap::new();
     let mut most = 0;
     for (_, _, frame) in frames(&arena) {
         let event = Event::new(frame).expect("a whole frame");
@@ -105,15 +110,18 @@ fn every_order_named_is_open() {
             other => panic!("{other:?}"),
         };
         match event.kind() {
-            EventKind::OrderNew => assert_eq!(open.insert(id(&mut room), qty()), None),
+            EventKind::OrderNew => assert_eq!(open.insert(id(&mut room), (qty(), 0)), None),
             EventKind::OrderAmend => {
-                *open.get_mut(&id(&mut room)).expect("an amend of an open order") = qty()
+                let (left, executed) = open.get_mut(&id(&mut room)).expect("an amend of an open order");
+                *left = qty() - *executed;
+                assert!(*left > 0, "an amend says the whole quantity");
             }
             EventKind::OrderCancel => drop(open.remove(&id(&mut room)).expect("a cancel of an open order")),
             EventKind::Exec => {
                 let id = id(&mut room);
-                let left = open.get_mut(&id).expect("an execution of an open order");
-                *left -= qty();
+                let (left, executed) = open.get_mut(&id).expect("an execution of an open order");
+                let qty = qty();
+                (*left, *executed) = (*left - qty, *executed + qty);
                 assert!(*left >= 0, "more is executed than is open");
                 if *left == 0 {
                     open.remove(&id);

@@ -27,6 +27,8 @@ pub struct SurveillanceConfig {
     pub start: UnixNanos,
     /// Time from the first to the last event, in seconds.
     pub seconds: u32,
+    /// Every cancel and execution names all it has; otherwise one in five names only its order.
+    pub names_all: bool,
 }
 
 impl Default for SurveillanceConfig {
@@ -40,6 +42,7 @@ impl Default for SurveillanceConfig {
             open_orders: 1_000_000,
             start: UnixNanos(1_772_438_400_000_000_000), // 2026-03-02T08:00:00Z
             seconds: 4 * 3600,
+            names_all: false,
         }
     }
 }
@@ -128,6 +131,8 @@ pub struct SurveillanceStream {
 #[derive(Clone, Copy, Debug)]
 struct OpenOrder {
     terms: OrderTerms,
+    /// Executed until now: an amend says the whole quantity, this included.
+    executed: i64,
     /// None until it has rested.
     handle: Option<OrderHandle>,
     /// Its place among the open ones, or [`GONE`].
@@ -454,7 +459,7 @@ impl SurveillanceStream {
 
     fn amend(&mut self, out: &mut Vec<u8>) {
         let slot = self.pick_open();
-        let OpenOrder { mut terms, handle, .. } = self.orders[slot as usize];
+        let OpenOrder { mut terms, executed, handle, .. } = self.orders[slot as usize];
         if self.rng.one_in(2) {
             terms.qty = if terms.qty > 100 && self.rng.one_in(2) { terms.qty - 100 } else { terms.qty + 100 };
         } else {
@@ -468,7 +473,8 @@ impl SurveillanceStream {
         let order = &mut self.orders[slot as usize];
         (order.terms, order.handle) = (terms, placed.handle);
         let origin = self.origin(&terms);
-        self.writer(out).order(EventKind::OrderAmend, &terms, &origin);
+        let whole = OrderTerms { qty: terms.qty + executed, ..terms };
+        self.writer(out).order(EventKind::OrderAmend, &whole, &origin);
         self.best_prices(terms.listing, out);
     }
 
@@ -476,7 +482,7 @@ impl SurveillanceStream {
         let OpenOrder { terms, handle, .. } = self.orders[slot as usize];
         self.books[terms.listing as usize].cancel(handle.expect("an open order rests"));
         self.remove(slot);
-        let is_bare = self.rng.one_in(5);
+        let is_bare = self.rng.one_in(5) && !self.config.names_all;
         let origin = self.origin(&terms);
         let mut writer = self.writer(out);
         if is_bare {
@@ -495,7 +501,7 @@ impl SurveillanceStream {
         let origin = self.origin(&terms);
         self.writer(out).order(EventKind::OrderNew, &terms, &origin);
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.orders.push(OpenOrder { terms, handle: None, at: GONE });
+            self.orders.push(OpenOrder { terms, executed: 0, handle: None, at: GONE });
             self.orders.len() as u32 - 1
         });
         let incoming = IncomingOrder { tag: slot, side, limit: Some(px), qty, rests: true };
@@ -508,7 +514,8 @@ impl SurveillanceStream {
         terms.qty = placed.leaves;
         if placed.handle.is_some() {
             let at = self.open.len() as u32;
-            self.orders[slot as usize] = OpenOrder { terms, handle: placed.handle, at };
+            let executed = qty - placed.leaves;
+            self.orders[slot as usize] = OpenOrder { terms, executed, handle: placed.handle, at };
             self.open.push(slot);
         } else {
             self.free.push(slot);
@@ -524,10 +531,12 @@ impl SurveillanceStream {
         if fill.leaves == 0 {
             self.remove(fill.tag);
         } else {
-            self.orders[fill.tag as usize].terms.qty = fill.leaves;
+            let order = &mut self.orders[fill.tag as usize];
+            order.terms.qty = fill.leaves;
+            order.executed += fill.qty;
         }
         for (terms, is_passive) in [(&resting, true), (incoming, false)] {
-            let is_bare = self.rng.one_in(5);
+            let is_bare = self.rng.one_in(5) && !self.config.names_all;
             let (origin, match_id) = (self.origin(terms), self.matches_made);
             let mut writer = self.writer(out);
             if is_bare {

@@ -19,7 +19,7 @@ use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
   unitape generate bench --tape orders
   unitape generate bench --events 100000 --out - | head
   unitape generate bench --events 1000000 --tape orders --json
-  unitape generate bench --events 1000000 --instruments 50 --open-orders 2000 --tape few
+  unitape generate bench --events 1000000 --instruments 50 --open-orders 2000 --names-all --tape few
 
 Orders, amends, cancels, executions, prints and best prices of 2,000 traders in 100,000 instruments over four hours, with
 1,000,000 orders open. One cancel in five and one execution in five names only its order id. Wash trades, layers and floods
@@ -50,6 +50,9 @@ pub struct BenchStreamArgs {
     /// Seconds from the first event to the last
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
     seconds: Option<u32>,
+    /// Every cancel and execution names all it has, as the books of `unitape book` need it
+    #[arg(long)]
+    names_all: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -64,6 +67,7 @@ impl BenchStreamArgs {
             traders: self.traders.unwrap_or(usual.traders),
             open_orders: self.open_orders.unwrap_or(usual.open_orders),
             seconds: self.seconds.unwrap_or(usual.seconds),
+            names_all: self.names_all,
             ..usual
         }
     }
