@@ -21,6 +21,7 @@ macro_rules! targets {
 
 targets! {
     book_events
+    book_state
     capture
     csv_rows
     events_line

@@ -26,6 +26,7 @@ macro_rules! targets {
 // The made inputs of a target take about a second.
 targets! {
     book_events 20_000
+    book_state 10_000
     capture 20_000
     csv_rows 5000
     events_line 20_000

@@ -175,11 +175,7 @@ fn order(run: &mut Vec<u8>, kind: EventKind, n: u64, of: &(u64, u32, bool, i64, 
     let &(number, instrument, bid, px, _) = of;
     let oid = format!("O{number:010}");
     let mut event = EventBuilder::begin(run, kind, UnixNanos(n as i64 * 1_000));
-    let schema = event.schema();
-    let mut set = |field, value| {
-        let spec = schema.get(field).expect("a field of the order family");
-        event.set(spec, value).expect("a value of its sort");
-    };
+    let mut set = |field, value| event.set_field(field, value).expect("a value of its sort");
     set(EventField::Oid, EventValue::Id(InlineId::Text(oid.as_bytes())));
     set(EventField::Venue, EventValue::Sym(NameKind::Venue, 1));
     set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));

@@ -6,8 +6,8 @@ use crate::record::{BenchRecord, HexSha256, RepeatTimes, rounded};
 use std::fs;
 use std::path::Path;
 use unitape_model::{
-    Decimal, DefinitionTable, EventBuilder, EventField, EventKind, EventSchema, EventValue, InstrumentId,
-    NameKind, NameResolver, Price, UnixNanos, flags, frames,
+    Decimal, DefinitionTable, EventBuilder, EventField, EventKind, EventValue, InstrumentId, NameKind,
+    NameResolver, Price, UnixNanos, flags, frames,
 };
 use unitape_sim::Rng;
 use unitape_store::{ScanFilter, SealOptions, Store, seal};
@@ -100,11 +100,7 @@ fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
         ts += rng.below(2 * DAY_NS / 3 / rows) as i64;
         let kind = if n % 10 == 9 { EventKind::Trade } else { EventKind::Bbo };
         let mut e = EventBuilder::begin(&mut unit, kind, UnixNanos(ts));
-        let schema = EventSchema::for_kind(kind);
-        let mut set = |field, value| {
-            e.set(schema.get(field).expect("a field of the kind"), value)
-                .map_err(|e| Error::Failed(e.to_string()))
-        };
+        let mut set = |field, value| e.set_field(field, value).map_err(|e| Error::Failed(e.to_string()));
         let px = |ticks: i64| EventValue::Price(Price(ticks * 10_000_000));
         let mut qty = || EventValue::Decimal(Decimal::new(1 + rng.below(99) as i64, 2).expect("small"));
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venues[(n % 4) as usize]))?;
@@ -143,16 +139,7 @@ fn define(
     let at = unit.len();
     let refused = |e: unitape_model::Refusal| Error::Failed(e.to_string());
     let id = names.resolve(dict, name.as_bytes(), at).map_err(refused)?;
-    let mut e = EventBuilder::begin(unit, EventKind::Define, UnixNanos(0));
-    let schema = e.schema();
-    for (field, value) in [
-        (EventField::Dict, EventValue::UInt(dict as u64)),
-        (EventField::Index, EventValue::UInt(id.into())),
-        (EventField::Name, EventValue::Text(name)),
-    ] {
-        e.set(schema.get(field).expect("a field of definitions"), value).map_err(refused)?;
-    }
-    e.finish(0).map_err(refused)?;
+    EventBuilder::define(unit, dict, id, name).map_err(refused)?;
     Ok(id)
 }
 

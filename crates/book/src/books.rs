@@ -102,7 +102,7 @@ pub struct Books {
     pub(crate) listings: Vec<ListingBooks>,
     pub(crate) groups: Vec<ConsolidatedInstrument>,
     pub(crate) index: HashMap<ListingKey, u32, FxBuildHasher>,
-    group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
+    pub(crate) group_index: HashMap<InstrumentId, u32, FxBuildHasher>,
     /// The status of several listings, or of one that does not exist yet, for later listings: by venue and
     /// instrument, 0 for all.
     pub(crate) wide: HashMap<ListingKey, LatestTradingStatus, FxBuildHasher>,
@@ -469,7 +469,7 @@ impl Books {
         self.counters.put(out);
     }
 
-    /// Reads books with these options; none where they had others.
+    /// Reads books with these options; none where they had others, or where their parts do not agree.
     pub(crate) fn get(options: BookOptions, input: &mut &[u8]) -> Option<Self> {
         let mut this = Self::new(options);
         let (mut wanted, mut found) = (Vec::new(), Vec::new());
@@ -487,6 +487,6 @@ impl Books {
         let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
         this.index = keys.zip(0..).collect();
         this.group_index = this.groups.iter().map(|group| group.instrument).zip(0..).collect();
-        Some(this)
+        this.is_consistent().then_some(this)
     }
 }

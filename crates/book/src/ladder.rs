@@ -72,6 +72,16 @@ impl<T: Copy> PriceLadder<T> {
         self.vals[at]
     }
 
+    /// Whether the keys rise.
+    pub fn is_sorted(&self) -> bool {
+        self.keys.is_sorted_by(|a, b| a < b)
+    }
+
+    /// Keys with what is at them.
+    pub fn entries(&self) -> impl Iterator<Item = (i64, T)> {
+        self.keys.iter().copied().zip(self.vals.iter().copied())
+    }
+
     /// From the best on.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.vals.iter().rev().copied()

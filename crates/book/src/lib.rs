@@ -75,6 +75,7 @@ mod mbp;
 pub mod naive;
 mod qty;
 mod state;
+mod state_check;
 mod store;
 mod tape;
 #[cfg(test)]

@@ -132,6 +132,12 @@ impl MessageLossTable {
         all.max(named[0]).max(named[1])
     }
 
+    /// Whether every source is of a feed that is there.
+    pub fn is_consistent(&self) -> bool {
+        let feeds = self.sources.values().map(|(feed, _)| feed).chain(self.by_name.values());
+        feeds.into_iter().all(|feed| (*feed as usize) < self.feeds.len())
+    }
+
     /// Ends all losses of a feed's books.
     pub fn recover(&mut self, source: u32) {
         self.cleared += 1;

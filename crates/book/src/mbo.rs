@@ -322,6 +322,26 @@ impl OrderBook {
         self.sides[side as usize].len()
     }
 
+    /// The queues of a side by price.
+    pub fn ladder(&self, side: Side) -> &PriceLadder<u32> {
+        &self.sides[side as usize]
+    }
+
+    /// The power of ten of the quantities of queues.
+    pub fn scale(&self) -> i8 {
+        self.scale
+    }
+
+    /// The slot of the order that is being matched, [`NONE`] for none.
+    pub fn matching(&self) -> u32 {
+        self.matching
+    }
+
+    /// The slot of the first order that is in no queue, [`NONE`] for none.
+    pub fn first_aside(&self) -> u32 {
+        self.aside
+    }
+
     /// Price and quantity of the best level: mantissa and exponent.
     #[inline]
     pub fn best(&self, s: &OrderStore, side: Side) -> Option<(i64, i128, i8)> {

@@ -11,6 +11,7 @@
 use crate::qty::{self, OrderQuantity};
 use crate::state::State;
 use crate::value::{OrderId, OrderView};
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
@@ -217,6 +218,16 @@ impl OrderStore {
         }
     }
 
+    /// The slots of orders and of queues that are free.
+    pub fn free_slots(&self) -> (&[u32], &[u32]) {
+        (&self.free_orders, &self.free_queues)
+    }
+
+    /// Whether the shown quantity of the order in a slot is limited.
+    pub fn has_display(&self, slot: u32) -> bool {
+        self.displays.contains_key(&slot)
+    }
+
     /// Lets an order go.
     pub fn remove(&mut self, slot: u32) {
         let order = &self.orders[slot as usize];
@@ -274,7 +285,7 @@ impl OrderStore {
         self.displays.put(out);
     }
 
-    /// Reads the slabs, and makes the index again.
+    /// Reads the slabs, and makes the index again; none where an order is there twice.
     pub fn get(orders_max: u32, input: &mut &[u8]) -> Option<Self> {
         let mut this = Self {
             orders: State::get(input)?,
@@ -295,7 +306,15 @@ impl OrderStore {
         };
         this.index.reserve(orders.len() - this.free_orders.len().min(orders.len()), hash_of);
         for slot in (0..orders.len() as u32).filter(|slot| !is_free[*slot as usize]) {
-            this.index.insert_unique(hash_of(&slot), slot, hash_of);
+            let order = &orders[slot as usize];
+            let same = |at: &u32| {
+                let other = &orders[*at as usize];
+                other.oid == order.oid && other.listing() == order.listing()
+            };
+            match this.index.entry(hash_of(&slot), same, hash_of) {
+                Entry::Vacant(entry) => _ = entry.insert(slot),
+                Entry::Occupied(_) => return None,
+            }
         }
         Some(this)
     }

@@ -188,7 +188,8 @@ impl TapeBooks {
     }
 
     /// Reads books from their state and the names that the tape had defined by then; none where the bytes are no such
-    /// state, or of books with other options or names. The caller has compared the bytes with a checksum.
+    /// state, or of books with other options or names. The caller has compared the bytes with a checksum: other prices or
+    /// quantities than those of the events cannot be told from them.
     pub fn decode_state(options: BookOptions, names: DefinitionTable, mut input: &[u8]) -> Option<Self> {
         let books = Books::get(options, &mut input)?;
         let this = Self {

@@ -1,7 +1,7 @@
 //! Building events by field, exactly, through [`EventSchema`].
 
 use crate::calendar::CivilDate;
-use crate::dict::NameResolver;
+use crate::dict::{NameResolver, check_name};
 use crate::event::EventValue;
 use crate::event::{ENTRY_HEAD, Event};
 use crate::frame::{FrameHeader, LINE, flags};
@@ -92,6 +92,19 @@ impl<'a> EventBuilder<'a> {
         this
     }
 
+    /// Appends the definition of a name, which a tape has before the first event with its id.
+    ///
+    /// # Errors
+    /// A name that no dictionary takes; `out` is as before then.
+    pub fn define(out: &'a mut Vec<u8>, dict: NameKind, id: u32, name: &str) -> Result<(), Refusal> {
+        check_name(name.as_bytes())?;
+        let mut this = Self::begin(out, EventKind::Define, UnixNanos(0));
+        this.set_field(EventField::Dict, EventValue::UInt(dict as u64))?;
+        this.set_field(EventField::Index, EventValue::UInt(id.into()))?;
+        this.set_field(EventField::Name, EventValue::Text(name))?;
+        this.finish(0).map(drop)
+    }
+
     /// The layout of the event being built.
     pub fn schema(&self) -> &'static EventSchema {
         self.schema
@@ -127,6 +140,16 @@ impl<'a> EventBuilder<'a> {
             self.put(at::SEQUENCE, SEQ_EXT.to_le_bytes());
             self.extend(EventField::SrcSeq as u16, &sequence.to_le_bytes());
         }
+    }
+
+    /// Sets a field of the kind; as [`EventBuilder::set`].
+    ///
+    /// # Panics
+    /// If the kind has no such field.
+    #[inline]
+    pub fn set_field(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
+        let spec = self.schema.get(field).expect("a field of the kind");
+        self.set(spec, value)
     }
 
     /// Sets a field. The type of `value` must be that of the slot.

@@ -10,6 +10,7 @@ use crate::schema::{
     PUBLISHER_IS_BANK, RECV_EXT, RECV_NONE, SEQ_EXT, SEQ_NONE, TAG_UNMAPPED, at,
 };
 use crate::tape_position::TapePosition;
+use std::ops::Range;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -362,14 +363,11 @@ impl<'a> Event<'a> {
     }
 
     fn ext_entries(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-        let mut rest = if self.ext { &self.bytes[self.fixed()..] } else { &[] };
+        let (bytes, mut at) = (self.bytes, if self.ext { self.fixed() } else { self.bytes.len() });
         std::iter::from_fn(move || {
-            let head = rest.get(..ENTRY_HEAD)?;
-            let tag = u16::from_le_bytes([head[0], head[1]]);
-            let n = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-            let payload = rest.get(ENTRY_HEAD..ENTRY_HEAD.checked_add(n)?)?;
-            rest = &rest[ENTRY_HEAD + n..];
-            (tag != 0).then_some((tag, payload))
+            let (tag, payload) = extension_entry(bytes, at)?;
+            at = payload.end;
+            Some((tag, &bytes[payload]))
         })
     }
 
@@ -394,6 +392,18 @@ impl<'a> Event<'a> {
 
 /// Bytes before the payload of an extension entry: tag and length.
 pub(crate) const ENTRY_HEAD: usize = 6;
+
+/// The entry of an extension that begins at `at` of a frame: its tag, and where its payload is. None after the last one, or
+/// where the entry is longer than the frame.
+#[inline]
+pub fn extension_entry(frame: &[u8], at: usize) -> Option<(u16, Range<usize>)> {
+    let head = frame.get(at..)?.get(..ENTRY_HEAD)?;
+    let tag = u16::from_le_bytes([head[0], head[1]]);
+    let length = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+    let start = at + ENTRY_HEAD;
+    let end = start.checked_add(length).filter(|end| *end <= frame.len())?;
+    (tag != 0).then_some((tag, start..end))
+}
 
 /// A decimal in the extension.
 fn ext_decimal(b: &[u8]) -> Option<Decimal> {

@@ -41,6 +41,7 @@ pub mod dict;
 pub mod event;
 pub mod frame;
 pub mod id;
+pub mod id_layout;
 pub mod kind;
 pub mod message;
 pub mod name_table;

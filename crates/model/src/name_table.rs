@@ -453,15 +453,7 @@ mod tests {
 
     fn definition(dict: NameKind, id: u32, name: &str) -> Vec<u8> {
         let mut arena = Vec::new();
-        let mut e = EventBuilder::begin(&mut arena, EventKind::Define, UnixNanos(0));
-        let mut set = |field: &str, text: &str| {
-            let spec = EventSchema::for_kind(EventKind::Define).find(field).unwrap();
-            e.set_text(spec, text.as_bytes(), &mut Dictionary::default()).unwrap();
-        };
-        set("dict", &(dict as u8).to_string());
-        set("index", &id.to_string());
-        set("name", name);
-        e.finish(0).unwrap();
+        EventBuilder::define(&mut arena, dict, id, name).unwrap();
         arena
     }
 

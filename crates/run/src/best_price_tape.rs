@@ -15,7 +15,6 @@ use crate::replay::{BookReplay, ReplayOutcome};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_book::{ALL_VENUES, BookOptions, ConsolidatedBbo, ConsolidatedSide};
-use unitape_model::schema::EventSchema;
 use unitape_model::{
     Amount, Decimal, Dictionary, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InstrumentId,
     NameKind, Position, Price, TapePosition, UnixNanos, flags,
@@ -31,6 +30,8 @@ pub struct BestPriceTotals {
     pub events: u64,
     /// Those among them that this call has put there.
     pub appended: u64,
+    /// Sides with a price and without a quantity, because the sum over the venues has more digits than a field holds.
+    pub quantities_left_out: u64,
 }
 
 /// A derivation of the best prices of a tape.
@@ -188,13 +189,20 @@ impl BestPriceTape {
     /// Puts a best price onto the output, or compares it with the one that is there.
     fn put(&mut self, instrument: InstrumentId, quote: &BestQuote) -> Result<(), Error> {
         let moment = self.replay.moment();
-        let name = self.replay.books().names.name(NameKind::Instrument, instrument.0).unwrap_or_default();
+        let name = self.replay.books().names.name(NameKind::Instrument, instrument.0);
+        let name = name.ok_or_else(|| Error::OtherTape {
+            path: self.replay.dir().to_owned(),
+            what: format!(
+                "the definition of instrument {} is lost, so its best price has no name; `unitape tape repair` may find it",
+                instrument.0
+            ),
+        })?;
         let mut unit = std::mem::take(&mut self.unit);
         unit.clear();
         let mut id_of = |dict, name: &str| match self.names.intern(dict, name.as_bytes()) {
             Ok((id, new)) => {
                 if new {
-                    define(&mut unit, dict, id, name);
+                    EventBuilder::define(&mut unit, dict, id, name).expect("a name of a dictionary");
                 }
                 Ok(id)
             }
@@ -206,23 +214,26 @@ impl BestPriceTape {
         let venue = id_of(NameKind::Venue, ALL_VENUES)?;
         let instrument = id_of(NameKind::Instrument, name)?;
         let mut event = EventBuilder::begin(&mut unit, EventKind::Bbo, UnixNanos(moment.ts));
-        set(&mut event, EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
-        set(&mut event, EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
+        let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
+        set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
+        set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
         let sides = [
             (quote.bid, EventField::Bid, EventField::BidQty),
             (quote.ask, EventField::Ask, EventField::AskQty),
         ];
         for (side, px_field, qty_field) in sides {
             let Some((px, qty)) = side else { continue };
-            set(&mut event, px_field, EventValue::Price(px));
+            set(px_field, EventValue::Price(px));
             // A quantity that nobody publishes is none, and so is a sum that no field can have.
-            let mantissa = i64::try_from(qty.mantissa()).ok().filter(|mantissa| *mantissa > 0);
-            if let Some(qty) = mantissa.and_then(|mantissa| Decimal::new(mantissa, qty.exponent()).ok()) {
-                set(&mut event, qty_field, EventValue::Decimal(qty));
+            if qty.mantissa() > 0 {
+                match i64::try_from(qty.mantissa()).map(|mantissa| Decimal::new(mantissa, qty.exponent())) {
+                    Ok(Ok(qty)) => set(qty_field, EventValue::Decimal(qty)),
+                    _ => self.totals.quantities_left_out += 1,
+                }
             }
         }
         let cause = TapePosition { tape: self.input.0, position: moment.position };
-        set(&mut event, EventField::Cause, EventValue::TapePosition(cause));
+        set(EventField::Cause, EventValue::TapePosition(cause));
         event.finish(flags::LAST).expect("a best price is short");
         let is_there = self.is_written(&unit)?;
         if !is_there {
@@ -299,17 +310,4 @@ fn same(mine: &[u8], there: &[u8]) -> bool {
     const STAMP: u64 = 0xffff_ffff;
     let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(there).0 & !STAMP;
     header && mine[8..] == there[8..]
-}
-
-fn define(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
-    let mut event = EventBuilder::begin(out, EventKind::Define, UnixNanos(0));
-    set(&mut event, EventField::Dict, EventValue::UInt(dict as u64));
-    set(&mut event, EventField::Index, EventValue::UInt(id.into()));
-    set(&mut event, EventField::Name, EventValue::Text(name));
-    event.finish(0).expect("a definition is short");
-}
-
-fn set(event: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
-    let spec = EventSchema::for_kind(event.schema().kind).get(field).expect("a field of its kind");
-    event.set(spec, value).expect("a value of its field");
 }

@@ -6,6 +6,7 @@
 
 use std::sync::OnceLock;
 
+use unitape_model::event::extension_entry;
 use unitape_model::schema::{EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
 use unitape_model::{EventKind, FrameHeader, InstrumentId, NameKind, flags};
 
@@ -186,7 +187,7 @@ impl EventKindLayout {
         }
         if !self.lists.is_empty() && FrameHeader::read(frame).flags() & flags::EXT != 0 {
             let mut rest = self.fixed;
-            while let Some((tag, range)) = entry(frame, rest) {
+            while let Some((tag, range)) = extension_entry(frame, rest) {
                 rest = range.end;
                 let Some(&(_, dict)) = self.lists.iter().find(|(t, _)| *t == tag) else { continue };
                 if range.len() % 4 != 0 {
@@ -207,7 +208,7 @@ impl EventKindLayout {
             return false;
         };
         let mut rest = self.fixed;
-        while let Some((tag, range)) = entry(frame, rest) {
+        while let Some((tag, range)) = extension_entry(frame, rest) {
             rest = range.end;
             let id = |b: &[u8]| InstrumentId(u32::from_le_bytes(b.try_into().expect("four bytes")));
             // As readers do: the first entry of a tag is the field.
@@ -234,15 +235,6 @@ fn change_id<E>(
         place.copy_from_slice(&change(dict, id)?.to_le_bytes());
     }
     Ok(())
-}
-
-/// The entry of an extension that begins at `at`: its tag, and where its payload is.
-fn entry(frame: &[u8], at: usize) -> Option<(u16, std::ops::Range<usize>)> {
-    let head = frame.get(at..at + 6)?;
-    let tag = u16::from_le_bytes([head[0], head[1]]);
-    let n = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-    let end = (at + 6).checked_add(n).filter(|end| *end <= frame.len())?;
-    (tag != 0).then_some((tag, at + 6..end))
 }
 
 #[cfg(test)]

@@ -182,10 +182,7 @@ impl SampleEventGenerator {
 
     fn put(&mut self, kind: EventKind, fill: impl FnOnce(&mut EventBuilder<'_>, FieldSetter)) {
         let mut builder = EventBuilder::begin(&mut self.arena, kind, UnixNanos(START_NS + self.now));
-        let set: FieldSetter = |b, field, value| {
-            let spec = b.schema().get(field).expect("a field of the kind");
-            b.set(spec, value).expect("a value of the field");
-        };
+        let set: FieldSetter = |b, field, value| b.set_field(field, value).expect("a value of the field");
         fill(&mut builder, set);
         builder.finish(unitape_model::flags::LAST).expect("a small frame");
         self.count += 1;

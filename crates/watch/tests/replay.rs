@@ -1,10 +1,7 @@
 //! Replays from lines and from a tape: parameters, errors, and that both give the same alerts.
 
 use unitape_codec::events::{LineParseOptions, ParsedEventLine, parse_line};
-use unitape_model::{
-    Dictionary, EventBuilder, EventField, EventKind, EventSchema, EventValue, NameKind, Position, UnixNanos,
-    frames,
-};
+use unitape_model::{Dictionary, EventBuilder, NameKind, Position, frames};
 use unitape_watch::{ParamOverlay, ScenarioSelection, TapeWatch, replay_jsonl};
 
 const CASES: &str = include_str!("../../../vectors/watch/wash_trade.jsonl");
@@ -87,17 +84,7 @@ fn a_tape_gives_the_same_alerts_with_positions() {
         let mut frame = Vec::new();
         for dict in NameKind::ALL {
             for id in defined[dict as usize] + 1..=names.len(dict) {
-                let schema = EventSchema::for_kind(EventKind::Define);
-                let mut d = EventBuilder::begin(&mut frame, EventKind::Define, UnixNanos(0));
-                let name = names.name(dict, id).unwrap();
-                for (field, value) in [
-                    (EventField::Dict, EventValue::UInt(dict as u64)),
-                    (EventField::Index, EventValue::UInt(id.into())),
-                    (EventField::Name, EventValue::Text(name)),
-                ] {
-                    d.set(schema.get(field).unwrap(), value).unwrap();
-                }
-                d.finish(0).unwrap();
+                EventBuilder::define(&mut frame, dict, id, names.name(dict, id).unwrap()).unwrap();
             }
             defined[dict as usize] = names.len(dict);
         }

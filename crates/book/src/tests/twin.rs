@@ -3,9 +3,9 @@
 use super::{BookFixture, long};
 use crate::naive::{self, Naive};
 use crate::value::price_key;
-use crate::{Basis, BookOptions, Books, DepthLimit, LevelAction, LevelBook, LevelChange};
+use crate::{Basis, BookOptions, Books, DepthLimit, LevelAction, LevelBook, LevelChange, TapeBooks};
 use proptest::{prelude::*, sample};
-use unitape_model::{Event, NameKind, Price, Side, flags};
+use unitape_model::{DefinitionTable, Event, NameKind, Price, Side, flags};
 
 fn word(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> + Clone {
     proptest::sample::select(words)
@@ -121,6 +121,7 @@ proptest! {
             twin.on_event(&Event::new(&t.arena).unwrap());
             let (fast, slow) = (naive::dump(&t.books), twin.dump());
             prop_assert!(fast == slow, "after\n{}fast\n{}slow\n{}", story, fast, slow);
+            check_state(&t.books);
             let now: Vec<_> = t.books.listings().map(|id| t.books.listing(id).bbo()).collect();
             for (n, bbo) in now.iter().enumerate() {
                 let was = before.get(n).copied().unwrap_or_default();
@@ -157,6 +158,75 @@ proptest! {
             let (fast, slow) = (naive::dump(&t.books), twin.dump());
             prop_assert!(fast == slow, "{}\nfast\n{}slow\n{}", short, fast, slow);
         }
+    }
+}
+
+/// The books of a state with these options, and no names.
+fn from_state(options: BookOptions, state: &[u8]) -> Option<Books> {
+    TapeBooks::decode_state(options, DefinitionTable::default(), state).map(|tape| tape.books)
+}
+
+/// The state of books without names.
+fn state_of(books: &Books) -> Vec<u8> {
+    let mut state = Vec::new();
+    books.put(&mut state);
+    // Venues, losses without a name, and the numbers of names: none.
+    state.resize(state.len() + 4 + 8 + 8 + 4 * NameKind::COUNT, 0);
+    state
+}
+
+/// A checkpoint that does not come back would only make a replay slow, so nothing else would show it.
+fn check_state(books: &Books) {
+    let state = state_of(books);
+    let again = from_state(books.options.clone(), &state).expect("books that events have made");
+    assert_eq!(state_of(&again), state);
+    check_whole(&again);
+}
+
+/// One change of the bytes of a state: a byte, or a number of a slot, a count or a length.
+fn any_forgery() -> impl Strategy<Value = (sample::Index, Vec<u8>)> {
+    let slot = prop_oneof![4 => 0u32..12, 1 => Just(u32::MAX), 1 => any::<u32>()];
+    let count = prop_oneof![4 => 0u64..12, 1 => Just(1 << 61), 1 => any::<u64>()];
+    let bytes = prop_oneof![
+        any::<u8>().prop_map(|byte| vec![byte]),
+        slot.prop_map(|slot| slot.to_le_bytes().into()),
+        count.prop_map(|count| count.to_le_bytes().into()),
+    ];
+    (any::<sample::Index>(), bytes)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    /// Somebody who writes a checkpoint with right checksums could make books panic, or never end, at a later event.
+    #[test]
+    fn a_forged_state_gives_no_books_or_whole_ones(
+        before in proptest::collection::vec(any_line(), 1..40),
+        forgeries in proptest::collection::vec(any_forgery(), 1..4),
+        after in proptest::collection::vec(any_line(), 1..40),
+    ) {
+        let mut t = BookFixture::new(BookOptions::default());
+        for (short, flags, offset) in &before {
+            if t.parse(&long(short), *flags, *offset) {
+                t.books.on_event(&Event::new(&t.arena).unwrap());
+            }
+        }
+        let mut state = state_of(&t.books);
+        for (at, bytes) in forgeries {
+            let at = at.index(state.len());
+            let room = bytes.len().min(state.len() - at);
+            state[at..at + room].copy_from_slice(&bytes[..room]);
+        }
+        let Some(books) = from_state(BookOptions::default(), &state) else { return Ok(()) };
+        check_whole(&books);
+        t.books = books;
+        for (short, flags, offset) in &after {
+            if t.parse(&long(short), *flags, *offset) {
+                t.books.on_event(&Event::new(&t.arena).unwrap());
+            }
+        }
+        check_whole(&t.books);
+        check_state(&t.books);
+        naive::dump(&t.books);
     }
 }
 
@@ -209,6 +279,7 @@ proptest! {
             books.on_event(&Event::new(&frame).unwrap());
         }
         check_whole(&books);
+        check_state(&books);
         naive::dump(&books);
     }
 }

@@ -1,4 +1,4 @@
-//! Frames that the sequencer adds to the events: definitions and marks of progress.
+//! Frames that the sequencer adds to the events: definitions of sources and marks of progress.
 
 use crate::account::SourceAccount;
 use crate::block::MessageTally;
@@ -8,16 +8,7 @@ use crate::block::quarantine_event::set;
 use crate::formats::format::FormatId;
 use crate::sources::source::FileGrowth;
 use crate::sources::source::SourceFacts;
-use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, UnixNanos, flags};
-
-/// The definition of a name.
-pub fn define_frame(out: &mut Vec<u8>, dict: NameKind, id: u32, name: &str) {
-    let mut e = EventBuilder::begin(out, EventKind::Define, UnixNanos(0));
-    set(&mut e, EventField::Dict, EventValue::UInt(dict as u64));
-    set(&mut e, EventField::Index, EventValue::UInt(id.into()));
-    set(&mut e, EventField::Name, EventValue::Text(name));
-    e.finish(0).expect("a definition is short");
-}
+use unitape_model::{EventBuilder, EventField, EventKind, EventValue, UnixNanos, flags};
 
 /// The fields of a source definition besides its feed and file.
 #[derive(Clone, Copy, Debug)]

@@ -108,6 +108,5 @@ impl Block {
 
 /// Sets a field of a bookkeeping frame, which its kind has.
 pub fn set(e: &mut EventBuilder<'_>, field: EventField, value: EventValue<'_>) {
-    let spec = e.schema().get(field).expect("a field of the kind");
-    e.set(spec, value).expect("of its sort");
+    e.set_field(field, value).expect("of its sort");
 }

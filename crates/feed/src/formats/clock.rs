@@ -10,12 +10,13 @@
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
+use crate::formats::json_lines::{self, decode_lines};
 use crate::mapping::Mapping;
 use crate::reference::{InstrumentLookup, PlainInstruments};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use unitape_codec::events::{LINE_BYTES_MAX, LineParseOptions, NextLine, next_line, parse_line};
+use unitape_codec::events::{LineParseOptions, parse_line};
 use unitape_model::{Dictionary, flags};
 
 /// The format's word.
@@ -81,9 +82,8 @@ impl ByteFormat for ClockFormat {
         Ok(Box::new(ClockDecoder))
     }
 
-    /// Behind the last newline.
     fn cut(&self, buf: &[u8]) -> usize {
-        buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
+        json_lines::cut(buf)
     }
 }
 
@@ -92,27 +92,7 @@ struct ClockDecoder;
 
 impl FormatDecoder for ClockDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let mut at = 0;
-        loop {
-            let start = block.base + at as u64;
-            let next = match next_line(&bytes, at, block.eof) {
-                NextLine::Line { bytes: line, next } => {
-                    decode_line(block, line, MessageOrigin { source, offset: start }, known);
-                    next
-                }
-                NextLine::TooLong { .. } => {
-                    let next = (at + LINE_BYTES_MAX).min(bytes.len());
-                    block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
-                    next
-                }
-                NextLine::More | NextLine::End => break,
-            };
-            block.progress(start, block.base + next as u64);
-            at = next;
-        }
-        block.decoded = at;
-        block.bytes = bytes;
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known));
     }
 }
 

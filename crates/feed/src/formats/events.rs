@@ -4,14 +4,13 @@ use crate::block::affected_books::{AffectedBooks, changes_books};
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, Format, FormatDecoder};
+use crate::formats::json_lines::{self, decode_lines};
 use crate::mapping::Mapping;
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use unitape_codec::events::{
-    LINE_BYTES_MAX, LineParseOptions, NextLine, ParsedEventLine, next_line, parse_line,
-};
+use unitape_codec::events::{LineParseOptions, ParsedEventLine, parse_line};
 use unitape_model::{Dictionary, EventKind, UnixNanos, flags};
 
 /// The format's word.
@@ -40,50 +39,21 @@ impl ByteFormat for EventLinesFormat {
         })
     }
 
-    /// Behind the last newline.
     fn cut(&self, buf: &[u8]) -> usize {
-        buf.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1)
+        json_lines::cut(buf)
     }
 }
 
 impl FormatDecoder for PlainInstruments {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        decode(block, source, known, self);
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
     }
 }
 
 impl FormatDecoder for ReferenceLookup {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        decode(block, source, known, self);
+        decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
     }
-}
-
-/// Decodes all whole lines of `block`.
-fn decode(block: &mut Block, source: u32, known: &Dictionary, by: &mut impl InstrumentLookup) {
-    let bytes = std::mem::take(&mut block.bytes);
-    let mut at = 0;
-    loop {
-        let start = block.base + at as u64;
-        let next = match next_line(&bytes, at, block.eof) {
-            NextLine::Line { bytes: line, next } => {
-                decode_line(block, line, MessageOrigin { source, offset: start }, known, by);
-                next
-            }
-            NextLine::TooLong { .. } => {
-                // A piece of fixed size, so that the cut does not depend on where the block ends; what is left
-                // of the line is no event either and follows it.
-                let next = (at + LINE_BYTES_MAX).min(bytes.len());
-                block.quarantine(source, start, &bytes[at..next], "too_large", "line longer than 4 MiB");
-                next
-            }
-            NextLine::More => break,
-            NextLine::End => break,
-        };
-        block.progress(start, block.base + next as u64);
-        at = next;
-    }
-    block.decoded = at;
-    block.bytes = bytes;
 }
 
 fn decode_line(

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `format` | what a format is: [`format::ByteFormat`] cuts bytes, [`format::FormatDecoder`] decodes them |
 //! | `csv`, `events`, `fast`, `fix`, `fixed`, `iso20022`, `itch`, `swift`, `text` | one format each, or a family |
+//! | `clock` | ticks that a run writes itself |
+//! | `json_lines` | the lines of a block, for `events` and `clock` |
 //! | `registry` | all of them by name, and how their mappings are loaded |
 //! | `decoder` | a block of bytes becomes a block of events, whatever the format |
 //! | `capture`, `stamp` | payloads out of packets, receive times into events |
@@ -21,6 +23,7 @@ pub mod fixed;
 pub mod format;
 pub mod iso20022;
 pub mod itch;
+pub mod json_lines;
 pub mod registry;
 pub mod stamp;
 pub mod swift;

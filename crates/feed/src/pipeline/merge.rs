@@ -14,7 +14,6 @@
 
 mod placed_units;
 
-use crate::account::bookkeeping::define_frame;
 use crate::account::{TapeAccount, refuse_merge, uint};
 use crate::block::NO_TS;
 use crate::error::Error;
@@ -30,10 +29,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use unitape_model::schema::{EventSchema, FieldLayout, at};
+use unitape_model::id_layout::IdLayoutTable;
+use unitape_model::schema::at;
 use unitape_model::{
-    DefinitionTable, Dictionary, Event, EventField, EventKind, FrameHeader, NameKind, Position, UnixNanos,
-    flags, frames,
+    DefinitionTable, Dictionary, Event, EventBuilder, EventField, EventKind, FrameHeader, NameKind, Position,
+    UnixNanos, flags, frames,
 };
 use unitape_ring::farm::FarmEnding;
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions as TapeOptions};
@@ -448,7 +448,7 @@ impl MergeOutput {
                 _ => {}
             }
             if !header.is_meta() {
-                self.names(s, kind, &mut own)?;
+                self.names(s, header, &mut own)?;
             }
             if kind == EventKind::Quarantine {
                 let event = Event::new(frame).expect("looked at when it was read");
@@ -485,30 +485,17 @@ impl MergeOutput {
     }
 
     /// Gives the names of an event their ids here, with definitions before it where they are new.
-    fn names(&mut self, s: &mut MergeInput, kind: EventKind, own: &mut [u8]) -> Result<(), Error> {
-        let schema = EventSchema::for_frame(kind, own[at::KIND_A]).expect("an event of a known layout");
-        let mut publisher = false;
-        for spec in schema.fields {
-            match spec.slot {
-                FieldLayout::Sym { dict: NameKind::Venue, at } => self.narrow(s, own, at.into())?,
-                // Venue and bank are in the same place.
-                FieldLayout::Publisher { .. } if !publisher => {
-                    publisher = true;
-                    self.narrow(s, own, at::VENUE)?;
-                }
-                FieldLayout::Sym { dict, at } => self.wide(s, own, dict, at.into())?,
-                FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
-                    let Some(list) = entry(own, schema.fixed_bytes.into(), spec.field as u16) else {
-                        continue;
-                    };
-                    for at in list.step_by(4) {
-                        self.wide(s, own, dict, at)?;
-                    }
-                }
-                _ => {}
-            }
+    fn names(&mut self, s: &mut MergeInput, header: FrameHeader, own: &mut [u8]) -> Result<(), Error> {
+        let layout = IdLayoutTable::get().find(header, own).expect("an event of a known layout");
+        if layout.venue {
+            self.narrow(s, own, at::VENUE)?;
         }
-        Ok(())
+        for id in &layout.wide {
+            self.wide(s, own, id.dict, id.at)?;
+        }
+        let mut listed = Vec::new();
+        layout.each_listed(header, own, |dict, at| listed.push((dict, at)));
+        listed.into_iter().try_for_each(|(dict, at)| self.wide(s, own, dict, at))
     }
 
     fn narrow(&mut self, s: &mut MergeInput, own: &mut [u8], at: usize) -> Result<(), Error> {
@@ -540,7 +527,7 @@ impl MergeOutput {
         let full = |_| config(format!("no place for another {}, there are {}", dict.name(), dict.id_max()));
         let (id, new) = self.dictionary.intern(dict, name.as_bytes()).map_err(full)?;
         if new {
-            define_frame(&mut self.out, dict, id, name);
+            EventBuilder::define(&mut self.out, dict, id, name).expect("a name of a dictionary");
         }
         if ids.len() <= own as usize {
             ids.resize(own as usize + 1, 0);
@@ -552,18 +539,6 @@ impl MergeOutput {
 
 fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
     frame[at..at + bytes.len()].copy_from_slice(bytes);
-}
-
-/// The place of an extension entry's payload.
-fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
-    while let Some(head) = frame.get(at..at + 6).filter(|h| h[..2] != [0, 0]) {
-        let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
-        if head[..2] == tag.to_le_bytes() {
-            return Some(at + 6..at + 6 + length / 4 * 4).filter(|r| r.end <= frame.len());
-        }
-        at += 6 + length;
-    }
-    None
 }
 
 fn tape_id(segments: &[MergeSegment]) -> TapeId {
@@ -584,6 +559,7 @@ const RAW_AT: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unitape_model::schema::{EventSchema, FieldLayout};
 
     #[test]
     fn places_are_those_of_the_schema() {

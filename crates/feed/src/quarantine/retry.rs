@@ -4,7 +4,7 @@
 //! carry a further definition of the source that names it. So nobody looks for their meaning in the wrong mapping.
 
 use super::{QuarantineEntry, compare, list, raw_of};
-use crate::account::bookkeeping::{define_frame, retried_frame};
+use crate::account::bookkeeping::retried_frame;
 use crate::account::{SourceAccount, TapeAccount, refuse_merge};
 use crate::block::Block;
 use crate::error::Error;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use unitape_model::{Dictionary, ErrorCause, FrameHeader, NameKind, flags};
+use unitape_model::{Dictionary, ErrorCause, EventBuilder, FrameHeader, NameKind, flags};
 use unitape_tape::{Writer, WriterOptions};
 
 /// The result of a retry.
@@ -171,7 +171,7 @@ fn late_unit(dictionary: &mut Dictionary, block: &mut Block, definition: &[u8]) 
         let name = block.names.name(f.dict, f.id).expect("the block's own name").to_owned();
         let (id, new) = dictionary.intern(f.dict, name.as_bytes()).expect("it has a place");
         if new {
-            define_frame(&mut out, f.dict, id, &name);
+            EventBuilder::define(&mut out, f.dict, id, &name).expect("a name of a dictionary");
         }
         let width = if f.dict == NameKind::Venue { 2 } else { 4 };
         let at = f.at as usize;

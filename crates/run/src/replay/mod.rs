@@ -256,6 +256,11 @@ impl BookReplay {
         self.follower.rewinds()
     }
 
+    /// The directory of the tape.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The reader, which knows what it passed over.
     pub fn reader(&self) -> &Reader {
         self.follower.reader()

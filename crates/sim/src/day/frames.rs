@@ -4,8 +4,8 @@ use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_model::records::{BboRecord, CommonRecord, OrderRecord, TradeRecord};
 use unitape_model::schema::{EXP_NONE, RECV_NONE, SEQ_EXT};
 use unitape_model::{
-    Amount, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventSchema, EventValue,
-    FrameHeader, InlineId, InstrumentId, Price, Side, UnixNanos, flags,
+    Amount, Decimal, Event as Frame, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InlineId,
+    InstrumentId, Price, Side, UnixNanos, flags,
 };
 use zerocopy::IntoBytes;
 
@@ -327,8 +327,7 @@ impl<'a> FrameFieldSetter<'a> {
     }
 
     pub(super) fn set(&mut self, field: EventField, value: EventValue<'_>) {
-        let spec = EventSchema::for_kind(self.0.schema().kind).get(field).expect("a field of the kind");
-        self.0.set(spec, value).expect("a value of the right sort");
+        self.0.set_field(field, value).expect("a value of the right sort");
     }
 
     pub(super) fn sym(&mut self, field: EventField, id: u32) {

@@ -54,14 +54,7 @@ pub(super) struct FrameWriter<'a> {
 impl FrameWriter<'_> {
     /// The definition of a name, which a tape has before the first event with its id.
     pub fn definition(&mut self, dict: NameKind, id: u32, name: &str) {
-        self.event(
-            EventKind::Define,
-            &[
-                (EventField::Dict, EventValue::UInt(dict as u64)),
-                (EventField::Index, EventValue::UInt(id.into())),
-                (EventField::Name, EventValue::Text(name)),
-            ],
-        );
+        EventBuilder::define(self.out, dict, id, name).expect("a name of a dictionary");
     }
 
     /// Reference data of an instrument.
@@ -157,9 +150,8 @@ impl FrameWriter<'_> {
     /// A rare event, field by field through the schema.
     fn event(&mut self, kind: EventKind, fields: &[(EventField, EventValue<'_>)]) {
         let mut event = EventBuilder::begin(self.out, kind, self.ts);
-        let schema = event.schema();
         for (field, value) in fields {
-            event.set(schema.get(*field).expect("a field of the kind"), *value).expect("a value that fits");
+            event.set_field(*field, *value).expect("a value that fits");
         }
         event.finish(0).expect("a small event");
     }

@@ -59,12 +59,7 @@ impl Maker {
         let name = format!("{}{}", dict.name(), self.rng.below(names));
         let (id, new) = self.names.intern(dict, name.as_bytes()).unwrap();
         if new {
-            let mut e = EventBuilder::begin(unit, EventKind::Define, UnixNanos(0));
-            let schema = e.schema();
-            e.set(schema.get(EventField::Dict).unwrap(), EventValue::UInt(dict as u64)).unwrap();
-            e.set(schema.get(EventField::Index).unwrap(), EventValue::UInt(id.into())).unwrap();
-            e.set(schema.get(EventField::Name).unwrap(), EventValue::Text(&name)).unwrap();
-            e.finish(0).unwrap();
+            EventBuilder::define(unit, dict, id, &name).unwrap();
         }
         id
     }
@@ -73,7 +68,6 @@ impl Maker {
         if self.sources == 0 || self.rng.one_in(60) {
             self.sources += 1;
             let mut e = EventBuilder::begin(unit, EventKind::Source, UnixNanos(0));
-            let schema = e.schema();
             let file = format!("a rather long name of file number {}.fix", self.sources);
             for (field, value) in [
                 (EventField::Index, EventValue::UInt(self.sources.into())),
@@ -81,7 +75,7 @@ impl Maker {
                 (EventField::Feed, EventValue::Text("feed")),
                 (EventField::File, EventValue::Text(&file)),
             ] {
-                e.set(schema.get(field).unwrap(), value).unwrap();
+                e.set_field(field, value).unwrap();
             }
             e.finish(0).unwrap();
         }

@@ -220,8 +220,7 @@ fn frame(kind: EventKind, source: u32, fields: &[(EventField, u64)]) -> Vec<u8> 
     let mut e = EventBuilder::begin(&mut arena, kind, UnixNanos(0));
     e.source(source, 0);
     for (field, n) in fields {
-        let spec = e.schema().get(*field).unwrap();
-        e.set(spec, FieldValue::UInt(*n)).unwrap();
+        e.set_field(*field, FieldValue::UInt(*n)).unwrap();
     }
     e.finish(flags::LAST).unwrap();
     arena

@@ -49,11 +49,7 @@ fn own_units(writer: &mut Writer, times: impl Iterator<Item = i64>, names: &mut 
         let instrument = format!("OWN{}", ts % 7);
         if names.get(NameKind::Instrument, instrument.as_bytes()).is_none() {
             let (id, _) = names.intern(NameKind::Instrument, instrument.as_bytes()).unwrap();
-            let mut define = EventBuilder::begin(&mut unit, EventKind::Define, UnixNanos(0));
-            for (field, value) in [("dict", "0"), ("index", &id.to_string()), ("name", &instrument)] {
-                set(&mut define, EventKind::Define, field, value, &mut Dictionary::default());
-            }
-            define.finish(0).unwrap();
+            EventBuilder::define(&mut unit, NameKind::Instrument, id, &instrument).unwrap();
         }
         let mut trade = EventBuilder::begin(&mut unit, EventKind::Trade, UnixNanos(ts));
         for (field, value) in [("instr", instrument.as_str()), ("px", "10.5"), ("qty", "3")] {

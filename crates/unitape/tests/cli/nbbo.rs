@@ -111,7 +111,7 @@ fn each_best_price_is_that_of_the_slow_books() {
         assert_eq!(got, want, "line {n}");
     }
     assert_eq!(got.len(), want.len());
-    assert_eq!(counts, json!({ "events": want.len(), "appended": want.len() }));
+    assert_eq!(counts, json!({ "events": want.len(), "appended": want.len(), "quantities_left_out": 0 }));
     let whole = run(["tape", "verify", out.to_str().unwrap(), "--json"]).code(0).json();
     assert_eq!(whole["events"], want.len());
 
@@ -207,7 +207,10 @@ fn an_output_that_ends_anywhere_is_continued() {
         let out = dir.path().join(format!("cut-{cut}"));
         tape_of(&out, &whole, &all[..cut]);
         let counts = derive(&tape, &out).code(0).json();
-        assert_eq!(counts, json!({ "events": all.len(), "appended": all.len() - cut }));
+        assert_eq!(
+            counts,
+            json!({ "events": all.len(), "appended": all.len() - cut, "quantities_left_out": 0 })
+        );
         assert!(units(&out) == all, "after {cut} units");
         assert!(content(&out) == want, "after {cut} units: other files");
     }

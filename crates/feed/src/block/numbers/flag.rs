@@ -51,8 +51,7 @@ mod tests {
             let build = |flagged: bool| {
                 let mut out = Vec::new();
                 let mut e = EventBuilder::begin(&mut out, EventKind::News, UnixNanos(5));
-                let id = e.schema().get(EventField::Headline).unwrap();
-                e.set(id, EventValue::Text("h")).unwrap();
+                e.set_field(EventField::Headline, EventValue::Text("h")).unwrap();
                 if n > 0 {
                     e.keep_unmapped("x", &format!("\"{}\"", "x".repeat(n))).unwrap();
                 }

@@ -556,8 +556,7 @@ struct FastEventDraft<'e, I> {
 
 impl<I: InstrumentLookup> FastEventDraft<'_, I> {
     fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
-        let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set(spec, value)
+        self.event.set_field(field, value)
     }
 
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {

@@ -580,8 +580,7 @@ type DraftResult<'m, 'e, I> = Result<&'m mut ItchEventDraft<'e, I>, Refusal>;
 impl<'e, I: InstrumentLookup> ItchEventDraft<'e, I> {
     fn set(&mut self, field: EventField, value: EventValue<'_>) -> Result<(), Refusal> {
         self.field = field;
-        let spec = self.event.schema().get(field).expect("a field of the kind");
-        self.event.set(spec, value)
+        self.event.set_field(field, value)
     }
 
     fn text(&mut self, field: EventField, text: &[u8]) -> Result<(), Refusal> {

@@ -61,10 +61,7 @@ fn image<const N: usize>(kind: EventKind, source: u32, venue: u32) -> [u8; N] {
     let mut out = Vec::with_capacity(N);
     let mut e = EventBuilder::begin(&mut out, kind, UnixNanos(0));
     e.source(source, 0);
-    let mut set = |field, value| {
-        let spec = e.schema().get(field).expect("a field of the kind");
-        e.set(spec, value).expect("of its sort");
-    };
+    let mut set = |field, value| e.set_field(field, value).expect("of its sort");
     set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
     if kind == EventKind::OrderNew {
         set(EventField::Type, EventValue::Text("limit"));

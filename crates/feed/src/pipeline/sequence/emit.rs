@@ -2,7 +2,7 @@
 
 use super::large::{LargeDestination, LargeMessage};
 use super::{BlockSequencer, FramePiece, RunCounters};
-use crate::account::bookkeeping::{ProgressMark, define_frame, progress_frame};
+use crate::account::bookkeeping::{ProgressMark, progress_frame};
 use crate::block::affected_books::AffectedBooks;
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::{FeedSessions, flag_frame};
@@ -16,7 +16,7 @@ use crate::sources::link::FeedLinkStatus;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use unitape_model::schema::at;
-use unitape_model::{Dictionary, FrameHeader, NameKind, Refusal, UnixNanos, flags};
+use unitape_model::{Dictionary, EventBuilder, FrameHeader, NameKind, Refusal, UnixNanos, flags};
 
 impl BlockSequencer {
     /// Takes units of feed `i` while they are not later than `limit`; leaves emptied blocks in the queue, for
@@ -323,7 +323,8 @@ impl UnitEmitter<'_> {
         if new {
             defined.push((fixup.dict, id));
             let start = self.block.added.len();
-            define_frame(&mut self.block.added, fixup.dict, id, name);
+            EventBuilder::define(&mut self.block.added, fixup.dict, id, name)
+                .expect("a name of a dictionary");
             self.run.insert(fixup.frame as usize, start..self.block.added.len());
         }
         self.cursor.resolve(fixup, id);

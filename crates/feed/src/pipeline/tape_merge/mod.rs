@@ -16,7 +16,6 @@
 //! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
 //! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
 
-mod id_layout;
 mod input;
 mod output;
 mod same_tape;
@@ -26,7 +25,6 @@ use crate::account::retention_checkpoint;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
 use crate::quarantine::RawLog;
-use id_layout::IdLayoutTable;
 use input::{TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
 use state::{GapRecord, InputIdentity, InputProgress, LoadedRecords, MergeRecord, MergeStateLog};
@@ -35,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use unitape_model::Position;
+use unitape_model::id_layout::IdLayoutTable;
 use unitape_ring::farm::FarmEnding;
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeManifest, UnverifiedBytes,

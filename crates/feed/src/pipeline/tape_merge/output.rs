@@ -1,19 +1,20 @@
 //! The tape of a merge: frames of other tapes under ids of this one.
 
-use crate::account::bookkeeping::{GROWN, SUPERSEDED, define_frame};
+use crate::account::bookkeeping::{GROWN, SUPERSEDED};
 use crate::account::{TapeAccount, text, uint};
 use crate::block::MessageTally;
 use crate::error::Error;
-use crate::pipeline::tape_merge::id_layout::{IdLayout, IdLayoutTable};
 use crate::pipeline::tape_merge::input::{RemovedPart, TapeReading, changed};
 use crate::pipeline::tape_merge::state::{
     FeedName, GapRecord, MarkBases, MergeRecord, MergeStateLog, SourceId,
 };
 use crate::quarantine::{RawLog, raw_of_event};
+use unitape_model::id_layout::{IdLayout, IdLayoutTable};
 use unitape_model::message::KIND_MESSAGE;
 use unitape_model::schema::{TAG_UNMAPPED, at};
 use unitape_model::{
-    Event, EventField, EventKind, FrameFault, FrameHeader, LINE, NameKind, Position, flags, frames,
+    Event, EventBuilder, EventField, EventKind, FrameFault, FrameHeader, LINE, NameKind, Position, flags,
+    frames,
 };
 use unitape_tape::{Reader, Writer};
 
@@ -374,7 +375,7 @@ impl MergedTape {
         };
         let (id, new) = self.account.names.dictionary_mut().intern(dict, name.as_bytes()).map_err(full)?;
         if new {
-            define_frame(&mut self.batch, dict, id, &name);
+            EventBuilder::define(&mut self.batch, dict, id, &name).expect("a name of a dictionary");
         }
         let ids = &mut f.input.ids[dict as usize];
         if ids.len() <= own as usize {

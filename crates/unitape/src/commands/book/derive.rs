@@ -2,7 +2,7 @@
 
 use super::BookArgs;
 use crate::commands::read_args;
-use crate::output::{self, CommandOutcome, grouped, say};
+use crate::output::{self, CommandOutcome, grouped, note, say};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use unitape_run::best_price_tape::BestPriceTape;
@@ -28,10 +28,20 @@ pub fn run(args: &BookArgs, out: &Path) -> output::Result {
     let outcome = read_args::finish(reader, lost, CommandOutcome::Clean)?;
     let totals = prices.close()?;
     if args.json {
-        output::print_json(&serde_json::json!({ "events": totals.events, "appended": totals.appended }))?;
+        output::print_json(&serde_json::json!({
+            "events": totals.events,
+            "appended": totals.appended,
+            "quantities_left_out": totals.quantities_left_out,
+        }))?;
     } else {
         let (events, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {events} best prices, {appended} of them new", out.display());
+        if totals.quantities_left_out > 0 {
+            let n = grouped(totals.quantities_left_out);
+            note!(
+                "unitape: {n} sides have no quantity: the sum over the venues has more digits than a field holds"
+            );
+        }
     }
     Ok(outcome)
 }

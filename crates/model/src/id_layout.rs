@@ -1,8 +1,11 @@
 //! Where the frames of each kind have ids.
 
+use crate::event::extension_entry;
+use crate::frame::{FrameHeader, flags};
+use crate::id::NameKind;
+use crate::kind::EventKind;
+use crate::schema::{EventSchema, FieldLayout, at};
 use std::sync::LazyLock;
-use unitape_model::schema::{EventSchema, FieldLayout, at};
-use unitape_model::{EventKind, FrameHeader, NameKind, flags};
 
 /// The places of the ids in the frames of one layout of a kind.
 #[derive(Clone, Debug)]
@@ -99,22 +102,17 @@ impl IdLayout {
             return;
         }
         for ids in &self.listed {
-            let Some(payload) = entry(frame, self.fixed_bytes, ids.tag) else { continue };
-            payload.step_by(4).for_each(|at| each(ids.dict, at));
+            let mut at = self.fixed_bytes;
+            while let Some((tag, payload)) = extension_entry(frame, at) {
+                at = payload.end;
+                if tag == ids.tag {
+                    let whole = payload.start + payload.len() / 4 * 4;
+                    (payload.start..whole).step_by(4).for_each(|at| each(ids.dict, at));
+                    break;
+                }
+            }
         }
     }
-}
-
-/// The place of the payload of an extension entry, whole ids of it.
-fn entry(frame: &[u8], mut at: usize, tag: u16) -> Option<std::ops::Range<usize>> {
-    while let Some(head) = frame.get(at..at + 6).filter(|head| head[..2] != [0, 0]) {
-        let length = u32::from_le_bytes(head[2..].try_into().expect("four bytes")) as usize;
-        if head[..2] == tag.to_le_bytes() {
-            return Some(at + 6..at + 6 + length / 4 * 4).filter(|range| range.end <= frame.len());
-        }
-        at += 6 + length;
-    }
-    None
 }
 
 /// Numbers of kinds are below this.
