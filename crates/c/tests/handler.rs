@@ -1,6 +1,8 @@
 //! The handler by its C functions, and the example that uses them: the packets are those of the handler's own tests.
 
 mod common;
+#[path = "../../unitape/tests/common/ports.rs"]
+mod ports;
 #[path = "../../marketdata/tests/common/mod.rs"]
 mod venue;
 
@@ -133,8 +135,7 @@ fn books_by_the_functions() {
 #[test]
 fn packets_by_hand_and_live() {
     let dir = tempfile::tempdir().unwrap();
-    let port = 40_000 + (std::process::id() % 20_000) as u16;
-    let (config, file) = day_of(dir.path(), Venue::new([127, 0, 0, 1], port));
+    let (config, file) = day_of(dir.path(), Venue::new([127, 0, 0, 1], ports::free_ports(6)));
     let mut packets = Vec::new();
     let mut capture = PacketFile::open(Path::new(file.to_str().unwrap()), None).unwrap();
     while let Some(packet) = capture.next().unwrap() {

@@ -1,6 +1,8 @@
 //! Packets made by hand, out of a capture and off the wire, to books.
 
 mod common;
+#[path = "../../unitape/tests/common/ports.rs"]
+mod ports;
 
 use common::{DEPTH, REFERENCE, SNAPSHOTS, Venue};
 use std::collections::BTreeMap;
@@ -359,8 +361,7 @@ fn samples_without_addresses() {
 #[test]
 fn live_lines() {
     let dir = tempfile::tempdir().unwrap();
-    let port = 20_000 + (std::process::id() % 20_000) as u16;
-    let mut venue = Venue::new([127, 0, 0, 1], port);
+    let mut venue = Venue::new([127, 0, 0, 1], ports::free_ports(6));
     let mut handler = handler(&venue, &dir);
     handler.subscribe(Subscription::All);
     assert!(handler.poll(&mut ()).is_err(), "nothing is listened to");

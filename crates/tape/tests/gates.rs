@@ -202,6 +202,7 @@ fn the_writer_waits_for_a_slow_reader_and_nothing_is_lost() {
 fn child() {
     let Ok(dir) = std::env::var("UNITAPE_GATE") else { return };
     let _handle = GateHandle::attach(Path::new(&dir), "risk", Position(0)).unwrap();
+    std::fs::write(Path::new(&dir).join("attached"), "").unwrap();
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -231,10 +232,12 @@ fn stopped_readers_hold_the_writer_up_and_killed_ones_do_not() {
             .stdout(Stdio::null());
         let mut child = Victim(command.spawn().unwrap());
         let since = Instant::now();
-        while !writer.gates()[0].alive {
-            assert!(since.elapsed() < Duration::from_secs(60), "the reader never came");
+        while !dir.path().join("attached").exists() {
+            assert!(since.elapsed() < Duration::from_secs(180), "the reader never came");
             std::thread::sleep(Duration::from_millis(1));
         }
+        assert!(writer.gates()[0].alive);
+        std::fs::remove_file(dir.path().join("attached")).unwrap();
         kill_process(Pid::from_child(&child.0), Signal::STOP).unwrap();
         let (count, error) = fill(&mut writer, next);
         next += count;

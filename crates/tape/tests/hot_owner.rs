@@ -115,6 +115,10 @@ fn a_copy_says_so_in_its_recovery() {
     assert_eq!(recovery.hot, None);
     append(&mut writer, 9, 0, 100);
     let hot = hot_of(&tape);
+    // Its first step renames a file, which `cp` would look for in vain.
+    while writer.recorded() < writer.end() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     copy(&tape, &copied);
     let (other, recovery) = Writer::open(&copied, ID, hot_options()).unwrap();
     let notice = HotNotice::Copy { hot: hot.clone(), tape: fs::canonicalize(&tape).unwrap() };

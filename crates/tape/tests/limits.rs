@@ -55,7 +55,7 @@ fn a_writer_says_that_the_recorder_is_behind_and_goes_on_when_it_comes() {
             }
         }
         // `close` waits for it no longer than its limit.
-        let durable = (0..5000).any(|_| {
+        let durable = (0..90_000).any(|_| {
             std::thread::sleep(Duration::from_millis(2));
             info(dir.path()).unwrap().durable == writer.end()
         });

@@ -338,7 +338,7 @@ fn a_writer_that_is_fenced_publishes_nothing_more() {
 fn a_writer_learns_within_a_segment_that_it_is_fenced() {
     let dir = directory();
     let at = |epoch| TapeOrigin { position: Position(640), ordinal: 3, definitions: &[], epoch };
-    let how = || WriterOptions { segment_bytes: 1 << 20, ..options(SEGMENT, None) };
+    let how = || WriterOptions { segment_bytes: 16 << 20, ..options(SEGMENT, None) };
     let (mut old, _) = Writer::open_at(dir.path(), ID, &at(5), how()).unwrap();
     append(&mut old, 0..10);
     for lock in ["run/writer.lock", "run/recorder.lock"] {
@@ -348,8 +348,8 @@ fn a_writer_learns_within_a_segment_that_it_is_fenced() {
     let mut bytes = Vec::new();
     unit(1, &mut bytes);
     let mut refused = None;
-    // One unit for each turn of the helper thread at most; a segment has room for 2700 of them.
-    for _ in 0..2000 {
+    // One unit for each turn of the helper thread at most; a segment has room for 43,000 of them.
+    for _ in 0..40_000 {
         refused = old.append(&bytes).err();
         if refused.is_some() {
             break;
@@ -358,7 +358,7 @@ fn a_writer_learns_within_a_segment_that_it_is_fenced() {
     }
     let refused = refused.expect("nobody told the old writer");
     assert!(matches!(refused, Error::Fenced { epoch: 5, newest: 9, .. }), "{refused}");
-    assert!(old.end().0 < 1 << 20);
+    assert!(old.end().0 < 16 << 20);
     assert_eq!(new.end(), Reader::open(dir.path(), StartPosition::End).unwrap().position());
 }
 

@@ -1,9 +1,10 @@
 //! Locks on files, and what they say about their holders.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::disk::layout::{TapePaths, read_small, remove};
 use crate::disk::sys;
@@ -22,21 +23,10 @@ pub(crate) struct FileLock {
 
 impl FileLock {
     pub fn take(path: &Path) -> Result<Self> {
-        let mut tries = 0;
         loop {
             let mut file = sys::open_or_make(path).with_context("open", path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                // `holder` locks for a moment to see whether someone else does.
-                Err(TryLockError::WouldBlock) if tries < 10 => {
-                    tries += 1;
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                    continue;
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
-                }
-                Err(TryLockError::Error(e)) => return Err(e).with_context("lock", path),
+            if !lock_exclusive(&file).with_context("lock", path)? {
+                return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
             }
             // The holder before may have unlinked the file between our open and our lock.
             let same = fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()));
@@ -71,6 +61,33 @@ impl Drop for FileLock {
         }
     }
 }
+
+/// Locks a file for this open file alone; false if somebody has done so. A process that looks whether somebody has takes a
+/// shared lock for a moment. It may be held up in that moment, so it is waited for.
+pub(crate) fn lock_exclusive(file: &File) -> io::Result<bool> {
+    let (since, mut tries) = (Instant::now(), 0);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(e)) => return Err(e),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        match file.try_lock_shared() {
+            // Only who looks was there.
+            Ok(()) => file.unlock()?,
+            Err(TryLockError::Error(e)) => return Err(e),
+            // A writer that removes what nobody holds locks it for a moment, too.
+            Err(TryLockError::WouldBlock) => tries += 1,
+        }
+        if tries > 10 || since.elapsed() > LOOKS_MAX {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Nobody looks for as long.
+const LOOKS_MAX: Duration = Duration::from_secs(30);
 
 /// The process that has the tape open for writing.
 pub(crate) fn lock_writer_pid(paths: &TapePaths) -> Option<u64> {

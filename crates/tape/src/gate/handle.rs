@@ -1,15 +1,14 @@
 //! The reader's side of a gate.
 
-use std::fs::TryLockError;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use unitape_model::Position;
 
 use super::GateDrops;
 use super::file::{GateFile, check_name, folder};
 use crate::disk::layout::{TapeManifest, TapePaths};
+use crate::disk::lock::lock_exclusive;
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
 
@@ -60,23 +59,12 @@ impl GateHandle {
         check_name(name)?;
         let meta = TapeManifest::load(dir)?;
         let path = folder(&TapePaths { dir: dir.into() }).join(name);
-        let mut tries = 0;
         loop {
             let gate = GateFile::open(&path, meta.id)?.ok_or_else(|| Error::NoGate { path: path.clone() })?;
-            match gate.file.try_lock() {
-                Ok(()) => {}
-                // The writer locks for a moment to see whether somebody is there.
-                Err(TryLockError::WouldBlock) if tries < 10 => {
-                    tries += 1;
-                    std::thread::sleep(Duration::from_millis(1));
-                    continue;
-                }
-                Err(TryLockError::WouldBlock) => {
-                    // Relaxed: for the message only.
-                    let holder = gate.load(gate::place::PID, Ordering::Relaxed);
-                    return Err(Error::Locked { path, holder });
-                }
-                Err(TryLockError::Error(e)) => return Err(e).with_context("lock", &path),
+            if !lock_exclusive(&gate.file).with_context("lock", &path)? {
+                // Relaxed: for the message only.
+                let holder = gate.load(gate::place::PID, Ordering::Relaxed);
+                return Err(Error::Locked { path, holder });
             }
             use std::os::unix::fs::MetadataExt;
             // A writer that closed may have removed it between our open and our lock.

@@ -9,6 +9,7 @@ use unitape_ring::WaitStrategy;
 use super::file::{GateFile, check_name, folder};
 use super::{Gate, GatePolicy, GateStatus};
 use crate::disk::layout::{TapeId, TapePaths, UNFINISHED, remove};
+use crate::disk::lock::lock_exclusive;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::{SharedMemory, flaw, gate};
@@ -202,7 +203,7 @@ fn rewind(file: &GateFile, end: Position) -> Option<(u64, Position)> {
     if position <= end {
         return None;
     }
-    if file.file.try_lock().is_err() {
+    if !lock_exclusive(&file.file).unwrap_or(false) {
         return Some((came, end));
     }
     // Under the lock of a reader: none is there, and none comes meanwhile.
@@ -234,7 +235,7 @@ fn tidy(paths: &TapePaths, tape: TapeId, keep: impl Fn(&str) -> bool) -> Result<
         if let Ok(Some(file)) = GateFile::open(&entry.path(), tape) {
             file.store(gate::place::HEEDED, 0, Ordering::Release);
             // Removed under the lock: a reader that attaches meanwhile finds a file without a name, and tries again.
-            if file.file.try_lock().is_ok() {
+            if lock_exclusive(&file.file).unwrap_or(false) {
                 remove(&file.path)?;
                 let _ = file.file.unlock();
             }

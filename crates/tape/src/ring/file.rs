@@ -4,12 +4,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use memmap2::MmapRaw;
 use unitape_model::Position;
 
 use crate::disk::layout::{FORMAT_VERSION, HEADER_PAGE, TapeId, read_start, remove};
+use crate::disk::lock::lock_exclusive;
 use crate::disk::sys;
 use crate::error::{Error, FileContext, Result};
 use crate::lockfree::SharedMemory;
@@ -145,13 +145,10 @@ impl RingFile {
         Ok(Self { map, file, path: temp.into(), id, shape, writable: true, pid: std::process::id() })
     }
 
-    /// Locks the ring for writing; tries for a moment, because `writer` locks for a moment as well.
+    /// Locks the ring for writing.
     pub fn lock(&self) -> Result<()> {
-        for _ in 0..LOCK_TRIES {
-            if try_lock(&self.file, &self.path)? {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if lock_exclusive(&self.file).with_context("lock", &self.path)? {
+            return Ok(());
         }
         Err(Error::Locked { path: self.path.clone(), holder: self.word(offset::PID).load(Ordering::Relaxed) })
     }
@@ -246,9 +243,6 @@ impl SharedMemory for &RingFile {
         unsafe { (**self).fill(at, bytes) };
     }
 }
-
-/// Tries to lock a writer may need before it believes that another one has the ring.
-const LOCK_TRIES: u32 = 10;
 
 pub(super) fn check_capacity(bytes: u64) -> Result<()> {
     if bytes.is_power_of_two() && (RING_CAPACITY_MIN..=RING_CAPACITY_MAX).contains(&bytes) {

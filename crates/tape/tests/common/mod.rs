@@ -7,6 +7,7 @@ pub mod served;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use unitape_model::{FrameHeader, LINE, Position, flags, frames};
 use unitape_tape::{Backing, Reader, StartPosition, TapeId, WriterOptions};
@@ -70,7 +71,15 @@ pub fn options(segment_bytes: u64, hot: Option<&Path>) -> WriterOptions {
         None => Backing::File,
         Some(dir) => Backing::Hot { dir: Some(dir.into()), window_segments: 8 },
     };
-    WriterOptions { segment_bytes, backing, prefault_bytes: 64 << 10, ..WriterOptions::default() }
+    // A recorder waits for the disk, which others use as well.
+    let recorder_wait = Duration::from_secs(300);
+    WriterOptions {
+        segment_bytes,
+        backing,
+        prefault_bytes: 64 << 10,
+        recorder_wait,
+        ..WriterOptions::default()
+    }
 }
 
 /// Reads whole units on and checks each; the index of the next one.

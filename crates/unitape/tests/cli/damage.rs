@@ -13,7 +13,6 @@ use damage::{Bench, HEADER_PAGE, SEGMENT, a_price, flip, shorten};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 /// One bit of a price in the last segment: `verify` finds it, and a writer that opens the tape must not make it right.
 #[test]
@@ -197,12 +196,7 @@ fn a_hot_tape_is_compared_by_writer_and_recorder() {
 fn recorder_refuses(tape: &Path, words: &[&str]) {
     let mut child = unitape().arg("tape").arg("record").arg(tape).stderr(Stdio::piped()).spawn().unwrap();
     // A command that finds nothing wrong waits for a writer, as long as it must.
-    for _ in 0..2000 {
-        if child.try_wait().unwrap().is_some() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    common::run::becomes(|| child.try_wait().unwrap().is_some());
     child.kill().unwrap();
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use crate::common::{self, Ran, file, files, oids, run};
-use common::run::{Bench, Running, names, orders};
+use common::run::{Bench, Running, becomes, names, orders};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,14 +66,11 @@ fn tape(command: &[&str], dir: &Path) -> Ran {
 /// The exit code of a run that is to end by itself.
 #[track_caller]
 fn ends(mut running: Running) -> (Option<i32>, String) {
-    for _ in 0..3000 {
-        if let Some(status) = running.child.try_wait().unwrap() {
-            return (status.code(), running.said());
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    if !becomes(|| running.child.try_wait().unwrap().is_some()) {
+        let _ = running.child.kill();
+        panic!("it does not end: {}", running.said());
     }
-    let _ = running.child.kill();
-    panic!("it does not end: {}", running.said());
+    running.ends()
 }
 
 fn hot_of(tape: &Path) -> PathBuf {

@@ -333,9 +333,11 @@ fn a_tape_in_use_is_refused() {
     let feed = common::orders_option("more", Path::new("-"));
     args.extend(["--feed".into(), feed.into()]);
     let mut writer = unitape().args(&args).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    while unitape_tape::tape_status(&bench.tape).is_ok_and(|s| !s.live) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let lock = bench.tape.join("run/writer.lock");
+    let signed = format!("pid {}\n", writer.id());
+    assert!(common::run::becomes(
+        || std::fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&signed))
+    ));
     for options in [&[][..], &["--apply"]] {
         bench.repair(options).code(1).says(&["locked", &writer.id().to_string()]);
     }

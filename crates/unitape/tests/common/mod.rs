@@ -6,6 +6,7 @@ pub mod binary;
 pub mod damage;
 pub mod example;
 pub mod inputs;
+pub mod ports;
 pub mod run;
 
 pub use binary::binary;

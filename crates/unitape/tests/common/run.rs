@@ -1,11 +1,11 @@
 //! A place to run feeds in, for the tests of `unitape run`.
 
+use super::ports::free_ports;
 use super::{file, order, unitape};
 use std::fs::File;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A run of one or more feeds of orders, each given by name and the lines that say where it is from.
@@ -123,20 +123,9 @@ pub fn names(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.map(|n| format!("O{n}")).collect()
 }
 
-/// A port that nobody has, and that this process does not get again. The kernel gives none of this range to connections of
-/// others: it would else be somebody's before the run binds it.
+/// A port that no other test has.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Processes that test at the same time begin far from each other.
-        let port = 10_000 + (std::process::id().wrapping_mul(331).wrapping_add(n) % 20_000) as u16;
-        let is_free =
-            TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok();
-        if is_free {
-            return port;
-        }
-    }
+    free_ports(1)
 }
 
 /// Connects, unless the port stays refused.

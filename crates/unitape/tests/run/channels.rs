@@ -6,7 +6,8 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::{self, assert_same, cat, file, root, unitape};
-use common::run::{Running, free_port};
+use common::ports::free_ports;
+use common::run::Running;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +32,8 @@ struct Venue {
 
 impl Venue {
     fn new(messages: u64, faults: FaultRates) -> Self {
-        let port = free_port().clamp(1024, 60_000);
+        // One for each channel and line.
+        let port = free_ports(4);
         let groups = groups();
         let group = if groups { Ipv4Addr::new(239, 193, 77, 0) } else { Ipv4Addr::new(127, 0, 77, 0) };
         let config = ExchangeConfig {
@@ -88,6 +90,18 @@ impl Venue {
         text
     }
 
+    /// The addresses of all channels, lines and partitions.
+    fn lines(&self) -> Vec<SocketAddrV4> {
+        let channels = [
+            (ExchangeChannel::Incremental, ExchangeLine::A),
+            (ExchangeChannel::Incremental, ExchangeLine::B),
+            (ExchangeChannel::Snapshot, ExchangeLine::A),
+            (ExchangeChannel::Reference, ExchangeLine::A),
+        ];
+        let partitions = 1..=self.config.partitions;
+        partitions.flat_map(|p| channels.map(|(channel, line)| self.address(channel, line, p))).collect()
+    }
+
     fn address(&self, channel: ExchangeChannel, line: ExchangeLine, partition: u32) -> SocketAddrV4 {
         self.config.address(channel, line, partition)
     }
@@ -104,9 +118,8 @@ impl Venue {
         command.arg("run").arg(self.path(&format!("{name}.toml")));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(to).spawn().unwrap();
         let mut run = Running { child, err };
-        let mut ports: Vec<u16> = (0..4).map(|n| self.config.group.port() + n).collect();
-        ports.dedup();
-        run.until(|| ports.iter().all(|port| is_bound(*port)));
+        let lines = self.lines();
+        run.until(|| lines.iter().all(|address| is_heard(*address)));
         run
     }
 
@@ -239,12 +252,16 @@ fn groups() -> bool {
     })
 }
 
-/// Whether some socket listens for datagrams on this port.
-fn is_bound(port: u16) -> bool {
-    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
-    sockets
-        .lines()
-        .any(|line| line.split_whitespace().nth(1).is_some_and(|a| a.ends_with(&format!(":{port:04X}"))))
+/// Whether a socket is bound to this address, and its group is joined if it is one.
+fn is_heard(address: SocketAddrV4) -> bool {
+    // As the kernel prints an address: the word in memory.
+    let ip = format!("{:08X}", u32::from_ne_bytes(address.ip().octets()));
+    let bound = format!("{ip}:{:04X}", address.port());
+    let has = |file: &str, column: usize, word: &str| {
+        let table = std::fs::read_to_string(file).unwrap();
+        table.lines().any(|line| line.split_whitespace().nth(column) == Some(word))
+    };
+    has("/proc/net/udp", 1, &bound) && (!address.ip().is_multicast() || has("/proc/net/igmp", 0, &ip))
 }
 
 /// All datagrams of a capture that is whole.

@@ -96,11 +96,19 @@ impl RunFolder {
     }
 
     /// The last figures that the run reported about a feed.
-    fn read_bytes(&self, feed: &str) -> u64 {
+    fn figures(&self, feed: &str) -> Option<Value> {
         let text = std::fs::read_to_string(self.dir.join("out")).unwrap();
         let figures = |line: &str| serde_json::from_str::<Value>(line).ok().map(|v| v["stats"].clone());
-        let mut of_feed = text.lines().filter_map(figures).filter(|f| f["feed"] == feed);
-        of_feed.next_back().map_or(0, |f| f["read_bytes"].as_u64().unwrap())
+        text.lines().filter_map(figures).rfind(|f| f["feed"] == feed)
+    }
+
+    fn read_bytes(&self, feed: &str) -> u64 {
+        self.figures(feed).map_or(0, |f| f["read_bytes"].as_u64().unwrap())
+    }
+
+    /// Whether the feed's files are read to their end. A run that is stopped before leaves the rest to the next one.
+    fn is_ended(&self, feed: &str) -> bool {
+        self.figures(feed).is_some_and(|f| f["state"] == "ended")
     }
 
     fn journaled(&self, feed: &str) -> u64 {
@@ -219,7 +227,8 @@ fn one_tape(place: &RunFolder, market: &Market, kills: u64, seed: u64) {
                 panic!("seed {seed}: ended with {status}: {}", place.said());
             }
             let fed = feeders.iter().all(|f| f.is_finished());
-            if fed && place.journaled("sim") == fifo && place.read_bytes("dir") >= files {
+            let read = ["pcap", "file"].iter().all(|feed| place.is_ended(feed));
+            if fed && read && place.journaled("sim") == fifo && place.read_bytes("dir") >= files {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));
