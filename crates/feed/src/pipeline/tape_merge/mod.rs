@@ -27,7 +27,7 @@ use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of}
 use crate::quarantine::RawLog;
 use input::{TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
-use state::{GapRecord, InputIdentity, InputProgress, LoadedRecords, MergeRecord, MergeStateLog};
+use state::{GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub struct InputLosses {
 /// changes nothing.
 pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMergeOutcome, Error> {
     let identities = identify(dir, &options.inputs)?;
-    let found = LoadedRecords::load(dir)?;
+    let found = MergeStateReader::open(dir)?;
     let existing = id_of(dir)?;
     match &found {
         Some(found) => same_inputs(found.first(), &identities)?,
@@ -112,8 +112,8 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     // All is looked at before anything is written.
     let ends =
         options.inputs.iter().map(|input| end_of(input, options.read)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(found) = LoadedRecords::load(dir)? {
-        let state = found.state_at(u64::MAX).ok_or_else(|| other_tape(dir))?.state;
+    if let Some(found) = MergeStateReader::open(dir)? {
+        let state = found.state_at(u64::MAX)?.ok_or_else(|| other_tape(dir))?.state;
         for (input, at) in options.inputs.iter().zip(&state.at) {
             TapeReading::open(input.clone(), *at, options.read)?;
         }
@@ -122,10 +122,10 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     let tape = TapeOptions { in_bulk: true, ..options.tape.clone() };
     let (writer, _) = Writer::open(dir, id, tape)?;
     // Only now is nobody else writing.
-    let (state, log) = match LoadedRecords::load(dir)? {
+    let (state, log) = match MergeStateReader::open(dir)? {
         Some(found) => {
             same_inputs(found.first(), &identities)?;
-            let found = found.state_at(writer.end().0).ok_or_else(|| other_tape(dir))?;
+            let found = found.state_at(writer.end().0)?.ok_or_else(|| other_tape(dir))?;
             (found.state, MergeStateLog::resume(dir, found.bytes)?)
         }
         None if writer.end() > Position(0) => return Err(other_tape(dir)),

@@ -15,15 +15,15 @@ use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the file.
 pub const NAME: &str = crate::account::MERGE_STATE;
 
 const FORMAT: u32 = 1;
-/// No state is longer: a million sources, and the records of a run over terabytes.
-const BYTES_MAX: u64 = 1 << 32;
+/// No record is longer: it may have a million sources.
+const LINE_BYTES_MAX: u64 = 1 << 32;
 /// Digits of the sum of a record.
 const SUM_DIGITS: usize = 16;
 
@@ -157,12 +157,15 @@ pub struct MergeStateLog {
     file: File,
 }
 
-/// The records that were found.
-#[derive(Debug, Default)]
-pub struct LoadedRecords {
-    records: Vec<MergeRecord>,
-    /// Bytes of the file up to the end of each.
-    ends: Vec<u64>,
+/// The records that are there, read one by one.
+#[derive(Debug)]
+pub struct MergeStateReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    first: MergeRecord,
+    /// Bytes of the records that were read.
+    bytes: u64,
+    line: Vec<u8>,
 }
 
 impl MergeRecord {
@@ -183,58 +186,81 @@ impl MergeRecord {
             self.account = later.account;
         }
     }
+
+    /// Whether it has a place for each input, and names no other.
+    fn is_consistent(&self) -> bool {
+        let count = self.inputs.len();
+        let parts = self.gaps.iter().chain(&self.damaged).map(|part| part.input);
+        let named =
+            self.sources.iter().map(|source| source.input).chain(self.feeds.iter().map(|feed| feed.input));
+        self.at.len() == count && self.targets.len() == count && parts.chain(named).all(|input| input < count)
+    }
 }
 
-impl LoadedRecords {
-    /// Reads the records of the tape in `dir`; none where there is no such file. Records of a write that was cut off
-    /// are left out.
+impl MergeStateReader {
+    /// Reads the first record of the tape in `dir`; none where there is no such file, or it was being made.
     ///
     /// # Errors
     /// A file that cannot be read, or whose first record is damaged.
-    pub fn load(dir: &Path) -> Result<Option<Self>, Error> {
+    pub fn open(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(NAME);
-        let fail = |source| Error::MergeState { path: path.clone(), source };
-        let mut bytes = Vec::new();
-        match File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes)) {
-            Ok(_) => {}
+        let file = match File::open(&path) {
+            Ok(file) => BufReader::new(file),
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(fail(source)),
-        }
-        let mut loaded = Self::default();
-        let mut at = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Some(record) = parse(line) else { break };
-            at += line.len() as u64;
-            loaded.records.push(record);
-            loaded.ends.push(at);
-        }
-        let wrong = |what: &str| fail(std::io::Error::new(ErrorKind::InvalidData, what.to_owned()));
-        match loaded.records.first() {
-            // It was being made.
-            None if !bytes.contains(&b'\n') => Ok(None),
-            None => Err(wrong("its first record is damaged")),
-            Some(first) if first.format != FORMAT => {
-                Err(wrong(&format!("it is of format {}, this build knows {FORMAT}", first.format)))
+            Err(source) => return Err(Error::MergeState { path, source }),
+        };
+        let mut this = Self { path, file, first: MergeRecord::default(), bytes: 0, line: Vec::new() };
+        match this.next()? {
+            Some(first) if first.format == FORMAT => this.first = first,
+            Some(first) => {
+                let what = format!("it is of format {}, this build knows {FORMAT}", first.format);
+                return Err(this.wrong(&what));
             }
-            Some(_) => Ok(Some(loaded)),
+            // It was being made.
+            None if !this.line.ends_with(b"\n") => return Ok(None),
+            None => return Err(this.wrong("its first record is damaged")),
         }
+        Ok(Some(this))
     }
 
     /// The first record: who is merged.
     pub fn first(&self) -> &MergeRecord {
-        &self.records[0]
+        &self.first
     }
 
     /// The state of the last record that ends at or before `end` of the tape, and the bytes of the file up to there;
-    /// `None` if all of them are after it.
-    pub fn state_at(self, end: u64) -> Option<FoundState> {
-        let mut records = self.records.into_iter().zip(self.ends);
-        let (mut state, mut bytes) = records.next().filter(|(first, _)| first.end <= end)?;
-        for (record, to) in records.take_while(|(record, _)| record.end <= end) {
-            state.apply(record);
-            bytes = to;
+    /// `None` if all of them are after it. Records of a write that was cut off are left out.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose records do not agree.
+    pub fn state_at(mut self, end: u64) -> Result<Option<FoundState>, Error> {
+        if self.first.end > end {
+            return Ok(None);
         }
-        Some(FoundState { state, bytes })
+        let mut found = FoundState { state: std::mem::take(&mut self.first), bytes: self.bytes };
+        while let Some(record) = self.next()?.filter(|record| record.end <= end) {
+            found.state.apply(record);
+            found.bytes = self.bytes;
+        }
+        if !found.state.is_consistent() {
+            return Err(self.wrong("its records do not agree with each other"));
+        }
+        Ok(Some(found))
+    }
+
+    /// The next record; none after the last one that is whole.
+    fn next(&mut self) -> Result<Option<MergeRecord>, Error> {
+        self.line.clear();
+        let read = self.file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut self.line);
+        read.map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
+        let record = parse(&self.line);
+        self.bytes += if record.is_some() { self.line.len() as u64 } else { 0 };
+        Ok(record)
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        let source = std::io::Error::new(ErrorKind::InvalidData, what.to_owned());
+        Error::MergeState { path: self.path.clone(), source }
     }
 }
 
@@ -323,4 +349,70 @@ fn is_zero(n: &u32) -> bool {
 
 fn is_none(n: &u64) -> bool {
     *n == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first() -> MergeRecord {
+        let inputs = ["a", "b"].map(|name| InputIdentity { name: name.to_owned(), tape: "1".to_owned() });
+        MergeRecord {
+            inputs: inputs.into(),
+            targets: vec![64; 2],
+            at: vec![InputProgress::default(); 2],
+            ..MergeRecord::default()
+        }
+    }
+
+    fn found(dir: &Path, records: &[MergeRecord], end: u64) -> Result<Option<FoundState>, String> {
+        let mut log = MergeStateLog::create(dir, &records[0]).unwrap();
+        records[1..].iter().for_each(|record| log.append(record).unwrap());
+        MergeStateReader::open(dir).unwrap().expect("a state").state_at(end).map_err(|e| e.to_string())
+    }
+
+    /// A record that was cut off, and records of frames that are not on the tape, are as if they were not there.
+    #[test]
+    fn the_state_is_that_of_the_last_record_on_the_tape() {
+        let dir = tempfile::tempdir().unwrap();
+        let later = |end| MergeRecord { end, raw: end / 64, at: first().at, ..MergeRecord::default() };
+        let records = [first(), later(64), later(128), later(640)];
+        for (end, raw) in [(0, 0), (63, 0), (64, 1), (639, 2), (u64::MAX, 10)] {
+            let found = found(dir.path(), &records, end).unwrap().unwrap();
+            assert_eq!(found.state.raw, raw, "{end}");
+            let whole = std::fs::read(dir.path().join(NAME)).unwrap();
+            std::fs::write(
+                dir.path().join(NAME),
+                &whole[..found.bytes as usize + 5.min(whole.len() - found.bytes as usize)],
+            )
+            .unwrap();
+            let cut =
+                MergeStateReader::open(dir.path()).unwrap().unwrap().state_at(u64::MAX).unwrap().unwrap();
+            assert_eq!((cut.state.raw, cut.bytes), (raw, found.bytes), "{end}");
+        }
+        assert!(found(dir.path(), &[MergeRecord { end: 64, ..first() }], 0).unwrap().is_none());
+        std::fs::write(dir.path().join(NAME), "{\"form").unwrap();
+        assert!(MergeStateReader::open(dir.path()).unwrap().is_none(), "it was being made");
+        std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
+        let said = MergeStateReader::open(dir.path()).unwrap_err().to_string();
+        assert!(said.contains("merge.state") && said.contains("damaged"), "{said}");
+    }
+
+    /// Somebody who writes records with right sums could name inputs that are not there.
+    #[test]
+    fn records_that_do_not_agree_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = GapRecord { input: 2, from: 0, to: 64 };
+        let wrong = [
+            MergeRecord { gaps: vec![part], ..first() },
+            MergeRecord { damaged: vec![part], ..first() },
+            MergeRecord { sources: vec![SourceId { input: 9, own: 1, id: 1 }], ..first() },
+            MergeRecord { at: vec![InputProgress::default()], ..first() },
+            MergeRecord { targets: vec![64; 3], ..first() },
+        ];
+        for record in wrong {
+            let said = found(dir.path(), &[record], u64::MAX).unwrap_err();
+            assert!(said.contains("do not agree"), "{said}");
+        }
+    }
 }
