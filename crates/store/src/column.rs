@@ -242,6 +242,8 @@ pub(crate) struct ColumnReader<'a> {
 
 impl<'a> ColumnReader<'a> {
     /// The chunk in `range` of `bytes`, after which [`PAD`] bytes at least must follow. `table` is memory to use.
+    // A call would copy it twice, and small blocks open a column for every few rows.
+    #[inline(always)]
     pub fn open(
         bytes: &'a [u8],
         range: std::ops::Range<usize>,

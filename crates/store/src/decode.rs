@@ -47,6 +47,12 @@ impl FrameBatch {
         self.keys.clear();
     }
 
+    /// Makes room for frames of so many bytes, and for their keys.
+    pub fn reserve(&mut self, bytes: usize, rows: usize) {
+        self.arena.reserve(bytes);
+        self.keys.reserve(rows);
+    }
+
     /// Puts the keys into the order of the tape.
     pub fn sort(&mut self) {
         if self.keys.is_sorted_by_key(|k| k.ordinal) {

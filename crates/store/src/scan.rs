@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Event, InstrumentId, NameKind, Position, UnixNanos};
+use unitape_model::{Event, InstrumentId, LINE, NameKind, Position, UnixNanos};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
@@ -285,6 +285,12 @@ impl<'a> Scan<'a> {
         while let Some(blocks) = self.active[index].stripes.pop_front() {
             let mut batch = std::mem::take(&mut self.active[index].batch);
             batch.clear();
+            // Growing step by step would copy what is there already.
+            let heads = || blocks.iter().map(|(_, place)| &place.head);
+            let raw_bytes: usize = heads().map(|head| head.raw_bytes as usize).sum();
+            let rows: usize = heads().map(|head| head.rows as usize).sum();
+            let raw_bytes = raw_bytes.min(STRIPE_BYTES_MAX);
+            batch.reserve(raw_bytes, rows.min(raw_bytes / LINE));
             let mut open: Option<(u32, Result<BlockFile>)> = None;
             let mut room = STRIPE_BYTES_MAX;
             for (file, place) in blocks {

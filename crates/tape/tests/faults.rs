@@ -647,7 +647,7 @@ fn a_repair_that_stops_at_any_call_completes_its_cut() {
                     );
                     assert_eq!(dry.cut, whole.cut, "{at}");
                     // Either copy serves.
-                    flip(&dir.path().join("cut"), 512 * (nth as u64 % 2) + 40);
+                    flip(&dir.path().join("cut"), 512 * (nth % 2) + 40);
                 }
                 let report = repair(dir.path(), &options).unwrap();
                 assert!(report.cut == whole.cut || !is_pending, "{at}: {:?}", report.cut);
