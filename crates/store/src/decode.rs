@@ -47,7 +47,7 @@ impl FrameBatch {
         self.keys.clear();
     }
 
-    /// Makes room for frames of so many bytes, and for their keys.
+    /// Makes room for frames of `bytes` bytes in all, and for the keys of `rows`.
     pub fn reserve(&mut self, bytes: usize, rows: usize) {
         self.arena.reserve(bytes);
         self.keys.reserve(rows);
