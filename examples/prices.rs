@@ -20,6 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         backing: Backing::Hot { dir: None, window_segments: 4 },
         segment_bytes: 4 << 20,
         sync: SyncPolicy::Every { bytes: 16 << 20, interval: Duration::from_millis(100) },
+        // How long a slow disk may hold it up before a claim is refused.
+        recorder_wait: Duration::from_secs(60),
         ..WriterOptions::default()
     };
     let mut prices = Publication::open(&dir.join("prices"), options)?;

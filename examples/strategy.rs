@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Some(frame) = subscription.next()? else {
             // Nothing to read: what was ordered so far is made to survive power loss, too.
             let end = publication.end();
-            publication.writer().wait_durable(end, Duration::from_secs(10))?;
+            publication.writer().wait_durable(end, Duration::from_secs(120))?;
             subscription.wait(Duration::from_secs(1))?;
             continue;
         };

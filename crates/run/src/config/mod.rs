@@ -91,6 +91,8 @@ impl TapeConfig {
             sync: unitape_tape::SyncPolicy::Every { bytes: 64 << 20, interval: self.sync.0 },
             retention: self.retention(),
             removal: crate::removal(),
+            // Receivers write to their journals meanwhile, so that a slow disk costs a run nothing but time.
+            recorder_wait: Duration::from_secs(60),
             ..unitape_tape::WriterOptions::default()
         }
     }

@@ -1,11 +1,12 @@
 //! Mappings reloaded during a run: when the caller asks for it, and when their file changes.
 
 use super::event::{EventSink, RunEvent};
-use crate::config::RunConfig;
+use crate::config::{FeedConfig, RunConfig, UdpListenTarget};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use unitape_feed::{Format, FormatReloadQueue, InstrumentMaster, VersionedFormat};
+
+use unitape_feed::{FormatReloadQueue, InstrumentMaster, RunFeed, VersionedFormat};
 
 /// Watches the mapping files of a run.
 pub struct MappingWatcher<'a> {
@@ -21,23 +22,34 @@ pub struct MappingWatcher<'a> {
     pub events: EventSink<'a>,
 }
 
+/// The mapping with which a feed runs.
+pub struct MappingInUse {
+    identity: Option<String>,
+    /// The addresses that the feed listens to since it began.
+    listens: Vec<UdpListenTarget>,
+}
+
+impl MappingInUse {
+    /// Those of the feeds that a configuration names.
+    pub fn of(config: &RunConfig, feeds: &[RunFeed]) -> Vec<Self> {
+        let of = |(configured, feed): (&FeedConfig, &RunFeed)| Self {
+            identity: feed.format.mapping_identity(),
+            listens: configured.listens(&feed.format).unwrap_or_default(),
+        };
+        config.feed.iter().zip(feeds).map(of).collect()
+    }
+}
+
 impl MappingWatcher<'_> {
     /// Watches until `over`. A mapping that cannot be used is reported, and the one in use stays.
-    pub fn watch_until(&self, over: &AtomicBool) {
+    pub fn watch_until(&self, mut used: Vec<MappingInUse>, over: &AtomicBool) {
         let Self { config, reference, fresh, asked: raised, events } = *self;
         let changed = |path: &str| -> Option<(SystemTime, u64)> {
             let meta = std::fs::metadata(path).ok()?;
             Some((meta.modified().ok()?, meta.len()))
         };
-        let mut seen: Vec<_> = config.feed.iter().map(|f| changed(&f.mapping)).collect();
-        // The mapping in use was read at about the time of the first look; a change in between is found by its
-        // identity.
-        let mut used: Vec<Option<String>> =
-            config.feed.iter().map(|f| f.format(reference).ok()?.mapping_identity()).collect();
-        let listens = |i: usize, format: &Format| config.feed[i].listens(format).unwrap_or_default();
-        let began: Vec<_> = (config.feed.iter().enumerate())
-            .map(|(i, f)| f.format(reference).map(|format| listens(i, &format)).unwrap_or_default())
-            .collect();
+        // The first look finds all of them changed, and compares them with those in use.
+        let mut seen = vec![None; config.feed.len()];
         let mut generations = vec![0u64; config.feed.len()];
         // Acquire: pairs with the Release at the end of the run.
         while !over.load(Ordering::Acquire) {
@@ -50,12 +62,13 @@ impl MappingWatcher<'_> {
                 }
                 seen[i] = now;
                 match feed.format(reference) {
-                    Ok(format) if format.mapping_identity() == used[i] => {}
+                    Ok(format) if format.mapping_identity() == used[i].identity => {}
                     Ok(format) => {
-                        used[i] = format.mapping_identity();
+                        used[i].identity = format.mapping_identity();
                         generations[i] += 1;
-                        events(RunEvent::MappingLoaded { feed: &feed.name, mapping: used[i].as_deref() });
-                        if listens(i, &format) != began[i] {
+                        let mapping = used[i].identity.as_deref();
+                        events(RunEvent::MappingLoaded { feed: &feed.name, mapping });
+                        if feed.listens(&format).unwrap_or_default() != used[i].listens {
                             events(RunEvent::AddressesChanged { feed: &feed.name });
                         }
                         fresh.put(i, VersionedFormat::new(format, generations[i]));

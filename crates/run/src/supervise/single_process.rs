@@ -53,6 +53,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     if control.changes {
         segment_processes::wait_for_dying(tape, &control.stop);
     }
+    let used = reload::MappingInUse::of(&config, &feeds);
     let mut options = RunOptions::new(feeds);
     options.workers = match config.run.workers {
         0 => crate::cores(),
@@ -84,7 +85,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
             events: control.events,
         };
         let over = &over;
-        let mappings = scope.spawn(move || mappings.watch_until(over));
+        let mappings = scope.spawn(move || mappings.watch_until(used, over));
         let outcome = run_feeds(tape, options);
         // Release: pairs with the Acquire in both threads; they end.
         over.store(true, Ordering::Release);

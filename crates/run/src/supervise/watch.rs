@@ -39,7 +39,8 @@ impl<'a> RunStatsReporter<'a> {
         while !over.load(Ordering::Acquire) {
             self.wait();
             report_source_notes(self.stats, self.events);
-            self.report_link_notes();
+            // A state is reported before the note of it: who reads the note then knows that the merge knows.
+            let notes = self.link_notes();
             if self.changes {
                 let now: Vec<_> = (self.stats.feeds.iter())
                     .map(|f| {
@@ -52,6 +53,7 @@ impl<'a> RunStatsReporter<'a> {
                     self.report_figures();
                 }
             }
+            self.report_link_notes(&notes);
             if looked.elapsed() >= WARNINGS {
                 looked = Instant::now();
                 let tape = self.tape;
@@ -81,10 +83,11 @@ impl<'a> RunStatsReporter<'a> {
                 self.report_figures();
             }
         }
-        self.report_link_notes();
+        let notes = self.link_notes();
         if self.changes {
             self.report_figures();
         }
+        self.report_link_notes(&notes);
     }
 
     /// Waits a while. Another process learns at once that the tape has more.
@@ -98,11 +101,17 @@ impl<'a> RunStatsReporter<'a> {
         }
     }
 
-    fn report_link_notes(&self) {
-        for feed in &self.stats.feeds {
-            while let Some(text) = feed.link.next_note() {
-                (self.events)(RunEvent::LinkNote { feed: &feed.name, text: &text });
-            }
+    /// The notes of all feeds that were not reported yet, by number of the feed.
+    fn link_notes(&self) -> Vec<(usize, String)> {
+        let notes = |(n, feed): (usize, &FeedStats)| {
+            std::iter::from_fn(|| feed.link.next_note()).map(move |text| (n, text)).collect::<Vec<_>>()
+        };
+        self.stats.feeds.iter().enumerate().flat_map(notes).collect()
+    }
+
+    fn report_link_notes(&self, notes: &[(usize, String)]) {
+        for (n, text) in notes {
+            (self.events)(RunEvent::LinkNote { feed: &self.stats.feeds[*n].name, text });
         }
     }
 

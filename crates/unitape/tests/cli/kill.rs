@@ -106,7 +106,7 @@ fn an_interrupted_run_says_so_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     inputs(dir.path());
     let whole = dir.path().join("whole");
-    let args = |tape: &Path| arguments(dir.path(), tape, 2, 600);
+    let args = |tape: &Path| arguments(dir.path(), tape, 2, 2400);
     run(args(&whole)).code(3);
     let mut stopped = 0;
     for round in 0..8 {

@@ -35,7 +35,9 @@ impl Venue {
         // One for each channel and line.
         let port = free_ports(4);
         let groups = groups();
-        let group = if groups { Ipv4Addr::new(239, 193, 77, 0) } else { Ipv4Addr::new(127, 0, 77, 0) };
+        // Groups of its own, too: what the kernel says of a group it says of all who have joined it.
+        let [high, low] = port.to_be_bytes();
+        let group = if groups { Ipv4Addr::new(239, high, low, 0) } else { Ipv4Addr::new(127, 0, 77, 0) };
         let config = ExchangeConfig {
             seed: 7,
             messages,

@@ -116,7 +116,7 @@ fn a_full_disk_holds_up_its_own_feed_alone_apart() {
 fn full_disk(segments: &str) {
     let (a, b) = (free_port(), free_port());
     let bench = Bench::new(
-        &format!("wait = \"unbounded\"\n{segments}"),
+        &format!("wait = \"unbounded\"\nstats = \"20ms\"\n{segments}"),
         &[("a", &format!("listen = \"127.0.0.1:{a}\"")), ("b", &format!("listen = \"127.0.0.1:{b}\""))],
     );
     let run = start(&bench);
@@ -134,7 +134,10 @@ fn full_disk(segments: &str) {
     clear(&bench, "full");
     to_a.write_all(&orders(80..90)).unwrap();
     assert!(becomes(|| said(&bench).contains("feed a: continues")), "{}", said(&bench));
-    // Then it is waited for again, and so is the other.
+    // Then it is waited for again, and so is the other: as soon as the process that merges knows.
+    let is_connected =
+        || said(&bench).lines().rfind(|l| l.starts_with("a: ")).is_some_and(|l| l.ends_with(", connected"));
+    assert!(becomes(is_connected), "{}", said(&bench));
     to_b.write_all(&orders(1101..1102)).unwrap();
     drop(to_a);
     assert!(becomes(|| of_feed(&bench, "a") == 89), "{} of 89: {}", of_feed(&bench, "a"), said(&bench));
@@ -189,8 +192,8 @@ fn a_feed_that_fails_decides_the_exit_code() {
 #[test]
 fn feeds_that_cannot_begin_yet_hold_up_no_other() {
     let (far, good) = (free_port(), free_port());
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let busy = taken.local_addr().unwrap().port();
+    let busy = free_port();
+    let taken = TcpListener::bind(("127.0.0.1", busy)).unwrap();
     let sender = TcpListener::bind(("127.0.0.1", far)).unwrap();
     let bench = Bench::new(
         "wait = \"50ms\"",
