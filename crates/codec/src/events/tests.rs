@@ -230,6 +230,9 @@ proptest! {
             }
         }
         plan.source = (0, 0);
+        // In a frame without newer fields an entry may have the name of one: it is read as the field.
+        let schema = EventSchema::for_kind(plan.kind);
+        plan.unmapped.retain(|(name, _)| schema.find(name).is_none_or(|spec| !spec.added));
         let frame = build(&plan, true);
         let mut names = names();
         let text = line(&frame, &names, &EmptySourceLookup, EventLineDetail::Plain);
