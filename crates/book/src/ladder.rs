@@ -77,7 +77,7 @@ impl<T: Copy> PriceLadder<T> {
         self.keys.is_sorted_by(|a, b| a < b)
     }
 
-    /// Keys with what is at them.
+    /// Keys with their values, the worst first.
     pub fn entries(&self) -> impl Iterator<Item = (i64, T)> {
         self.keys.iter().copied().zip(self.vals.iter().copied())
     }

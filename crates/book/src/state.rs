@@ -6,8 +6,9 @@
 //!
 //! Equal events give equal bytes: slabs are kept slot by slot with their free lists, and maps are sorted by key. Indexes are
 //! made again. All numbers are little-endian, lists begin with their length in eight bytes, and an option with one byte.
-//! The bytes carry no checksum and no version: who keeps them adds both, and gives back none that do not match. What is read
-//! is compared with itself (`state_check`), so that bytes which somebody made give no books, or some that can be used.
+//! The bytes carry no checksum and no version: who keeps them adds both, and gives back none that do not match. The
+//! reader compares all parts with each other (`state_check`): bytes which somebody made give no books, or some that can be
+//! used.
 
 use hashbrown::HashMap;
 use std::hash::{BuildHasher, Hash};

@@ -285,7 +285,7 @@ impl<'a> Scan<'a> {
         while let Some(blocks) = self.active[index].stripes.pop_front() {
             let mut batch = std::mem::take(&mut self.active[index].batch);
             batch.clear();
-            // Growing step by step would copy what is there already.
+            // Growing step by step would copy the rows before.
             let heads = || blocks.iter().map(|(_, place)| &place.head);
             let raw_bytes: usize = heads().map(|head| head.raw_bytes as usize).sum();
             let rows: usize = heads().map(|head| head.rows as usize).sum();

@@ -117,3 +117,28 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer was refused because another process had looked who has the tape, and was held up for over ten milliseconds.
+    #[test]
+    fn a_shared_lock_is_waited_for_and_an_exclusive_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let open = || File::create(&path).unwrap();
+        let (looks, takes) = (open(), open());
+        looks.lock_shared().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                looks.unlock().unwrap();
+            });
+            assert!(lock_exclusive(&takes).unwrap());
+        });
+        assert!(!lock_exclusive(&looks).unwrap(), "somebody has it");
+        takes.unlock().unwrap();
+        assert!(lock_exclusive(&looks).unwrap());
+    }
+}

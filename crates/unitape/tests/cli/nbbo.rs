@@ -96,6 +96,22 @@ fn quote(mut text: &str) -> Vec<Value> {
     quote
 }
 
+/// A size over the venues that has more digits than a field holds is left out, and counted.
+#[test]
+fn a_size_that_no_field_holds_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let quote = |ts: u64, venue: &str| json!({"kind": "bbo", "ts": ts, "venue": venue, "instr": "VOD", "bid": "10", "bid_qty": i64::MAX.to_string()});
+    let open = |venue: &str| json!({"kind": "session", "ts": 1, "venue": venue, "phase": "open"});
+    let lines =
+        [open("XLON"), open("XPAR"), quote(2, "XLON"), quote(3, "XPAR")].map(|line| format!("{line}\n"));
+    let tape = consolidate(dir.path(), "tape", &lines.concat());
+    let out = dir.path().join("nbbo");
+    let counts = derive(&tape, &out).code(0).json();
+    assert_eq!(counts, json!({ "events": 2, "appended": 2, "quantities_left_out": 1 }));
+    let sizes: Vec<_> = rows(&out).iter().map(|row| row[3].clone()).collect();
+    assert_eq!(sizes, [json!(i64::MAX.to_string()), Value::Null]);
+}
+
 /// Every line is that of books that are looked at as a whole after each event, with the time and the position of that event; the
 /// market's own NBBO changes nothing.
 #[test]
