@@ -220,7 +220,7 @@ int32_t unitape_publication_abort(unitape_publication *publication);
  * Publishes frames of any kind, such as events: `unit` is some whole frames of 64-byte lines, each with an unstamped
  * header word (unitape_frame_header), the last one with UNITAPE_FRAME_LAST. docs/formats-events.md and
  * docs/formats-tape.md describe the contents of frames. UNITAPE_E_BAD_UNIT for frames of the tape's account, which
- * unitape writes itself: kinds 3 to 15 and 40, events (kinds 16 to 41) whose source is not 0, and frames whose flag
+ * unitape writes itself: kinds 3 to 15 and 40, events (kinds 16 to 45) whose source is not 0, and frames whose flag
  * UNITAPE_FRAME_META is not that of their kind.
  */
 int32_t unitape_publication_append(unitape_publication *publication, const void *unit, size_t length,

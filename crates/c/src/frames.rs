@@ -29,4 +29,4 @@ pub(crate) fn check(unit: &[u8]) -> Result<(), Error> {
 /// Kinds below it are bookkeeping.
 const FIRST_EVENT: u8 = EventKind::Ref as u8;
 /// Kinds from it on are not events with the 40 bytes that each event begins with.
-const FIRST_FREE: u8 = EventKind::Clock as u8 + 1;
+const FIRST_FREE: u8 = EventKind::NUMBER_MAX + 1;

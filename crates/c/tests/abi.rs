@@ -319,11 +319,12 @@ fn frames_of_the_account_are_refused() {
         (64, 5, 0, "flag 4"),
         (22, 1, 1, "a source"),
         (41, 1, 200, "a source"),
+        (45, 1, 1, "a source"),
     ] {
         assert_eq!(append(kind, flags, source), code::BAD_UNIT, "kind {kind}");
         assert!(last().contains(said), "kind {kind}: {}", last());
     }
-    for (kind, flags, source) in [(2, 5, 0), (22, 1, 0), (39, 1, 0), (64, 1, 0), (200, 1, 9)] {
+    for (kind, flags, source) in [(2, 5, 0), (22, 1, 0), (39, 1, 0), (45, 1, 0), (64, 1, 0), (200, 1, 9)] {
         ok(append(kind, flags, source));
     }
     // SAFETY: alive, and closed once.

@@ -117,6 +117,7 @@ impl IdLayout {
 
 /// Numbers of kinds are below this.
 const KINDS: usize = 64;
+const _: () = assert!(KINDS > EventKind::NUMBER_MAX as usize);
 /// A kind has no more layouts than these.
 const LAYOUTS: usize = 2;
 

@@ -151,7 +151,8 @@ pub struct Watch {
     needs_market: bool,
 }
 
-const KINDS: usize = EventKind::Clock as usize + 1;
+/// One more than the greatest number of a kind.
+const KINDS: usize = EventKind::NUMBER_MAX as usize + 1;
 
 impl Watch {
     /// The scenarios of `selection` with their parameters.

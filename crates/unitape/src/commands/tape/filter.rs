@@ -251,3 +251,4 @@ impl NameFilter {
 const MESSAGE: &str = "message";
 /// More than the highest number of a kind.
 const KINDS: usize = 64;
+const _: () = assert!(KINDS > EventKind::NUMBER_MAX as usize);
