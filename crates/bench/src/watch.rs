@@ -47,8 +47,10 @@ fn measure(
     scenario: Option<&str>,
     input: &WatchedEvents<'_>,
 ) -> Result<BenchRecord, Error> {
-    let selection =
-        ScenarioSelection { scenario: scenario.map(str::to_owned), ..ScenarioSelection::default() };
+    let selection = ScenarioSelection {
+        scenarios: scenario.map(str::to_owned).into_iter().collect(),
+        ..ScenarioSelection::default()
+    };
     let mut twins = Twins::new(&selection)?;
     let (mut slow, mut alerts) = (HexSha256::default(), Vec::new());
     let mut expected = 0;

@@ -6,22 +6,18 @@
 //!  output      bbo   bbo bbo   venue NBBO, the time of its cause, cause = {tape, position}
 //! ```
 //!
-//! The output is a function of the input. So a later call reads the input from its start, compares what it derives with
-//! what the output has, and appends from there: a call that was killed leaves no trace, and an input that is not the one
-//! of before is found.
+//! The output is a function of the input, see [`crate::derived_tape`].
 
 use crate::Error;
+use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
 use crate::replay::{BookReplay, ReplayOutcome};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 use unitape_book::{ALL_VENUES, BookOptions, ConsolidatedBbo, ConsolidatedSide};
 use unitape_model::{
-    Amount, Decimal, Dictionary, EventBuilder, EventField, EventKind, EventValue, FrameHeader, InstrumentId,
-    NameKind, Position, Price, TapePosition, UnixNanos, flags,
+    Amount, Decimal, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, TapePosition,
+    UnixNanos,
 };
-use unitape_tape::{
-    ReadOptions, Reader, StartPosition, SyncPolicy, TapeId, TapeManifest, Writer, WriterOptions,
-};
+use unitape_tape::{ReadOptions, TapeId};
 
 /// The counts of a derivation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,17 +44,12 @@ pub struct BestPriceTotals {
 pub struct BestPriceTape {
     replay: BookReplay,
     input: TapeId,
-    output: PathBuf,
-    writer: Writer,
-    /// What the output had, from where it has not been compared.
-    written: Option<Reader>,
-    names: Dictionary,
+    output: DerivedTape,
     /// The last best price of each instrument, by its id on the input.
     last: Vec<BestQuote>,
-    /// The instruments of the event in hand.
+    /// The instruments of the current event.
     touched: Vec<InstrumentId>,
-    unit: Vec<u8>,
-    totals: BestPriceTotals,
+    quantities_left_out: u64,
 }
 
 /// What a best price event says.
@@ -82,7 +73,6 @@ impl BestPriceTape {
     /// When a tape cannot be read or written, or the output is one of something else.
     pub fn open(input: &Path, output: &Path, read: ReadOptions) -> Result<Self, Error> {
         let replay = BookReplay::open(input, read, BookOptions::default())?;
-        let refuse = |what: &str| Error::OtherTape { path: output.to_owned(), what: what.to_owned() };
         if replay.first().seq > 1 {
             return Err(Error::OtherTape {
                 path: input.to_owned(),
@@ -90,31 +80,13 @@ impl BestPriceTape {
             });
         }
         let input = replay.reader().id();
-        let id = output_id(input);
-        match TapeManifest::load(output) {
-            Ok(manifest) if manifest.id != id => {
-                return Err(refuse("it does not have the best prices of this tape; name another directory"));
-            }
-            Ok(_) | Err(unitape_tape::Error::NotATape { .. }) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let sync = SyncPolicy::Every { bytes: 64 << 20, interval: Duration::from_secs(1) };
-        let (writer, _) = Writer::open(output, id, WriterOptions { sync, ..WriterOptions::default() })?;
-        let reader = Reader::open_with(output, StartPosition::Oldest, read)?;
-        if reader.position() != Position(0) {
-            return Err(refuse("retention has removed its beginning, and it cannot be continued"));
-        }
         Ok(Self {
             replay,
             input,
-            output: output.to_owned(),
-            writer,
-            written: Some(reader),
-            names: Dictionary::default(),
+            output: DerivedTape::open(output, output_id(input), CONTENT, read)?,
             last: Vec::new(),
             touched: Vec::new(),
-            unit: Vec::new(),
-            totals: BestPriceTotals::default(),
+            quantities_left_out: 0,
         })
     }
 
@@ -126,8 +98,8 @@ impl BestPriceTape {
         let outcome = self.replay.step()?;
         match outcome {
             ReplayOutcome::Event => self.put_changes()?,
-            ReplayOutcome::AtEnd => self.require_compared()?,
-            ReplayOutcome::Rewound { .. } => return Err(self.cut()),
+            ReplayOutcome::AtEnd => self.output.require_compared()?,
+            ReplayOutcome::Rewound { .. } => return Err(self.output.input_cut()),
             ReplayOutcome::Reached => {}
         }
         Ok(outcome)
@@ -139,14 +111,15 @@ impl BestPriceTape {
     /// As [`BestPriceTape::step`].
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.replay.wait()? {
-            ReplayOutcome::Rewound { .. } => Err(self.cut()),
+            ReplayOutcome::Rewound { .. } => Err(self.output.input_cut()),
             _ => Ok(()),
         }
     }
 
     /// The counts so far.
     pub fn totals(&self) -> BestPriceTotals {
-        self.totals
+        let DerivedTotals { events, appended } = self.output.totals();
+        BestPriceTotals { events, appended, quantities_left_out: self.quantities_left_out }
     }
 
     /// The replay of the input.
@@ -159,8 +132,9 @@ impl BestPriceTape {
     /// # Errors
     /// When the disk refuses.
     pub fn close(self) -> Result<BestPriceTotals, Error> {
-        self.writer.close()?;
-        Ok(self.totals)
+        let totals = self.totals();
+        self.output.close()?;
+        Ok(totals)
     }
 
     fn put_changes(&mut self) -> Result<(), Error> {
@@ -197,23 +171,9 @@ impl BestPriceTape {
                 instrument.0
             ),
         })?;
-        let mut unit = std::mem::take(&mut self.unit);
-        unit.clear();
-        let mut id_of = |dict, name: &str| match self.names.intern(dict, name.as_bytes()) {
-            Ok((id, new)) => {
-                if new {
-                    EventBuilder::define(&mut unit, dict, id, name).expect("a name of a dictionary");
-                }
-                Ok(id)
-            }
-            Err(_) => Err(Error::OtherTape {
-                path: self.output.clone(),
-                what: format!("there is no room for another {}", dict.name()),
-            }),
-        };
-        let venue = id_of(NameKind::Venue, ALL_VENUES)?;
-        let instrument = id_of(NameKind::Instrument, name)?;
-        let mut event = EventBuilder::begin(&mut unit, EventKind::Bbo, UnixNanos(moment.ts));
+        let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
+        let instrument = self.output.id_of(NameKind::Instrument, name)?;
+        let mut event = self.output.begin(EventKind::Bbo, UnixNanos(moment.ts));
         let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
         set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
@@ -228,62 +188,15 @@ impl BestPriceTape {
             if qty.mantissa() > 0 {
                 match i64::try_from(qty.mantissa()).map(|mantissa| Decimal::new(mantissa, qty.exponent())) {
                     Ok(Ok(qty)) => set(qty_field, EventValue::Decimal(qty)),
-                    _ => self.totals.quantities_left_out += 1,
+                    _ => self.quantities_left_out += 1,
                 }
             }
         }
         let cause = TapePosition { tape: self.input.0, position: moment.position };
         set(EventField::Cause, EventValue::TapePosition(cause));
-        event.finish(flags::LAST).expect("a best price is short");
-        let is_there = self.is_written(&unit)?;
-        if !is_there {
-            self.writer.append(&unit)?;
-            self.totals.appended += 1;
-        }
-        self.totals.events += 1;
-        self.unit = unit;
+        event.finish(0).expect("a best price is short");
+        self.output.commit()?;
         Ok(())
-    }
-
-    /// Whether the output has this unit; an error where it has another one.
-    fn is_written(&mut self, unit: &[u8]) -> Result<bool, Error> {
-        let Some(written) = &mut self.written else { return Ok(false) };
-        for (n, (_, _, frame)) in unitape_model::frames(unit).enumerate() {
-            match written.next()? {
-                Some(there) if same(frame, there.bytes) => {}
-                None if n == 0 => {
-                    self.written = None;
-                    return Ok(false);
-                }
-                _ => return Err(self.other()),
-            }
-        }
-        Ok(true)
-    }
-
-    /// At the end of the input: the output has nothing that was not derived from it.
-    fn require_compared(&mut self) -> Result<(), Error> {
-        match &mut self.written {
-            Some(written) => match written.next()? {
-                None => {
-                    self.written = None;
-                    Ok(())
-                }
-                Some(_) => Err(self.other()),
-            },
-            None => Ok(()),
-        }
-    }
-
-    fn other(&self) -> Error {
-        let what = "it has best prices that this input does not give: the input was cut or is another one, or this build \
-                    derives others; name another directory";
-        Error::OtherTape { path: self.output.clone(), what: what.to_owned() }
-    }
-
-    fn cut(&self) -> Error {
-        let what = "the input was cut back while it was read; run the command again";
-        Error::OtherTape { path: self.output.clone(), what: what.to_owned() }
     }
 }
 
@@ -291,23 +204,14 @@ impl std::fmt::Debug for BestPriceTape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BestPriceTape")
             .field("output", &self.output)
-            .field("totals", &self.totals)
+            .field("totals", &self.totals())
             .finish_non_exhaustive()
     }
 }
 
-/// The id of the tape with the best prices of this one.
+/// Returns the id of the tape with the best prices of this tape.
 fn output_id(input: TapeId) -> TapeId {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"best prices over all venues");
-    hasher.update(&input.0.to_le_bytes());
-    let bytes = hasher.finalize();
-    TapeId(u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+    derived_id("best prices over all venues", input, b"")
 }
 
-/// Whether two frames are the same, without the stamp of the writer.
-fn same(mine: &[u8], there: &[u8]) -> bool {
-    const STAMP: u64 = 0xffff_ffff;
-    let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(there).0 & !STAMP;
-    header && mine[8..] == there[8..]
-}
+const CONTENT: DerivedContent = DerivedContent { noun: "best prices", rules: "" };

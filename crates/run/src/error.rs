@@ -138,6 +138,9 @@ pub enum Error {
     /// A frame of a tape cannot be applied to books.
     #[error(transparent)]
     Book(#[from] unitape_book::Error),
+    /// Scenarios, their parameters or their input cannot be used.
+    #[error(transparent)]
+    Watch(#[from] unitape_watch::Error),
     /// A tape is not the one that is needed.
     #[error("{}: {what}", path.display())]
     OtherTape {
@@ -177,6 +180,7 @@ impl Error {
             Self::Input(source) => source.cause(),
             Self::Tape(source) => source.cause(),
             Self::Book(source) => source.cause(),
+            Self::Watch(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())
             }

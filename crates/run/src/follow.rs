@@ -6,12 +6,12 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_model::{DefinitionTable, Position};
+use unitape_model::{DefinitionTable, Event, Position};
 use unitape_tape::{
     Error, Frame, LostDefinitions, ReadOptions, Reader, SeekOutcome, StartPosition, TimeRange,
 };
 
-use crate::address::TapeRangeBound;
+use crate::address::{EventAddress, TapeRangeBound};
 
 /// A reader of all of the tape in `dir`, and the names of what is gone before it.
 ///
@@ -216,6 +216,58 @@ impl SkippedDefinitions {
         }
         self.next = position.plus(frame.bytes.len() as u64);
         Ok(())
+    }
+}
+
+/// A part of a tape: by place, by time, or both.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TapeRange {
+    /// The first place.
+    pub from: Option<TapeRangeBound>,
+    /// The last place.
+    pub to: Option<TapeRangeBound>,
+    /// Times of the events, wherever these are.
+    pub times: Option<TimeRange>,
+}
+
+impl TapeRange {
+    /// Goes to the first place. Returns whether retention has left all of the part.
+    ///
+    /// # Errors
+    /// Fails if the tape is damaged or cannot be read.
+    pub fn seek(&self, follower: &mut TapeFollower, names: &mut DefinitionTable) -> Result<bool, Error> {
+        let is_start = |from: &TapeRangeBound| match from {
+            TapeRangeBound::Ordinal(seq) => *seq == 0,
+            TapeRangeBound::Position(position) => position.0 == 0,
+        };
+        let Some(from) = self.from.filter(|from| !is_start(from)) else { return Ok(true) };
+        match follower.seek(from, names) {
+            Ok(()) => Ok(true),
+            Err(Error::Retained { .. } | Error::RetainedEvent { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Returns whether the part ends before this place.
+    #[inline]
+    pub fn is_over(&self, place: EventAddress) -> bool {
+        self.to.is_some_and(|to| to.is_before_event(place))
+    }
+
+    /// Returns whether this place is at the first place or after it.
+    #[inline]
+    pub fn is_reached_by(&self, place: EventAddress) -> bool {
+        self.from.is_none_or(|from| from.is_reached_by(place))
+    }
+
+    /// Returns whether the event or message of this frame is in the part. A message has no time.
+    #[inline]
+    pub fn has(&self, place: EventAddress, frame: &Frame<'_>) -> bool {
+        let is_of_times = |times: TimeRange| {
+            frame.message().is_none()
+                && Event::new(frame.bytes).is_none_or(|event| times.contains(event.ts_event()))
+        };
+        self.is_reached_by(place) && self.times.is_none_or(is_of_times)
     }
 }
 

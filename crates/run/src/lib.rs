@@ -5,7 +5,8 @@
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
 //!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
-//!                                                  └─▶ best_price_tape ──▶ tape of best prices
+//!                                                  └─▶ best_price_tape ─┬▶ derived_tape: compare, append
+//!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -33,8 +34,10 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
 pub mod address;
+pub mod alert_tape;
 pub mod best_price_tape;
 pub mod config;
+pub mod derived_tape;
 mod error;
 mod files;
 pub mod follow;
@@ -42,6 +45,7 @@ pub mod inputs;
 pub mod layered;
 pub mod replay;
 mod supervise;
+pub mod surveil;
 
 pub use error::Error;
 pub use supervise::{

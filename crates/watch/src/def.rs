@@ -1,5 +1,6 @@
 //! The definition that a scenario gives of itself.
 
+use crate::params::hex_digits;
 use serde_json::Value;
 use unitape_model::EventKind;
 
@@ -106,6 +107,17 @@ pub struct ScenarioDef {
 }
 
 impl ScenarioDef {
+    /// Returns the version of the definition: 16 hexadecimal digits of BLAKE3 over its key, its inputs and its words.
+    pub fn version(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let kinds: Vec<&str> = self.inputs.iter().map(|kind| kind.name()).collect();
+        for text in [&self.key.join(","), &kinds.join(","), self.trigger, self.clarified] {
+            hasher.update(text.as_bytes());
+            hasher.update(b"\n");
+        }
+        hex_digits(&hasher.finalize())
+    }
+
     /// The parameter of this name.
     pub fn param(&self, name: &str) -> Option<&'static ParamDef> {
         self.params.iter().find(|p| p.name == name)

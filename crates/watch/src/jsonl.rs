@@ -153,14 +153,15 @@ impl CaseHeader {
     fn read(json: &str, whose: Option<&str>, selection: &ScenarioSelection) -> Result<Self, String> {
         let record: Value = serde_json::from_str(json).map_err(|e| e.to_string())?;
         let text = |name| record.get(name).and_then(Value::as_str);
-        let (whose, only) = (text("scenario").or(whose), selection.scenario.as_deref());
+        let (whose, only) = (text("scenario").or(whose), selection.single());
+        let runs = |id: &str| selection.scenarios.is_empty() || selection.scenarios.iter().any(|s| s == id);
         let mut this = Self {
             id: text("id").map(str::to_owned),
             scenario: whose.map(str::to_owned),
             params: ParamOverlay::default(),
         };
         // Parameters of a scenario that does not run are nobody's business.
-        if only.is_some() && whose.is_some() && whose != only {
+        if whose.is_some_and(|id| !runs(id)) {
             return Ok(this);
         }
         if let Some(whose) = whose {

@@ -55,7 +55,7 @@ mod timers;
 mod watch;
 mod windows;
 
-pub use alert::Alert;
+pub use alert::{Alert, EvidenceEvent, RecordedAlert};
 pub use def::{ConductClass, ParamDef, ParamType, ScenarioDef, SharedStateKind};
 pub use error::Error;
 pub use exact::QuantitySum;
@@ -63,10 +63,11 @@ pub use ids::IdKey;
 pub use jsonl::{ReplaySummary, replay_jsonl};
 pub use market::{InstrumentTerms, MarketState, VenueBbo};
 pub use orders::{OrderState, OrderTable, OrderUpdate};
-pub use params::{ParamOverlay, ScenarioParams, ScenarioSelection};
+pub use params::{ParamOverlay, ScenarioParams, ScenarioRules, ScenarioSelection};
 pub use parties::OwnerGroups;
 pub use tape::TapeWatch;
 pub use timers::DueTimer;
 pub use watch::{
-    Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedMetrics, Watch,
+    ENGINE_VERSION, Scenario, ScenarioContext, ScenarioInput, ScenarioMetrics, ScenarioOutput, SharedMetrics,
+    Watch,
 };

@@ -78,15 +78,48 @@ impl ParamOverlay {
 /// The scenarios to run, and their parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioSelection {
-    /// Only this one; all, when `None`.
-    pub scenario: Option<String>,
+    /// Only these; all if it is empty. The order has no meaning.
+    pub scenarios: Vec<String>,
     /// From the configuration: over the defaults, under the header and the case of an input.
     pub configuration: ParamOverlay,
     /// From the command line: over everything.
     pub command_line: ParamOverlay,
 }
 
+/// The rules that a scenario of a selection applies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioRules {
+    /// The scenario.
+    pub id: &'static str,
+    /// The version of its definition, see [`ScenarioDef::version`].
+    pub version: String,
+    /// The hash of its parameters: 16 hexadecimal digits of BLAKE3 over the values.
+    pub params_hash: String,
+}
+
 impl ScenarioSelection {
+    /// Returns the only scenario of the selection, if it names just one.
+    pub fn single(&self) -> Option<&str> {
+        match &self.scenarios[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Returns the rules of each selected scenario, by id. Equal rules give equal alerts of equal events.
+    ///
+    /// # Errors
+    /// Fails if a scenario is unknown.
+    pub fn rules(&self) -> Result<Vec<ScenarioRules>, Error> {
+        let params = self.params_over(&[]);
+        let rules = scenarios::selected(self)?.map(|entry| ScenarioRules {
+            id: entry.def.id,
+            version: entry.def.version(),
+            params_hash: params(entry.def).hash(),
+        });
+        Ok(rules.collect())
+    }
+
     /// The parameters of any scenario: the defaults, and over them the configuration, `input` and the command line.
     pub(crate) fn params_over<'a>(
         &'a self,
@@ -176,10 +209,30 @@ impl ScenarioParams {
         self.values.iter().map(|(n, v)| (*n, v))
     }
 
+    /// Returns 16 hexadecimal digits of BLAKE3 over names and values, so that `2` and `"2.0"` of an amount are the same.
+    fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for (name, value) in &self.values {
+            let text = match self.read(name) {
+                ParamValue::UInt(number) => number.to_string(),
+                ParamValue::Nano(billionths) => billionths.to_string(),
+                ParamValue::Amount(amount) => amount.to_string(),
+                ParamValue::Other => value.to_string(),
+            };
+            hasher.update(format!("{name}={text}\n").as_bytes());
+        }
+        hex_digits(&hasher.finalize())
+    }
+
     fn read(&self, name: &str) -> ParamValue {
         let param = self.def.param(name).expect("a parameter of the definition");
         read(param, &self.values[param.name]).expect("checked when laid over")
     }
+}
+
+/// Returns the first 16 hexadecimal digits of a hash.
+pub(crate) fn hex_digits(hash: &blake3::Hash) -> String {
+    hash.to_hex()[..16].to_owned()
 }
 
 enum ParamValue {

@@ -93,13 +93,8 @@ mod tests {
         }
 
         fn on_timer(&mut self, due: DueTimer, context: &ScenarioContext<'_>, out: &mut ScenarioOutput<'_>) {
-            out.alert(Alert {
-                scenario: DEF.id,
-                ts: due.at,
-                trigger_seq: context.seq,
-                key: vec![("token", due.token.to_string())],
-                detail: self.seen.into(),
-            });
+            let key = vec![("token", due.token.to_string())];
+            out.alert(Alert::new(DEF.id, due.at, context.seq, key, self.seen.into()));
             // A timer that is due at once fires with the same event.
             if due.token < 100 {
                 out.wake_at(due.at, due.token + 100);

@@ -14,6 +14,10 @@ use crate::timers::{DueTimer, TimerQueue};
 use unitape_model::records::OrderRecord;
 use unitape_model::{Dictionary, Event, EventField, EventKind, NameKind, Position, UnixNanos};
 
+/// The version of the engine. It rises when equal definitions and parameters would give other alerts than before, so that a
+/// watch does not continue the alert tape of another engine.
+pub const ENGINE_VERSION: u32 = 1;
+
 /// The shared state when an event comes, kept once for all scenarios.
 pub struct ScenarioContext<'a> {
     /// Ordinal of the event.
@@ -241,8 +245,9 @@ impl Watch {
                 wants &= wants - 1;
             }
         }
-        if out.len() > from + 1 {
+        if out.len() > from {
             out[from..].sort_by(Alert::order);
+            out[from..].iter_mut().for_each(|alert| alert.position = position);
         }
     }
 

@@ -58,9 +58,9 @@ fn what_cannot_be_replayed_is_named() {
     ] {
         assert_eq!(err(input), want);
     }
-    let only = ScenarioSelection { scenario: Some("wash_trade".into()), ..ScenarioSelection::default() };
+    let only = ScenarioSelection { scenarios: vec!["wash_trade".into()], ..ScenarioSelection::default() };
     assert_eq!(replayed(r#"{"rec":"header","scenario":"luld","params":{"x":1}}"#, &only), Ok(vec![]));
-    let none = ScenarioSelection { scenario: Some("wash".into()), ..ScenarioSelection::default() };
+    let none = ScenarioSelection { scenarios: vec!["wash".into()], ..ScenarioSelection::default() };
     assert_eq!(
         replayed("", &none).unwrap_err(),
         "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade"

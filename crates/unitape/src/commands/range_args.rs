@@ -1,9 +1,9 @@
 //! Options of commands that read a part of a tape.
 
-use unitape_model::{DefinitionTable, Event};
-use unitape_run::address::{self, EventAddress, TapeRangeBound};
-use unitape_run::follow::TapeFollower;
-use unitape_tape::{Frame, TimeRange};
+use unitape_model::DefinitionTable;
+use unitape_run::address::{self, TapeRangeBound};
+use unitape_run::follow::{TapeFollower, TapeRange};
+use unitape_tape::TimeRange;
 
 use crate::output::{CommandFailure, grouped, note};
 
@@ -22,17 +22,6 @@ pub struct RangeArgs {
     /// Only events before this time
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<String>,
-}
-
-/// A part of a tape: by place, by time, or both.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TapeRange {
-    /// The first place.
-    pub from: Option<TapeRangeBound>,
-    /// The last place.
-    pub to: Option<TapeRangeBound>,
-    /// Times of the events, wherever these are.
-    pub times: Option<TimeRange>,
 }
 
 impl RangeArgs {
@@ -72,55 +61,28 @@ impl RangeArgs {
     }
 }
 
-impl TapeRange {
-    /// Goes to `--from` where it is after the start of the tape; gives whether retention has left all of what was asked for.
-    ///
-    /// # Errors
-    /// When the tape is damaged or cannot be read.
-    pub fn seek(
-        &self,
-        follower: &mut TapeFollower,
-        names: &mut DefinitionTable,
-    ) -> Result<bool, CommandFailure> {
-        let is_start = |from: &TapeRangeBound| match from {
-            TapeRangeBound::Ordinal(seq) => *seq == 0,
-            TapeRangeBound::Position(position) => position.0 == 0,
-        };
-        let Some(from) = self.from.filter(|from| !is_start(from)) else { return Ok(true) };
-        match follower.seek(from, names) {
-            Ok(()) => Ok(true),
-            Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::RetainedEvent { .. }) => {
-                let reader = follower.reader();
-                note!(
-                    "unitape: --from {from}: retention has removed what is before event {}, at position @{}",
-                    grouped(reader.ordinal() + 1),
-                    reader.position()
-                );
-                Ok(false)
-            }
-            Err(e) => Err(e.into()),
-        }
+/// Goes to the beginning of the range, and prints what retention has removed of it. Returns whether all of it is there.
+///
+/// # Errors
+/// Fails if the tape is damaged or cannot be read.
+pub fn seek(
+    range: &TapeRange,
+    follower: &mut TapeFollower,
+    names: &mut DefinitionTable,
+) -> Result<bool, CommandFailure> {
+    let is_complete = range.seek(follower, names)?;
+    if !is_complete {
+        print_removed(range, follower);
     }
+    Ok(is_complete)
+}
 
-    /// Whether nothing more can come.
-    #[inline]
-    pub fn is_over(&self, place: EventAddress) -> bool {
-        self.to.is_some_and(|to| to.is_before_event(place))
-    }
-
-    /// Whether this place is not before the first.
-    #[inline]
-    pub fn is_reached_by(&self, place: EventAddress) -> bool {
-        self.from.is_none_or(|from| from.is_reached_by(place))
-    }
-
-    /// Whether the event or message of this frame is of the part. A message has no time.
-    #[inline]
-    pub fn has(&self, place: EventAddress, frame: &Frame<'_>) -> bool {
-        let is_of_times = |times: TimeRange| {
-            frame.message().is_none()
-                && Event::new(frame.bytes).is_none_or(|event| times.contains(event.ts_event()))
-        };
-        self.is_reached_by(place) && self.times.is_none_or(is_of_times)
-    }
+/// Prints that retention has removed the beginning of the range.
+pub fn print_removed(range: &TapeRange, follower: &TapeFollower) {
+    let (from, reader) = (range.from.map(|from| from.to_string()).unwrap_or_default(), follower.reader());
+    note!(
+        "unitape: --from {from}: retention has removed what is before event {}, at position @{}",
+        grouped(reader.ordinal() + 1),
+        reader.position()
+    );
 }

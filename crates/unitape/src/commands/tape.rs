@@ -8,7 +8,7 @@ mod verify;
 
 pub use unitape_run::address::utc;
 
-use super::range_args::RangeArgs;
+use super::range_args::{self, RangeArgs};
 use super::read_args::{self, ReadArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say};
 use filter::EventFilter;
@@ -189,7 +189,7 @@ fn cat(args: &CatArgs) -> output::Result {
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let (mut follower, mut names) = args.read.follow(&args.dir)?;
-    let whole = filter.range().seek(&mut follower, &mut names)?;
+    let whole = range_args::seek(&filter.range(), &mut follower, &mut names)?;
     // Bookkeeping is printed where it is, so nothing is passed over.
     let times = filter.range().times.filter(|_| !args.all);
     let mut skipped = times.and_then(|times| follower.keep_times(times));

@@ -1,6 +1,6 @@
 //! `unitape watch`: surveillance over events.
 
-use super::range_args::{RangeArgs, TapeRange};
+use super::range_args::{self, RangeArgs};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
     self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_text, say, say_to,
@@ -8,12 +8,11 @@ use crate::output::{
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use unitape_model::LostNameCounts;
-use unitape_run::address::EventAddress;
-use unitape_run::follow::{FollowOutcome, TapeFollower};
+use std::sync::atomic::Ordering;
+use unitape_run::follow::TapeRange;
+use unitape_run::surveil::{LiveControl, LiveReport, SurveilOutcome, Surveillance, watch_live};
 use unitape_watch::{
-    Alert, Error, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, TapeWatch,
-    replay_jsonl,
+    Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, replay_jsonl,
 };
 
 /// Arguments.
@@ -25,7 +24,45 @@ pub struct WatchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum WatchCommand {
-    /// Run scenarios over events that have been: JSON Lines, or a tape
+    /// Follow a tape and put the alerts of scenarios onto a tape of their own
+    #[command(after_help = "Examples:
+  unitape watch run tape --alerts alerts
+  unitape watch run tape --alerts alerts --until-end --json
+  unitape tape cat alerts --json --follow
+
+The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert \
+names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key \
+and its evidence.
+
+Stop and restart it at any time: it judges the tape from the oldest event again, compares the alerts with those in DIR, and appends \
+the rest. DIR is then the same as that of a watch that never stopped. Other scenarios or parameters need another directory. A tape \
+whose beginning retention has removed is refused: set hold_for_cursors where the tape has limits.
+
+With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: \
+{\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters where something may have kept an alert back.
+
+Exit code 3: the tape is damaged, its names are lost, its beginning is gone, or DIR has alerts that it does not give.")]
+    Run {
+        /// Directory of the tape to watch
+        tape: PathBuf,
+        /// Directory of the alert tape that the watch makes or continues
+        #[arg(long, value_name = "DIR")]
+        alerts: PathBuf,
+        #[command(flatten)]
+        selection: SelectionArgs,
+        /// End when all is read and nobody writes the tape
+        #[arg(long)]
+        until_end: bool,
+        /// Look for the next event without a pause; this uses a core
+        #[arg(long)]
+        spin: bool,
+        /// Print alerts as JSON, one object a line
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+    /// Run scenarios over recorded events: JSON Lines, or a tape
     #[command(after_help = "Examples:
   unitape watch replay vectors/watch/spoofing.jsonl --json
   unitape watch replay tape --scenario wash_trade --params '{\"window_ms\": 30000}' --json
@@ -46,12 +83,8 @@ alerts are those of what was read before it, and with --skip-damage also after i
     Replay {
         /// EVENTS.jsonl, `-` for stdin, or the directory of a tape
         input: PathBuf,
-        /// Only this scenario [default: all]
-        #[arg(long)]
-        scenario: Option<String>,
-        /// Parameters: JSON text or a file
-        #[arg(long, value_name = "FILE.toml|JSON")]
-        params: Option<String>,
+        #[command(flatten)]
+        selection: SelectionArgs,
         /// Print alerts as JSON, one object a line
         #[arg(long)]
         json: bool,
@@ -69,14 +102,48 @@ alerts are those of what was read before it, and with --skip-damage also after i
     },
 }
 
+/// Which scenarios run, with which parameters.
+#[derive(Debug, Default, clap::Args)]
+struct SelectionArgs {
+    /// Only this scenario; may be repeated [default: all]
+    #[arg(long)]
+    scenario: Vec<String>,
+    /// Parameters: JSON text or a file
+    #[arg(long, value_name = "FILE.toml|JSON")]
+    params: Option<String>,
+}
+
+impl SelectionArgs {
+    /// Reads the parameters.
+    fn parse(self) -> Result<ScenarioSelection, CommandFailure> {
+        let mut selection = ScenarioSelection { scenarios: self.scenario, ..ScenarioSelection::default() };
+        let single = selection.single();
+        selection.command_line = match self.params.as_deref() {
+            None => ParamOverlay::default(),
+            Some(text) if text.trim_start().starts_with('{') => ParamOverlay::parse(text, single)?,
+            Some(path) => {
+                let text = read_text(Path::new(path)).map_err(|e| {
+                    e.with_subject("--params is no JSON text, which begins with a brace, and no file")
+                })?;
+                ParamOverlay::parse(&text, single)
+                    .map_err(|e| CommandFailure::from(e).into_configured().with_subject(path))?
+            }
+        };
+        Ok(selection)
+    }
+}
+
 /// Runs the command.
 pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        WatchCommand::Replay { input, scenario, params, json, range, read } => {
-            let selection = selection(scenario, params.as_deref())?;
+        WatchCommand::Run { tape, alerts, selection, until_end, spin, json, read } => {
+            let output = LiveOutput { until_end, spin, json };
+            run_live(&tape, &alerts, &selection.parse()?, read, output)
+        }
+        WatchCommand::Replay { input, selection, json, range, read } => {
+            let selection = selection.parse()?;
             if input.is_dir() {
-                let part = TapePart { range: range.parse()?, read };
-                replay_tape(&input, &selection, json, part)
+                replay_tape(&input, &selection, json, range.parse()?, read)
             } else if range.is_empty() {
                 replay_lines(&input, &selection, json)
             } else {
@@ -88,20 +155,66 @@ pub fn run(args: WatchArgs) -> output::Result {
     }
 }
 
-fn selection(scenario: Option<String>, params: Option<&str>) -> Result<ScenarioSelection, CommandFailure> {
-    let only = scenario.as_deref();
-    let command_line = match params {
-        None => ParamOverlay::default(),
-        Some(text) if text.trim_start().starts_with('{') => ParamOverlay::parse(text, only)?,
-        Some(path) => {
-            let text = read_text(Path::new(path)).map_err(|e| {
-                e.with_subject("--params is no JSON text, which begins with a brace, and no file")
-            })?;
-            ParamOverlay::parse(&text, only)
-                .map_err(|e| CommandFailure::from(e).into_configured().with_subject(path))?
-        }
+/// How a live watch ends, waits and prints.
+#[derive(Clone, Copy, Debug)]
+struct LiveOutput {
+    until_end: bool,
+    spin: bool,
+    json: bool,
+}
+
+fn run_live(
+    tape: &Path,
+    alerts: &Path,
+    selection: &ScenarioSelection,
+    read: ReadArgs,
+    LiveOutput { until_end, spin, json }: LiveOutput,
+) -> output::Result {
+    if tape.is_file() {
+        let what = "this is a file; `unitape watch replay` reads files, and `unitape consolidate` makes a tape of one";
+        return Err(CommandFailure::Usage(format!("{}: {what}", tape.display())));
+    }
+    let stop = output::stop_flag()?;
+    output::print_hot_notice(tape);
+    let control = LiveControl {
+        is_stopped: &|| stop.load(Ordering::Relaxed),
+        is_finished: &|| match unitape_tape::tape_status(tape) {
+            Ok(status) => Ok(until_end && !status.live),
+            // A tape that is not there yet is not finished.
+            Err(unitape_tape::Error::NotATape { .. }) => Ok(false),
+            Err(e) => Err(e.into()),
+        },
+        spin,
+        on_missing: &|| note!("unitape: waiting for a tape in {}", tape.display()),
     };
-    Ok(ScenarioSelection { scenario, command_line, ..ScenarioSelection::default() })
+    let mut out = output::stdout();
+    let mut line = Vec::new();
+    let report = watch_live(tape, alerts, selection, read.options(), &control, |alert, is_new| {
+        if is_new {
+            line.clear();
+            write_alert(&mut line, alert, None, json);
+            out.write_all(&line)?;
+            out.flush()?;
+        }
+        Ok::<(), CommandFailure>(())
+    })?;
+    let Some(LiveReport { surveillance, totals }) = report else { return Ok(CommandOutcome::Clean) };
+    let summary = surveillance.summary();
+    if json {
+        let mut last = json!({
+            "totals": { "events": summary.events, "alerts": totals.events, "appended": totals.appended }
+        });
+        if let Some(Value::Object(counters)) = counters(&summary) {
+            last.as_object_mut().expect("an object").extend(counters);
+        }
+        writeln!(out, "{last}")?;
+        out.flush()?;
+    } else {
+        print_counters(&summary)?;
+        let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
+        say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
+    }
+    read_args::finish(surveillance.reader(), surveillance.lost_names(), CommandOutcome::Clean)
 }
 
 fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> output::Result {
@@ -195,44 +308,34 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
     if replayed.alerts > 0 {
         return;
     }
-    let ran: Vec<&str> = match &selection.scenario {
-        Some(scenario) => vec![scenario],
-        None => unitape_watch::scenarios::ALL.iter().map(|e| e.def.id).collect(),
+    let ran: Vec<&str> = match &selection.scenarios[..] {
+        [] => unitape_watch::scenarios::ALL.iter().map(|e| e.def.id).collect(),
+        chosen => chosen.iter().map(String::as_str).collect(),
     };
     let scenarios = if ran.len() == 1 { "scenario" } else { "scenarios" };
     let events = grouped(replayed.events);
     note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
 }
 
-/// What of a tape is read, and how.
-#[derive(Clone, Copy, Debug, Default)]
-struct TapePart {
+fn replay_tape(
+    dir: &Path,
+    selection: &ScenarioSelection,
+    json: bool,
     range: TapeRange,
     read: ReadArgs,
-}
-
-/// A watch that has seen its part of a tape.
-struct WatchedPart {
-    replayed: ReplaySummary,
-    /// It knows the skipped damage.
-    follower: TapeFollower,
-    names: LostNameCounts,
-    /// Retention has left all of what was asked for.
-    is_whole: bool,
-}
-
-fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, part: TapePart) -> output::Result {
+) -> output::Result {
     let mut out = output::stdout();
     let mut line = Vec::new();
     output::print_hot_notice(dir);
-    let watched = watch_part(dir, selection, part, |alert| {
+    let watched = replay_part(dir, selection, range, read, |alert| {
         line.clear();
         write_alert(&mut line, alert, None, json);
         Ok(out.write_all(&line)?)
     });
-    // Also what came before damage.
+    // Also the alerts of the events before damage.
     out.flush()?;
-    let WatchedPart { replayed, follower, names, is_whole } = watched?;
+    let watched = watched?;
+    let replayed = watched.summary();
     if !json {
         print_counters(&replayed)?;
     } else if let Some(counters) = counters(&replayed) {
@@ -240,67 +343,42 @@ fn replay_tape(dir: &Path, selection: &ScenarioSelection, json: bool, part: Tape
         out.flush()?;
     }
     explain(selection, &replayed);
-    let done = if is_whole { CommandOutcome::Clean } else { CommandOutcome::Flawed };
-    read_args::finish(follower.reader(), names, done)
+    let done = if watched.is_complete() { CommandOutcome::Clean } else { CommandOutcome::Flawed };
+    read_args::finish(watched.reader(), watched.lost_names(), done)
 }
 
-/// Watches the tape in `dir` from its oldest frame to where it ends now.
+/// Replays the tape in `dir` from its oldest frame to its present end.
 pub fn watch_tape(
     dir: &Path,
     selection: &ScenarioSelection,
     sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
 ) -> Result<ReplaySummary, CommandFailure> {
-    watch_part(dir, selection, TapePart::default(), sink).map(|watched| watched.replayed)
+    let watched = replay_part(dir, selection, TapeRange::default(), ReadArgs::default(), sink)?;
+    Ok(watched.summary())
 }
 
-/// Watches a part of a tape, with or without checks.
-fn watch_part(
+/// Replays a part of a tape, with or without checks.
+fn replay_part(
     dir: &Path,
     selection: &ScenarioSelection,
-    part: TapePart,
+    range: TapeRange,
+    read: ReadArgs,
     mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
-) -> Result<WatchedPart, CommandFailure> {
-    let TapePart { range, read } = part;
-    let mut watch = TapeWatch::new(selection)?;
-    let (mut follower, names) = read.follow(dir)?;
-    watch.names = names;
-    let is_whole = range.seek(&mut follower, &mut watch.names)?;
-    let mut skipped = range.times.and_then(|times| follower.keep_times(times));
-    let (mut replayed, mut alerts) = (ReplaySummary::default(), Vec::new());
+) -> Result<Surveillance, CommandFailure> {
+    let mut surveillance = Surveillance::open(dir, selection, range, read.options())?;
+    if !surveillance.is_complete() {
+        range_args::print_removed(&range, surveillance.follower());
+    }
     loop {
-        let (ordinal, frame) = match follower.step()? {
-            FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
-            FollowOutcome::AtEnd => break,
-            // The scenarios have seen what the tape does not have any more.
-            FollowOutcome::Rewound { from, to } => {
+        match surveillance.step()? {
+            SurveilOutcome::Frame(alerts) => alerts.iter().try_for_each(&mut sink)?,
+            SurveilOutcome::AtEnd => return Ok(surveillance),
+            // The scenarios have seen events that the tape does not have any more.
+            SurveilOutcome::Rewound { from, to } => {
                 return Err(unitape_tape::Error::Rewound { from, to }.into());
             }
-        };
-        let (position, seq) = (frame.position, ordinal + 1);
-        let place = EventAddress { seq, position };
-        if range.is_over(place) {
-            break;
-        }
-        if let Some(skipped) = &mut skipped {
-            skipped.learn_before(&frame, &mut watch.names)?;
-        }
-        let is_meta = frame.header.is_meta();
-        if !is_meta && !range.has(place, &frame) {
-            continue;
-        }
-        replayed.events += u64::from(!is_meta);
-        match watch.on_frame(position, frame.bytes, seq, &mut alerts) {
-            Err(Error::Frame { message, .. }) => follower.refuse(position, &message)?,
-            other => other?,
-        }
-        for alert in alerts.drain(..) {
-            replayed.alerts += 1;
-            sink(&alert)?;
         }
     }
-    replayed.add_counters(&watch.watch);
-    let names = watch.names.lost_names();
-    Ok(WatchedPart { replayed, follower, names, is_whole })
 }
 
 fn write_alert(line: &mut Vec<u8>, alert: &Alert, case: Option<&str>, json: bool) {

@@ -61,3 +61,4 @@ mod text;
 mod times;
 mod watch;
 mod watch_planted;
+mod watch_run;

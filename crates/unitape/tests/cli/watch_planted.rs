@@ -13,7 +13,7 @@ fn said(alerts: &[Alert]) -> Vec<Said> {
     let said = |a: &Alert| {
         let mut key = Vec::new();
         a.write_key(&mut key);
-        (a.scenario.to_owned(), String::from_utf8(key).unwrap(), a.ts.0, a.trigger_seq)
+        (a.scenario.to_string(), String::from_utf8(key).unwrap(), a.ts.0, a.trigger_seq)
     };
     alerts.iter().map(said).collect()
 }
@@ -75,7 +75,7 @@ fn every_planted_scene_is_found_and_nothing_else() {
         for (_, metrics) in watch.metrics() {
             assert_eq!((metrics.late, metrics.bound_hit), (0, 0));
         }
-        fast.iter().for_each(|a| *found_in_all.entry(a.scenario).or_insert(0) += 1);
+        fast.iter().for_each(|a| *found_in_all.entry(a.scenario.to_string()).or_insert(0) += 1);
     }
     for scenario in known {
         assert!(found_in_all[scenario] >= 20, "{found_in_all:?}");

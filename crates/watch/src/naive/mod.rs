@@ -56,13 +56,11 @@ impl Twins {
         self.history.push(event, seq);
         let from = out.len();
         for (def, twin) in &mut self.twins {
-            out.extend(twin.on_event(&self.history, names).into_iter().map(|found| Alert {
-                scenario: def.id,
-                ts: found.ts,
-                trigger_seq: seq,
-                key: found.key,
-                detail: serde_json::Value::Null,
-            }));
+            out.extend(
+                twin.on_event(&self.history, names)
+                    .into_iter()
+                    .map(|found| Alert::new(def.id, found.ts, seq, found.key, serde_json::Value::Null)),
+            );
         }
         out[from..].sort_by(Alert::order);
     }

@@ -145,7 +145,7 @@ pub(crate) fn names() -> Dictionary {
 /// One scenario with these parameters.
 pub(crate) fn selection(id: &str, params: &str) -> ScenarioSelection {
     let command_line = ParamOverlay::parse(params, Some(id)).unwrap();
-    ScenarioSelection { scenario: Some(id.to_owned()), command_line, ..ScenarioSelection::default() }
+    ScenarioSelection { scenarios: vec![id.to_owned()], command_line, ..ScenarioSelection::default() }
 }
 
 /// The alerts of the fast code.
@@ -172,7 +172,7 @@ pub(crate) fn agree(selection: &ScenarioSelection, ops: &[Op]) -> usize {
         }
         twins.on_event(&event, seq, &names, &mut slow);
         let said = |alerts: &[Alert]| -> Vec<_> {
-            alerts.iter().map(|a| (a.scenario, a.ts, a.trigger_seq, a.key.clone())).collect()
+            alerts.iter().map(|a| (a.scenario.clone(), a.ts, a.trigger_seq, a.key.clone())).collect()
         };
         assert_eq!(said(&fast), said(&slow), "fast and slow");
     }

@@ -54,8 +54,8 @@ pub fn find(id: &str) -> Result<&'static ScenarioDef, Error> {
 pub(crate) fn selected(
     selection: &ScenarioSelection,
 ) -> Result<impl Iterator<Item = &'static ScenarioEntry> + use<>, Error> {
-    let only = selection.scenario.as_deref().map(find).transpose()?;
-    Ok(ALL.iter().filter(move |entry| only.is_none_or(|def| def.id == entry.def.id)))
+    let only = selection.scenarios.iter().map(|id| find(id)).collect::<Result<Vec<_>, _>>()?;
+    Ok(ALL.iter().filter(move |entry| only.is_empty() || only.iter().any(|def| def.id == entry.def.id)))
 }
 
 #[cfg(test)]

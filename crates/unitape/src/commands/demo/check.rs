@@ -80,14 +80,14 @@ pub fn near_miss_alerts(near_misses: &[WashTradePair], found: &[ExplainedAlert])
     guilty.map(|scene| format!("a near miss raised an alert: {}", legs(scene).join(" + "))).collect()
 }
 
-/// Where live and replayed alerts part.
-pub fn alerts(live: &[Alert], replayed: &[Alert]) -> Vec<String> {
+/// Compares recorded alerts with those of a replay; `place` says where they were recorded.
+pub fn alerts(place: &str, recorded: &[Alert], replayed: &[Alert]) -> Vec<String> {
     let mut differs = Vec::new();
-    if live.len() != replayed.len() {
-        differs.push(format!("{} alerts live, {} replayed", live.len(), replayed.len()));
+    if recorded.len() != replayed.len() {
+        differs.push(format!("{} alerts {place}, {} replayed", recorded.len(), replayed.len()));
     }
-    for (n, (a, b)) in live.iter().zip(replayed).enumerate().filter(|(_, (a, b))| a != b) {
-        differs.push(format!("alert {n}: live {a:?}, replayed {b:?}"));
+    for (n, (a, b)) in recorded.iter().zip(replayed).enumerate().filter(|(_, (a, b))| a != b) {
+        differs.push(format!("alert {n}: {place} {a:?}, replayed {b:?}"));
     }
     differs
 }

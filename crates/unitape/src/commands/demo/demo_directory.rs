@@ -50,7 +50,7 @@ impl DemoDirectory {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
-        for old in [place.feeds(), place.tape(), place.store()] {
+        for old in [place.feeds(), place.tape(), place.alerts(), place.store()] {
             match fs::remove_dir_all(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                     return Err(directory_failure("remove", &old, &e));
@@ -70,6 +70,11 @@ impl DemoDirectory {
     /// Directory of the tape.
     pub fn tape(&self) -> PathBuf {
         self.dir.join("tape")
+    }
+
+    /// Directory of the alert tape.
+    pub fn alerts(&self) -> PathBuf {
+        self.dir.join("alerts")
     }
 
     /// Directory of the sealed days.

@@ -3,9 +3,9 @@
 use crate::output::CommandFailure;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use unitape_tape::{Reader, StartPosition, WaitStrategy, Waiter};
-use unitape_watch::{Alert, ScenarioSelection, TapeWatch};
+use unitape_run::surveil::{LiveControl, watch_live};
+use unitape_tape::ReadOptions;
+use unitape_watch::{Alert, ScenarioSelection};
 
 /// The result of a live watch.
 #[derive(Debug, Default)]
@@ -18,16 +18,18 @@ pub struct LiveWatchResult {
     pub events: u64,
 }
 
-/// Runs `write` while a watch follows the tape in `dir` on a thread of its own, as any other reader would.
+/// Runs `write` while a watch follows the tape in `dir` on a thread of its own, as any other reader would, and puts its alerts
+/// onto the tape in `alerts`.
 pub fn watch_while<T>(
     dir: &Path,
+    alerts: &Path,
     write: impl FnOnce() -> Result<T, CommandFailure>,
 ) -> Result<(T, LiveWatchResult), CommandFailure> {
     let written = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn_scoped(scope, || follow(dir, &written))?;
+            .spawn_scoped(scope, || follow(dir, alerts, &written))?;
         let outcome = {
             // Raised also when the writer fails or panics, so that nobody follows for ever.
             let _raise = RaiseOnDrop(&written);
@@ -40,52 +42,34 @@ pub fn watch_while<T>(
     })
 }
 
-/// Watches the tape in `dir` from its start until `written` is up and all is read.
-fn follow(dir: &Path, written: &AtomicBool) -> Result<LiveWatchResult, CommandFailure> {
-    let mut watch = TapeWatch::new(&ScenarioSelection::default())?;
-    let mut reader = first_sight(dir, written)?;
+/// Watches the tape in `dir` from its start until `written` is up and all is read, and puts the alerts onto the tape in `alerts`.
+fn follow(dir: &Path, alerts: &Path, written: &AtomicBool) -> Result<LiveWatchResult, CommandFailure> {
+    // Acquire: pairs with the Release of `RaiseOnDrop`. All that was committed before the writer was done is seen after it.
+    let is_written = || written.load(Ordering::Acquire);
+    let control = LiveControl {
+        is_stopped: &|| false,
+        is_finished: &|| Ok(is_written()),
+        spin: false,
+        on_missing: &|| {},
+    };
     let mut live = LiveWatchResult::default();
-    loop {
-        // Acquire: pairs with the Release of `RaiseOnDrop`. Looked at before the tape is drained: what was committed
-        // before the writer was done is then seen in this round.
-        let last_round = written.load(Ordering::Acquire);
-        loop {
-            let seq = reader.ordinal() + 1;
-            let Some(frame) = reader.next()? else { break };
-            live.events += u64::from(!frame.header.is_meta());
-            let before = live.alerts.len();
-            watch.on_frame(frame.position, frame.bytes, seq, &mut live.alerts)?;
-            // Acquire: as above.
-            if live.alerts.len() > before && !written.load(Ordering::Acquire) {
-                live.early = live.alerts.len();
-            }
+    let selection = ScenarioSelection::default();
+    let report = watch_live(dir, alerts, &selection, ReadOptions::default(), &control, |alert, _| {
+        live.alerts.push(alert.clone());
+        if !is_written() {
+            live.early = live.alerts.len();
         }
-        if last_round {
-            return Ok(live);
-        }
-        reader.wait(Duration::from_millis(5))?;
-    }
-}
-
-/// Opens the tape as soon as the writer has made it.
-fn first_sight(dir: &Path, written: &AtomicBool) -> Result<Reader, CommandFailure> {
-    let mut waiter = Waiter::new(WaitStrategy::Balanced);
-    loop {
-        // Acquire: pairs with the Release of `RaiseOnDrop`; what does not open now never will.
-        let last_try = written.load(Ordering::Acquire);
-        match Reader::open(dir, StartPosition::Oldest) {
-            Ok(reader) => return Ok(reader),
-            Err(e) if last_try => return Err(e.into()),
-            Err(_) => waiter.wait(),
-        }
-    }
+        Ok::<(), CommandFailure>(())
+    })?;
+    live.events = report.expect("a watch that nobody stops").surveillance.summary().events;
+    Ok(live)
 }
 
 struct RaiseOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for RaiseOnDrop<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire loads of `follow` and `first_sight`.
+        // Release: pairs with the Acquire load of `follow`.
         self.0.store(true, Ordering::Release);
     }
 }
@@ -98,10 +82,11 @@ mod tests {
     #[test]
     fn a_failed_writer_ends_the_watch() {
         let temp = tempfile::tempdir().unwrap();
-        let dir = temp.path().join("tape");
-        let result = watch_while::<()>(&dir, || Err(CommandFailure::Error("the disk is full".to_owned())));
+        let (dir, alerts) = (temp.path().join("tape"), temp.path().join("alerts"));
+        let result =
+            watch_while::<()>(&dir, &alerts, || Err(CommandFailure::Error("the disk is full".to_owned())));
         assert!(matches!(result, Err(CommandFailure::Error(what)) if what == "the disk is full"));
-        let nothing = watch_while(&dir, || Ok(()));
+        let nothing = watch_while(&dir, &alerts, || Ok(()));
         assert!(matches!(nothing, Err(CommandFailure::Error(_))), "there is no tape to follow");
     }
 }

@@ -184,7 +184,7 @@ fn describe_demo(story: &DemoResults) -> String {
          halts, news and payments ({} events, {} manipulations and {} near misses among them) and the market data of an \
          exchange in a box, in FAST on two lines that lose packets, were decoded by {} and merged by time onto one tape: a durable log that any number of programs can follow without slowing its writer. One did: a watch \
          followed the tape while it was being written and raised {} alerts, {} before the last message was on it; \
-         {again}",
+         {again} The alerts are events on a tape of their own.",
         SAMPLES.map(|s| s.title).join("; "),
         grouped(messages(ORDERS)),
         truth.planted.len(),
@@ -368,9 +368,10 @@ fn quarantine(story: &DemoResults) -> TextTable {
 }
 
 /// Commands to continue with, and what they do.
-fn next(story: &DemoResults) -> [(String, &'static str); 5] {
+fn next(story: &DemoResults) -> [(String, &'static str); 6] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());
+    let alerts = quoted(&story.place.alerts().display().to_string());
     let store = quoted(&story.place.store().display().to_string());
     let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
@@ -381,6 +382,10 @@ fn next(story: &DemoResults) -> [(String, &'static str); 5] {
         (
             format!("{program} tape cat {tape} --kind exec --from @{from} --to @{to}"),
             "the executions from the first alert's first piece of evidence to its last",
+        ),
+        (
+            format!("{program} tape cat {alerts} --kind alert --limit 5"),
+            "the first alerts on the tape of the live watch, with the rules that gave them",
         ),
         (format!("{program} quarantine list {tape}"), "what was broken, where, and why"),
         (

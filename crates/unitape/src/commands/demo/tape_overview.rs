@@ -166,7 +166,7 @@ pub fn evidence(
             });
         }
         found.push(ExplainedAlert {
-            scenario: alert.scenario.to_owned(),
+            scenario: alert.scenario.to_string(),
             arm: alert.detail["arm"].as_str().unwrap_or_default().to_owned(),
             key: alert.key.iter().map(|(_, value)| value.clone()).collect(),
             ts: alert.ts.0,

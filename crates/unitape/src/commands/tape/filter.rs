@@ -1,11 +1,11 @@
 //! The events that `tape cat` prints, and its message when there are none.
 
 use super::CatArgs;
-use crate::commands::range_args::TapeRange;
 use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::path::Path;
 use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
 use unitape_run::address::{EventAddress, TapeRangeBound};
+use unitape_run::follow::TapeRange;
 use unitape_tape::Reader;
 
 /// The options of `tape cat` that choose events, and how many events each of them let pass.

@@ -127,7 +127,7 @@ impl Scenario for OrderToTradeScenario {
             self.metrics.alerts += 1;
             let key = vec![("trader", input.context.name(NameKind::Trader, trader))];
             let detail = json!({"msgs": n, "execs": x});
-            out.alert(Alert { scenario: DEF.id, ts, trigger_seq: input.context.seq, key, detail });
+            out.alert(Alert::new(DEF.id, ts, input.context.seq, key, detail));
         }
     }
 

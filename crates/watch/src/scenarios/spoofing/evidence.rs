@@ -183,12 +183,6 @@ impl ExecutionEvidence {
         if left_out > 0 {
             detail["left_out"] = left_out.into();
         }
-        Alert {
-            scenario: DEF.id,
-            ts: input.event.ts_event(),
-            trigger_seq: now.seq,
-            key: key(input, order, executed.owner),
-            detail,
-        }
+        Alert::new(DEF.id, input.event.ts_event(), now.seq, key(input, order, executed.owner), detail)
     }
 }

@@ -232,16 +232,11 @@ fn alert(e: &ExecutionLeg, f: &ExecutionLeg, arm: &'static str, input: &Scenario
         detail["positions"] = json!([earlier.0, position.0]);
     }
     let group = context.parties.group(e.owner);
-    Alert {
-        scenario: DEF.id,
-        ts: input.event.ts_event(),
-        trigger_seq: e.seq,
-        key: vec![
-            ("group", context.name(NameKind::Owner, group)),
-            ("instr", context.name(NameKind::Instrument, e.instr.0)),
-        ],
-        detail,
-    }
+    let key = vec![
+        ("group", context.name(NameKind::Owner, group)),
+        ("instr", context.name(NameKind::Instrument, e.instr.0)),
+    ];
+    Alert::new(DEF.id, input.event.ts_event(), e.seq, key, detail)
 }
 
 /// The parameters, ready for exact arithmetic.

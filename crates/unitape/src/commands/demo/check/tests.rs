@@ -97,15 +97,16 @@ fn a_near_miss_in_evidence_fails() {
 #[test]
 fn live_and_replay_must_agree_to_the_letter() {
     let alert = |seq| Alert {
-        scenario: "wash_trade",
+        scenario: "wash_trade".into(),
         ts: UnixNanos(5),
         trigger_seq: seq,
-        key: vec![("group", "WSH1".to_owned())],
+        position: None,
+        key: vec![("group".into(), "WSH1".to_owned())],
         detail: json!({"arm": "self_match", "positions": [64, 192]}),
     };
-    assert_eq!(alerts(&[alert(1), alert(2)], &[alert(1), alert(2)]), [""; 0]);
-    assert_eq!(alerts(&[alert(1)], &[alert(1), alert(2)]).len(), 1);
-    assert_eq!(alerts(&[alert(1), alert(3)], &[alert(1), alert(2)]).len(), 1);
+    assert_eq!(alerts("live", &[alert(1), alert(2)], &[alert(1), alert(2)]), [""; 0]);
+    assert_eq!(alerts("live", &[alert(1)], &[alert(1), alert(2)]).len(), 1);
+    assert_eq!(alerts("live", &[alert(1), alert(3)], &[alert(1), alert(2)]).len(), 1);
 }
 
 #[test]

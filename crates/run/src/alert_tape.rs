@@ -1,0 +1,177 @@
+//! The alerts of a watch as `alert` events on a tape of their own.
+//!
+//! ```text
+//!  source   ■ ■ ■ ■ ■ ■ ■        the alerts that one event completes are one unit:
+//!               │     │          names, alert, alert …
+//!  alerts       a     a a        source_tape, trigger_seq, trigger_position, rule_version, params_hash, key, detail
+//! ```
+//!
+//! The id of the tape comes from the id of the source and the rules of the watch: the version of the engine, and of each
+//! scenario its definition and its parameters. So a watch never continues the alerts of other rules.
+
+use crate::Error;
+use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
+use crate::follow::{FollowOutcome, TapeFollower};
+use std::path::Path;
+use unitape_model::{EventField, EventKind, EventValue, NameKind, Refusal};
+use unitape_tape::{ReadOptions, TapeId};
+use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection};
+
+/// A tape of alerts that is being written.
+#[derive(Debug)]
+pub struct AlertTape {
+    tape: DerivedTape,
+    source: TapeId,
+    rules: Vec<ScenarioRules>,
+}
+
+impl AlertTape {
+    /// Makes or continues the tape in `dir` with the alerts of the tape `source` under the rules of `selection`.
+    ///
+    /// # Errors
+    /// Fails if the directory has another tape, alerts of another source, or alerts of other rules; if another process
+    /// writes it; or if it cannot be read or written.
+    pub fn open(
+        dir: &Path,
+        source: TapeId,
+        selection: &ScenarioSelection,
+        read: ReadOptions,
+    ) -> Result<Self, Error> {
+        let rules = selection.rules()?;
+        let id = alert_tape_id(source, &rules);
+        Ok(Self { tape: DerivedTape::open(dir, id, CONTENT, read)?, source, rules })
+    }
+
+    /// Puts the alerts of one event onto the tape as one unit, or compares them with the unit that is there. Returns
+    /// whether they were appended.
+    ///
+    /// # Errors
+    /// Fails if the tape has other alerts there, or cannot be read or written.
+    pub fn put(&mut self, alerts: &[Alert]) -> Result<bool, Error> {
+        for alert in alerts {
+            self.put_alert(alert)?;
+        }
+        self.tape.commit()
+    }
+
+    /// Fails if the tape has alerts that the source, which is at its end, does not give.
+    ///
+    /// # Errors
+    /// As said, and if the tape cannot be read.
+    pub fn require_compared(&mut self) -> Result<(), Error> {
+        self.tape.require_compared()
+    }
+
+    /// Returns the counts so far.
+    pub fn totals(&self) -> DerivedTotals {
+        self.tape.totals()
+    }
+
+    /// Returns the error of a source that was cut back while it was watched.
+    pub fn source_cut(&self) -> Error {
+        self.tape.input_cut()
+    }
+
+    /// Makes the tape durable, and returns the counts.
+    ///
+    /// # Errors
+    /// Fails if the disk refuses.
+    pub fn close(self) -> Result<DerivedTotals, Error> {
+        self.tape.close()
+    }
+
+    fn put_alert(&mut self, alert: &Alert) -> Result<(), Error> {
+        let scenario = self.tape.id_of(NameKind::Name, &alert.scenario)?;
+        let mut names = Vec::new();
+        for (field, key, dict) in KEY_FIELDS {
+            if let Some(name) = alert.key_value(key).filter(|name| is_name(name)) {
+                names.push((field, EventValue::Sym(dict, self.tape.id_of(dict, name)?)));
+            }
+        }
+        let mut key = Vec::new();
+        alert.write_key(&mut key);
+        let key = String::from_utf8(key).expect("JSON is text");
+        let detail = alert.detail.to_string();
+        let rules = self.rules.iter().find(|rules| rules.id == alert.scenario);
+        let write = |tape: &mut DerivedTape, detail: &str| -> Result<(), Refusal> {
+            let mut event = tape.begin(EventKind::Alert, alert.ts);
+            event.set_field(EventField::Scenario, EventValue::Sym(NameKind::Name, scenario))?;
+            event.set_field(EventField::TriggerSeq, EventValue::UInt(alert.trigger_seq))?;
+            if let Some(position) = alert.position {
+                event.set_field(EventField::TriggerPosition, EventValue::UInt(position.0))?;
+            }
+            event.set_field(EventField::SourceTape, EventValue::Tape(self.source.0))?;
+            if let Some(rules) = rules {
+                event.set_field(EventField::RuleVersion, EventValue::Text(&rules.version))?;
+                event.set_field(EventField::ParamsHash, EventValue::Text(&rules.params_hash))?;
+            }
+            for (field, name) in &names {
+                event.set_field(*field, *name)?;
+            }
+            event.set_field(EventField::Key, EventValue::Json(&key))?;
+            event.set_field(EventField::Detail, EventValue::Json(detail))?;
+            event.finish(0).map(drop)
+        };
+        match write(&mut self.tape, &detail) {
+            // Ids of orders and matches have the length that a feed gives them.
+            Err(Refusal::TooLarge) => {
+                let short = format!("{{\"left_out\":\"a detail of {} bytes\"}}", detail.len());
+                self.tape.retry();
+                write(&mut self.tape, &short)
+            }
+            outcome => outcome,
+        }
+        .map_err(|refusal| Error::OtherTape {
+            path: self.tape.dir().to_owned(),
+            what: format!("the alert of event {} cannot be written: {refusal}", alert.trigger_seq),
+        })
+    }
+}
+
+/// Reads the alerts of the tape in `dir`, in its order.
+///
+/// # Errors
+/// Fails if the tape is damaged or cannot be read.
+pub fn read_alerts(dir: &Path, read: ReadOptions) -> Result<Vec<RecordedAlert>, Error> {
+    let (mut follower, mut names) = TapeFollower::open(dir, read)?;
+    let mut alerts = Vec::new();
+    loop {
+        let frame = match follower.step()? {
+            FollowOutcome::Frame { frame, .. } => frame,
+            FollowOutcome::AtEnd => return Ok(alerts),
+            FollowOutcome::Rewound { from, to } => {
+                return Err(unitape_tape::Error::Rewound { from, to }.into());
+            }
+        };
+        let position = frame.position;
+        match names.admit_frame(frame.bytes) {
+            Ok(event) => {
+                alerts.extend(event.and_then(|event| RecordedAlert::read(&event, names.dictionary())));
+            }
+            Err(flaw) => follower.refuse(position, &flaw)?,
+        }
+    }
+}
+
+/// Returns the id of the tape with the alerts of `source` under these rules.
+pub fn alert_tape_id(source: TapeId, rules: &[ScenarioRules]) -> TapeId {
+    let mut text = format!("engine {ENGINE_VERSION}\n");
+    for ScenarioRules { id, version, params_hash } in rules {
+        text += &format!("{id} {version} {params_hash}\n");
+    }
+    derived_id("alerts", source, text.as_bytes())
+}
+
+/// Returns whether a dictionary takes this text as a name.
+fn is_name(text: &str) -> bool {
+    (1..=255).contains(&text.len())
+}
+
+/// The names of a key that have a field of their own.
+const KEY_FIELDS: [(EventField, &str, NameKind); 3] = [
+    (EventField::Owner, "owner", NameKind::Owner),
+    (EventField::Venue, "venue", NameKind::Venue),
+    (EventField::Instr, "instr", NameKind::Instrument),
+];
+
+const CONTENT: DerivedContent = DerivedContent { noun: "alerts", rules: "scenarios or parameters" };

@@ -1,0 +1,245 @@
+//! A tape that is a function of another tape: best prices, alerts.
+//!
+//! ```text
+//!  input    ■ ■ ■ ■ ■ ■ ■ ■ ■ ■          a restart derives from the oldest event again,
+//!             │   │     │   │ │
+//!  output     ■   ■     ■                compares what is there,
+//!                           ■ ■          and appends the rest
+//! ```
+//!
+//! So a process that is killed at any moment leaves no trace on the output, and an input that is not the input of before
+//! is found.
+
+use crate::Error;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use unitape_model::{Dictionary, EventBuilder, EventKind, FrameHeader, NameKind, Position, UnixNanos, flags};
+use unitape_tape::{
+    ReadOptions, Reader, StartPosition, SyncPolicy, TapeId, TapeManifest, Writer, WriterOptions,
+};
+
+/// The counts of a derived tape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DerivedTotals {
+    /// Derived events, those that the tape had before included.
+    pub events: u64,
+    /// The events that this call has appended.
+    pub appended: u64,
+}
+
+/// What a derived tape holds, in the words of its errors.
+#[derive(Clone, Copy, Debug)]
+pub struct DerivedContent {
+    /// The plural noun, such as `best prices`.
+    pub noun: &'static str,
+    /// What else than the input decides about the content, such as `scenarios or parameters`; empty if nothing does.
+    pub rules: &'static str,
+}
+
+/// The writer of a derived tape: compares each unit with the tape while it has units, and appends from there.
+pub struct DerivedTape {
+    dir: PathBuf,
+    content: DerivedContent,
+    writer: Writer,
+    /// Reads the units that have not been compared; none once all are.
+    written: Option<Reader>,
+    names: Dictionary,
+    unit: Vec<u8>,
+    /// Events of the unit.
+    pending: u64,
+    totals: DerivedTotals,
+}
+
+impl DerivedTape {
+    /// Makes or continues the tape in `dir`, which must have this id.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read or written, if another tape is there, or if its beginning is gone.
+    pub fn open(dir: &Path, id: TapeId, content: DerivedContent, read: ReadOptions) -> Result<Self, Error> {
+        let refuse = |what: String| Error::OtherTape { path: dir.to_owned(), what };
+        match TapeManifest::load(dir) {
+            Ok(manifest) if manifest.id != id => {
+                let rules = match content.rules {
+                    "" => String::new(),
+                    rules => format!(", or has those of other {rules}"),
+                };
+                let noun = content.noun;
+                return Err(refuse(format!(
+                    "it does not have the {noun} of this tape{rules}; name another directory"
+                )));
+            }
+            Ok(_) | Err(unitape_tape::Error::NotATape { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let sync = SyncPolicy::Every { bytes: 64 << 20, interval: Duration::from_secs(1) };
+        let (writer, _) = Writer::open(dir, id, WriterOptions { sync, ..WriterOptions::default() })?;
+        let reader = Reader::open_with(dir, StartPosition::Oldest, read)?;
+        if reader.position() != Position(0) {
+            return Err(refuse("retention has removed its beginning, and it cannot be continued".to_owned()));
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+            content,
+            writer,
+            written: Some(reader),
+            names: Dictionary::default(),
+            unit: Vec::new(),
+            pending: 0,
+            totals: DerivedTotals::default(),
+        })
+    }
+
+    /// Returns the id of a name on this tape. A new name gets its definition in the unit, before the next event.
+    ///
+    /// # Errors
+    /// Fails if the dictionary is full.
+    pub fn id_of(&mut self, dict: NameKind, name: &str) -> Result<u32, Error> {
+        match self.names.intern(dict, name.as_bytes()) {
+            Ok((id, is_new)) => {
+                if is_new {
+                    EventBuilder::define(&mut self.unit, dict, id, name).expect("a name of a dictionary");
+                }
+                Ok(id)
+            }
+            Err(_) => Err(Error::OtherTape {
+                path: self.dir.clone(),
+                what: format!("there is no room for another {}", dict.name()),
+            }),
+        }
+    }
+
+    /// Begins an event of the unit. The caller finishes it before the next call.
+    pub fn begin(&mut self, kind: EventKind, ts: UnixNanos) -> EventBuilder<'_> {
+        self.pending += 1;
+        EventBuilder::begin(&mut self.unit, kind, ts)
+    }
+
+    /// Forgets the event that was begun last and refused: its builder has left the unit as it was.
+    pub fn retry(&mut self) {
+        self.pending -= 1;
+    }
+
+    /// Ends the unit: compares it with the tape, or appends it. Returns whether it was appended.
+    ///
+    /// # Errors
+    /// Fails if the tape has another unit there, or cannot be read or written.
+    pub fn commit(&mut self) -> Result<bool, Error> {
+        if self.unit.is_empty() {
+            return Ok(false);
+        }
+        mark_last(&mut self.unit);
+        let is_new = !self.is_written()?;
+        if is_new {
+            self.writer.append(&self.unit)?;
+            self.totals.appended += self.pending;
+        }
+        self.totals.events += self.pending;
+        self.unit.clear();
+        self.pending = 0;
+        Ok(is_new)
+    }
+
+    /// Fails if the tape has units that were not derived from the input, which is at its end.
+    ///
+    /// # Errors
+    /// As said, and if the tape cannot be read.
+    pub fn require_compared(&mut self) -> Result<(), Error> {
+        let Some(written) = &mut self.written else { return Ok(()) };
+        if written.next()?.is_some() {
+            return Err(self.differs());
+        }
+        self.written = None;
+        Ok(())
+    }
+
+    /// Returns whether all units of before have been compared.
+    pub fn is_compared(&self) -> bool {
+        self.written.is_none()
+    }
+
+    /// Returns the counts so far.
+    pub fn totals(&self) -> DerivedTotals {
+        self.totals
+    }
+
+    /// Returns the directory of the tape.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Makes the tape durable, and returns the counts.
+    ///
+    /// # Errors
+    /// Fails if the disk refuses.
+    pub fn close(self) -> Result<DerivedTotals, Error> {
+        self.writer.close()?;
+        Ok(self.totals)
+    }
+
+    /// Returns the error of an input that was cut back while it was read.
+    pub fn input_cut(&self) -> Error {
+        let what = "the input was cut back while it was read; run the command again";
+        Error::OtherTape { path: self.dir.clone(), what: what.to_owned() }
+    }
+
+    /// Returns whether the tape has the unit; fails if it has another one there.
+    fn is_written(&mut self) -> Result<bool, Error> {
+        let Some(written) = &mut self.written else { return Ok(false) };
+        for (n, (_, _, frame)) in unitape_model::frames(&self.unit).enumerate() {
+            match written.next()? {
+                Some(there) if is_same(frame, there.bytes) => {}
+                None if n == 0 => {
+                    self.written = None;
+                    return Ok(false);
+                }
+                _ => return Err(self.differs()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn differs(&self) -> Error {
+        let noun = self.content.noun;
+        Error::OtherTape {
+            path: self.dir.clone(),
+            what: format!(
+                "it has {noun} that this input does not give: the input was cut or is another one, or this build derives \
+                 others; name another directory"
+            ),
+        }
+    }
+}
+
+impl std::fmt::Debug for DerivedTape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DerivedTape")
+            .field("dir", &self.dir)
+            .field("totals", &self.totals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the id of a tape that is derived from `input`: of the kind of derivation, the input and its rules.
+pub fn derived_id(kind: &str, input: TapeId, rules: &[u8]) -> TapeId {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(kind.as_bytes());
+    hasher.update(&input.0.to_le_bytes());
+    hasher.update(rules);
+    let bytes = hasher.finalize();
+    TapeId(u128::from_le_bytes(bytes.as_bytes()[..16].try_into().expect("sixteen of 32 bytes")))
+}
+
+/// Sets the flag of the last frame of a unit on its last frame alone.
+fn mark_last(unit: &mut [u8]) {
+    let last = unitape_model::frames(unit).last().map(|(offset, header, _)| (offset, header));
+    if let Some((offset, header)) = last {
+        header.with_flags(header.flags() | flags::LAST).write(&mut unit[offset..]);
+    }
+}
+
+/// Returns whether two frames are the same, without the stamp of the writer.
+fn is_same(mine: &[u8], there: &[u8]) -> bool {
+    const STAMP: u64 = 0xffff_ffff;
+    let header = FrameHeader::read(mine).0 & !STAMP == FrameHeader::read(there).0 & !STAMP;
+    header && mine[8..] == there[8..]
+}

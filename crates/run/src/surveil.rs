@@ -1,0 +1,312 @@
+//! The loop of surveillance: a tape through the scenarios of a watch, replayed or live.
+//!
+//! ```text
+//!  tape ──▶ Surveillance::step ──▶ alerts of the event ──▶ the caller (replay)
+//!                                                      └─▶ AlertTape (live, `watch_live`)
+//! ```
+
+use crate::Error;
+use crate::address::EventAddress;
+use crate::alert_tape::AlertTape;
+use crate::derived_tape::DerivedTotals;
+use crate::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use unitape_model::{LostNameCounts, Position};
+use unitape_tape::{Cursor, ReadOptions, Reader};
+use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, TapeWatch};
+
+/// A step of surveillance.
+#[derive(Debug)]
+pub enum SurveilOutcome<'a> {
+    /// The next frame was judged; these alerts it completes, often none.
+    Frame(&'a [Alert]),
+    /// All that is on the tape, or in the part, was judged.
+    AtEnd,
+    /// The tape was cut back: the scenarios have seen events that it does not have any more.
+    Rewound {
+        /// The position up to which it was read.
+        from: Position,
+        /// The position of the cut.
+        to: Position,
+    },
+}
+
+/// Scenarios that read a tape.
+pub struct Surveillance {
+    follower: TapeFollower,
+    watch: TapeWatch,
+    range: TapeRange,
+    skipped: Option<SkippedDefinitions>,
+    is_complete: bool,
+    alerts: Vec<Alert>,
+    events: u64,
+    alert_count: u64,
+}
+
+impl Surveillance {
+    /// Begins at the start of `range` in the tape in `dir`.
+    ///
+    /// # Errors
+    /// Fails if a scenario is unknown, or if the tape or its log of definitions cannot be read.
+    pub fn open(
+        dir: &Path,
+        selection: &ScenarioSelection,
+        range: TapeRange,
+        read: ReadOptions,
+    ) -> Result<Self, Error> {
+        let mut watch = TapeWatch::new(selection)?;
+        let (mut follower, names) = TapeFollower::open(dir, read)?;
+        watch.names = names;
+        let is_complete = range.seek(&mut follower, &mut watch.names)?;
+        let skipped = range.times.and_then(|times| follower.keep_times(times));
+        Ok(Self {
+            follower,
+            watch,
+            range,
+            skipped,
+            is_complete,
+            alerts: Vec::new(),
+            events: 0,
+            alert_count: 0,
+        })
+    }
+
+    /// Judges the next frame.
+    ///
+    /// # Errors
+    /// Fails if the tape is damaged or cannot be read.
+    #[inline]
+    pub fn step(&mut self) -> Result<SurveilOutcome<'_>, Error> {
+        self.alerts.clear();
+        let (ordinal, frame) = match self.follower.step()? {
+            FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
+            FollowOutcome::AtEnd => return Ok(SurveilOutcome::AtEnd),
+            FollowOutcome::Rewound { from, to } => return Ok(SurveilOutcome::Rewound { from, to }),
+        };
+        let (position, seq) = (frame.position, ordinal + 1);
+        let address = EventAddress { seq, position };
+        if self.range.is_over(address) {
+            return Ok(SurveilOutcome::AtEnd);
+        }
+        if let Some(skipped) = &mut self.skipped {
+            skipped.learn_before(&frame, &mut self.watch.names)?;
+        }
+        let is_meta = frame.header.is_meta();
+        if is_meta || self.range.has(address, &frame) {
+            self.events += u64::from(!is_meta);
+            match self.watch.on_frame(position, frame.bytes, seq, &mut self.alerts) {
+                Err(unitape_watch::Error::Frame { message, .. }) => {
+                    self.follower.refuse(position, &message)?
+                }
+                other => other?,
+            }
+            self.alert_count += self.alerts.len() as u64;
+        }
+        Ok(SurveilOutcome::Frame(&self.alerts))
+    }
+
+    /// Waits at the end of the tape until there is more, for a fifth of a second at most.
+    ///
+    /// # Errors
+    /// As [`Surveillance::step`].
+    pub fn wait(&mut self) -> Result<SurveilOutcome<'_>, Error> {
+        Ok(match self.follower.wait()? {
+            FollowOutcome::Rewound { from, to } => SurveilOutcome::Rewound { from, to },
+            _ => SurveilOutcome::AtEnd,
+        })
+    }
+
+    /// Returns whether retention has left all of the part.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns the follower of the tape, which knows the damage that it passed over.
+    pub fn follower(&self) -> &TapeFollower {
+        &self.follower
+    }
+
+    /// Returns the reader of the tape.
+    pub fn reader(&self) -> &Reader {
+        self.follower.reader()
+    }
+
+    /// Returns how many names are lost.
+    pub fn lost_names(&self) -> LostNameCounts {
+        self.watch.names.lost_names()
+    }
+
+    /// Returns the counts so far.
+    pub fn summary(&self) -> ReplaySummary {
+        let mut summary =
+            ReplaySummary { events: self.events, alerts: self.alert_count, ..ReplaySummary::default() };
+        summary.add_counters(&self.watch.watch);
+        summary
+    }
+}
+
+/// Decides when a live watch ends, and how it waits.
+pub struct LiveControl<'a> {
+    /// Returns whether the watch must end at once.
+    pub is_stopped: &'a dyn Fn() -> bool,
+    /// Returns whether the source gets no more events. Then the watch ends once all are judged, and a source that is not
+    /// there is an error.
+    pub is_finished: &'a dyn Fn() -> Result<bool, Error>,
+    /// Looks for the next event without a pause. It uses a core.
+    pub spin: bool,
+    /// Is called once if the watch begins to wait for a tape that is not there.
+    pub on_missing: &'a dyn Fn(),
+}
+
+/// What a live watch did.
+pub struct LiveReport {
+    /// The watch, with its counters and its reader.
+    pub surveillance: Surveillance,
+    /// The alerts on the alert tape, those of before included, and those that this call appended.
+    pub totals: DerivedTotals,
+}
+
+/// Follows the tape in `source` and puts its alerts onto the tape in `alerts`, from the oldest event on. `sink` is given each
+/// alert once its unit is on the alert tape, and whether it was appended by this call.
+///
+/// The call may end at any moment, also by a kill: the next one judges the source again, compares the alerts with those that
+/// are there, and appends the rest. The cursor `watch-ID` of the source, with the first 16 digits of the id of the alert tape,
+/// shows how far the watch is, and holds retention.
+///
+/// Returns none if the watch was stopped before there was a tape.
+///
+/// # Errors
+/// Fails if a scenario is unknown; if a tape cannot be read or written; if the alert tape is another one, or has alerts that the
+/// source does not give; if retention has removed the beginning of the source; if the source was cut back.
+pub fn watch_live<E: From<Error>>(
+    source: &Path,
+    alerts: &Path,
+    selection: &ScenarioSelection,
+    read: ReadOptions,
+    control: &LiveControl<'_>,
+    mut sink: impl FnMut(&Alert, bool) -> Result<(), E>,
+) -> Result<Option<LiveReport>, E> {
+    let Some(mut surveillance) = open_when_there(source, selection, read, control)? else { return Ok(None) };
+    if surveillance.reader().position() != Position(0) {
+        let what = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";
+        return Err(Error::OtherTape { path: source.to_owned(), what: what.to_owned() }.into());
+    }
+    let id = surveillance.reader().id();
+    let mut tape = AlertTape::open(alerts, id, selection, read)?;
+    let mut cursor = LiveCursor::open(source, alerts)?;
+    let judged = judge_until_end(&mut surveillance, &mut tape, &mut cursor, control, &mut sink);
+    // The alerts of before an error stay, and must be as durable as any.
+    let closed = tape.close();
+    judged?;
+    let totals = closed?;
+    cursor.store(surveillance.reader())?;
+    Ok(Some(LiveReport { surveillance, totals }))
+}
+
+/// Judges all events of the source, until the watch is stopped or the source is finished.
+fn judge_until_end<E: From<Error>>(
+    surveillance: &mut Surveillance,
+    tape: &mut AlertTape,
+    cursor: &mut LiveCursor,
+    control: &LiveControl<'_>,
+    sink: &mut impl FnMut(&Alert, bool) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut last_look = Instant::now();
+    // Looked at before the tape is drained: all that was committed before the writer ended is judged in this round.
+    let mut is_last_round = (control.is_finished)()?;
+    let mut frames = 0u32;
+    loop {
+        match surveillance.step()? {
+            SurveilOutcome::Frame(alerts) => {
+                if !alerts.is_empty() {
+                    let is_new = tape.put(alerts)?;
+                    alerts.iter().try_for_each(|alert| sink(alert, is_new))?;
+                }
+                frames = frames.wrapping_add(1);
+                if frames.is_multiple_of(FRAMES_A_LOOK) {
+                    if (control.is_stopped)() {
+                        return Ok(());
+                    }
+                    cursor.store(surveillance.reader())?;
+                }
+                continue;
+            }
+            SurveilOutcome::Rewound { .. } => return Err(tape.source_cut().into()),
+            SurveilOutcome::AtEnd => {}
+        }
+        tape.require_compared()?;
+        if (control.is_stopped)() || is_last_round {
+            return Ok(());
+        }
+        if control.spin && last_look.elapsed() < LOOK {
+            std::hint::spin_loop();
+            continue;
+        }
+        last_look = Instant::now();
+        cursor.store(surveillance.reader())?;
+        is_last_round = (control.is_finished)()?;
+        if !is_last_round
+            && !control.spin
+            && let SurveilOutcome::Rewound { .. } = surveillance.wait()?
+        {
+            return Err(tape.source_cut().into());
+        }
+    }
+}
+
+/// Opens the tape in `dir` as soon as there is one; returns none if the watch was stopped before.
+fn open_when_there(
+    dir: &Path,
+    selection: &ScenarioSelection,
+    read: ReadOptions,
+    control: &LiveControl<'_>,
+) -> Result<Option<Surveillance>, Error> {
+    let mut is_said = false;
+    loop {
+        let is_last_try = (control.is_finished)()?;
+        match Surveillance::open(dir, selection, TapeRange::default(), read) {
+            Err(Error::Tape(error))
+                if matches!(*error, unitape_tape::Error::NotATape { .. }) && !is_last_try => {}
+            other => return other.map(Some),
+        }
+        if (control.is_stopped)() {
+            return Ok(None);
+        }
+        if !is_said {
+            (control.on_missing)();
+            is_said = true;
+        }
+        std::thread::sleep(APPEARANCE);
+    }
+}
+
+/// The named cursor of a live watch on its source.
+struct LiveCursor {
+    cursor: Cursor,
+    stored: Option<Position>,
+}
+
+impl LiveCursor {
+    fn open(source: &Path, alerts: &Path) -> Result<Self, Error> {
+        let id = unitape_tape::TapeManifest::load(alerts)?.id.to_string();
+        let cursor = Cursor::open(source, &format!("watch-{}", &id[..16]))?;
+        Ok(Self { cursor, stored: None })
+    }
+
+    /// Stores how far the reader is, if it has moved.
+    fn store(&mut self, reader: &Reader) -> Result<(), Error> {
+        if self.stored != Some(reader.position()) {
+            self.cursor.store_point(reader.point())?;
+            self.stored = Some(reader.position());
+        }
+        Ok(())
+    }
+}
+
+/// Frames between two looks whether the watch must end, on a tape that has more.
+const FRAMES_A_LOOK: u32 = 1 << 16;
+/// The time between two looks whether somebody writes the tape.
+const LOOK: Duration = Duration::from_millis(200);
+/// The time between two looks whether there is a tape.
+const APPEARANCE: Duration = Duration::from_millis(20);

@@ -1,0 +1,264 @@
+//! `unitape watch run`: alerts on a tape, live. A watch that was killed once could lose an alert, or give it twice.
+
+use crate::common::{self, Ran, assert_same, cat, file, run, unitape};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use unitape_model::FrameHeader;
+use unitape_sim::Rng;
+use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions};
+
+fn watch(tape: &Path, alerts: &Path, options: &[&str]) -> Ran {
+    common::finish(unitape().args(arguments(tape, alerts)).args(options))
+}
+
+fn arguments(tape: &Path, alerts: &Path) -> Vec<String> {
+    let words = [
+        "watch",
+        "run",
+        tape.to_str().unwrap(),
+        "--alerts",
+        alerts.to_str().unwrap(),
+        "--until-end",
+        "--json",
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+/// The alerts of `watch replay`, without the counters.
+fn replayed(tape: &Path, options: &[&str]) -> Vec<Value> {
+    let mut lines =
+        run(["watch", "replay", tape.to_str().unwrap(), "--json"].iter().chain(options)).code(0).lines();
+    lines.retain(|line| line["counters"].is_null());
+    lines
+}
+
+/// The alerts of an alert tape in the form of `watch replay`.
+fn recorded(alerts: &Path) -> Vec<Value> {
+    let form = |event: &Value| {
+        json!({
+            "scenario": event["scenario"], "ts": event["ts"], "trigger_seq": event["trigger_seq"],
+            "key": event["key"], "detail": event["detail"],
+        })
+    };
+    cat(alerts, &["--kind", "alert"]).iter().map(form).collect()
+}
+
+/// A flow of orders with planted wash trades, and the same as a file for a feed.
+fn orders(dir: &Path, seed: u64, messages: u64) -> PathBuf {
+    file(dir, "orders.fix", common::flow(seed, messages, false).0)
+}
+
+/// What the tape has must be what a replay gives: scenario, time, number, key and evidence.
+#[test]
+fn an_alert_tape_has_the_alerts_of_a_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    common::consolidate_orders(&orders(dir.path(), 21, 6_000), &tape, 0);
+    let ran = watch(&tape, &alerts, &[]).code(0).lines();
+    let (last, printed) = ran.split_last().unwrap();
+    let want = replayed(&tape, &[]);
+    assert!(want.len() >= 3, "{} alerts", want.len());
+    assert_eq!(printed, want);
+    assert_eq!(recorded(&alerts), want);
+    assert_eq!(last["totals"]["alerts"], want.len());
+    assert_eq!(last["totals"]["appended"], want.len());
+
+    // Each alert names the tape, the position of its event and the rules; the ids of its key are fields.
+    let source = run(["tape", "info", tape.to_str().unwrap(), "--json"]).code(0).json()["tape"].clone();
+    let events = cat(&tape, &["--full"]);
+    for alert in cat(&alerts, &["--kind", "alert"]) {
+        assert_eq!(alert["source_tape"], source);
+        let seq = alert["trigger_seq"].as_u64().unwrap();
+        let trigger = events.iter().find(|event| event["seq"] == seq).unwrap();
+        assert_eq!(alert["trigger_position"], trigger["position"]);
+        assert_eq!(alert["ts"], trigger["ts"]);
+        assert_eq!(alert["rule_version"].as_str().unwrap().len(), 16);
+        assert_eq!(alert["params_hash"].as_str().unwrap().len(), 16);
+        assert_eq!(alert["instr"], alert["key"]["instr"]);
+    }
+
+    // A second call has nothing to add, and says so.
+    let again = watch(&tape, &alerts, &[]).code(0).lines();
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert_eq!(again[0]["totals"]["appended"], 0);
+    assert_eq!(again[0]["totals"]["alerts"], want.len());
+    let human =
+        run(["watch", "run", tape.to_str().unwrap(), "--alerts", alerts.to_str().unwrap(), "--until-end"]);
+    assert!(human.code(0).text().contains("alerts, 0 of them new"));
+    run(["tape", "verify", alerts.to_str().unwrap()]).code(0);
+    // The cursor shows that the watch has read everything.
+    let info = run(["tape", "info", tape.to_str().unwrap(), "--json"]).code(0).json();
+    let cursor = &info["kept"]["cursors"].as_array().unwrap()[0];
+    assert!(cursor["name"].as_str().unwrap().starts_with("watch-"), "{cursor}");
+    assert_eq!(cursor["lag_bytes"], 0);
+}
+
+fn start(tape: &Path, alerts: &Path) -> Child {
+    let mut command = unitape();
+    command.args(arguments(tape, alerts)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Beside the writer, killed ten times, and on the closed tape: the same bytes. A kill may come at any moment; what is compared
+/// does not depend on when it came.
+#[test]
+fn a_watch_that_is_killed_leaves_no_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, live, closed) = (dir.path().join("t"), dir.path().join("live"), dir.path().join("closed"));
+    let feed = common::orders_option("orders", &orders(dir.path(), 7, 30_000));
+    let mut rng = Rng::new(11);
+    // The first watch waits for the tape.
+    let mut watching = start(&tape, &live);
+    let mut writer = unitape()
+        .args(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_micros(rng.below(150_000)));
+        watching.kill().unwrap();
+        watching.wait().unwrap();
+        watching = start(&tape, &live);
+    }
+    assert!(writer.wait().unwrap().success());
+    assert!(watching.wait().unwrap().success());
+    // It ended when nobody wrote, perhaps before the writer had begun: one more call has the rest, or nothing to do.
+    watch(&tape, &live, &[]).code(0);
+    watch(&tape, &closed, &[]).code(0);
+    assert!(recorded(&closed).len() >= 5, "{} alerts", recorded(&closed).len());
+    assert_same(&live, &closed, "a watch that was killed, and one that was not");
+    assert_eq!(recorded(&live), replayed(&tape, &[]));
+}
+
+/// Units of a tape without the stamps of its writer.
+fn units(tape: &Path) -> Vec<Vec<u8>> {
+    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
+    let (mut units, mut unit) = (Vec::new(), Vec::new());
+    while let Some(frame) = reader.next().unwrap() {
+        let start = unit.len();
+        unit.extend_from_slice(frame.bytes);
+        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
+        if frame.header.is_last() {
+            units.push(std::mem::take(&mut unit));
+        }
+    }
+    units
+}
+
+/// Makes a tape of the first units of another one.
+fn tape_of(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
+    let id = TapeManifest::load(whole).unwrap().id;
+    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default()).unwrap();
+    units.iter().for_each(|unit| _ = writer.append(unit).unwrap());
+    writer.close().unwrap();
+}
+
+/// A tape that grows between two calls, and an alert tape that ends anywhere, give the bytes of one call.
+#[test]
+fn an_alert_tape_that_ends_anywhere_is_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, whole) = (dir.path().join("t"), dir.path().join("whole"));
+    common::consolidate_orders(&orders(dir.path(), 21, 6_000), &tape, 0);
+    watch(&tape, &whole, &[]).code(0);
+    let all = units(&whole);
+    for cut in 0..=all.len() {
+        let alerts = dir.path().join(format!("cut-{cut}"));
+        tape_of(&alerts, &whole, &all[..cut]);
+        let totals = watch(&tape, &alerts, &[]).code(0).lines().pop().unwrap();
+        assert_eq!(totals["totals"]["alerts"], recorded(&whole).len(), "after {cut} units");
+        assert_same(&whole, &alerts, &format!("after {cut} units"));
+    }
+    let (input, alerts) = (units(&tape), dir.path().join("grown"));
+    for (n, cut) in [40, input.len() / 3, input.len() / 2, input.len()].into_iter().enumerate() {
+        let grown = dir.path().join(format!("grown-{n}"));
+        tape_of(&grown, &tape, &input[..cut]);
+        watch(&grown, &alerts, &[]).code(0);
+    }
+    assert_same(&whole, &alerts, "a tape that grew");
+
+    // The source lost its end: the alerts that rest on it cannot be taken back, and nothing is added.
+    let before = units(&whole);
+    watch(&dir.path().join("grown-1"), &whole, &[]).code(3).says(&["alerts that this input does not give"]);
+    assert_eq!(units(&whole), before);
+}
+
+/// Alerts of other rules or of another tape in one directory could not be told apart.
+#[test]
+fn other_rules_and_other_tapes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    common::consolidate_orders(&orders(dir.path(), 21, 6_000), &tape, 0);
+    let two = ["--scenario", "wash_trade", "--scenario", "spoofing"];
+    watch(&tape, &alerts, &two).code(0);
+    assert_eq!(recorded(&alerts), replayed(&tape, &two));
+    // The order of the names has no meaning, nor has the form of a value.
+    let turned = ["--scenario", "spoofing", "--scenario", "wash_trade"];
+    let same = ["--params", r#"{"wash_trade":{"window_ms":60000},"spoofing":{"min_notional":"50000.0"}}"#];
+    watch(&tape, &alerts, &[&turned[..], &same].concat()).code(0);
+    let says = ["does not have the alerts of this tape", "scenarios or parameters", "another directory"];
+    let before = units(&alerts);
+    watch(&tape, &alerts, &[]).code(3).says(&says);
+    watch(&tape, &alerts, &two[..2]).code(3).says(&says);
+    let other = ["--params", r#"{"wash_trade":{"window_ms":5000}}"#];
+    watch(&tape, &alerts, &[&two[..], &other].concat()).code(3).says(&says);
+    let other = dir.path().join("other");
+    let input = file(dir.path(), "other.jsonl", "{\"ts\":1,\"kind\":\"clock\"}\n");
+    run(["consolidate", input.to_str().unwrap(), "--tape", other.to_str().unwrap()]).code(0);
+    watch(&other, &alerts, &two).code(3).says(&says);
+    assert_eq!(units(&alerts), before, "a refused watch has changed the alert tape");
+
+    watch(&tape, &dir.path().join("b"), &["--scenario", "wash"]).code(2).says(&["wash", "wash_trade"]);
+    watch(&input, &dir.path().join("b"), &[]).code(2).says(&["is a file", "watch replay"]);
+    assert!(!dir.path().join("b").exists());
+}
+
+/// Two watches on one directory would write each alert twice.
+#[test]
+fn a_second_watch_on_one_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    common::consolidate_orders(&orders(dir.path(), 21, 2_000), &tape, 0);
+    watch(&tape, &alerts, &[]).code(0);
+    let id = TapeManifest::load(&alerts).unwrap().id;
+    let (writer, _) = Writer::open(&alerts, id, WriterOptions::default()).unwrap();
+    watch(&tape, &alerts, &[]).code(1).says(&["locked"]);
+    writer.close().unwrap();
+    watch(&tape, &alerts, &[]).code(0);
+}
+
+/// A watch needs the events before an alert. It says so instead of giving other alerts.
+#[test]
+fn a_tape_without_its_beginning_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    let feed = common::orders_option("orders", &orders(dir.path(), 21, 6_000));
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
+        .code(0);
+    run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "131072"]).code(0);
+    watch(&tape, &alerts, &[]).code(3).says(&["retention has removed its beginning"]);
+    assert!(!alerts.exists());
+}
+
+/// Damage of the source ends the watch with its alerts kept; what comes after is not guessed.
+#[test]
+fn damage_of_the_source_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, alerts) = (dir.path().join("t"), dir.path().join("a"));
+    let feed = common::orders_option("orders", &orders(dir.path(), 21, 6_000));
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
+        .code(0);
+    let want = replayed(&tape, &[]);
+    let segment = tape.join("segments/0000000000000006.seg");
+    common::damage::flip(&segment, 20_000);
+    watch(&tape, &alerts, &[]).code(3).says(&["damage"]);
+    let kept = recorded(&alerts);
+    assert_eq!(kept, want[..kept.len()]);
+    assert!(kept.len() < want.len());
+    // Repaired by putting the right byte back, the tape gives the rest.
+    common::damage::flip(&segment, 20_000);
+    watch(&tape, &alerts, &[]).code(0);
+    assert_eq!(recorded(&alerts), want);
+}
