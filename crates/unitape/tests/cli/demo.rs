@@ -107,6 +107,7 @@ fn the_demo_holds_and_runs_again() {
     // The output of a command, and its exit code: a quarantine that is not empty is code 3.
     let ends = [
         (0, "\"kind\":\"exec\""),
+        (0, "\"kind\":\"alert\""),
         (3, "bad_checksum"),
         (0, "wash_trade"),
         (0, "\"kind\":\"bbo\""),

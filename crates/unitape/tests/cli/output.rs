@@ -253,6 +253,8 @@ const PRINTS: &str = "
     book t --bbo
     watch replay t
     watch replay alert.jsonl --json
+    watch run t --alerts alerts --until-end
+    watch run t --alerts alerts --until-end --json
     watch scenarios
     watch scenarios --json
     calendar days.csv --venue XCME --at 2026-03-02
