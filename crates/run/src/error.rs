@@ -141,6 +141,12 @@ pub enum Error {
     /// Scenarios, their parameters or their input cannot be used.
     #[error(transparent)]
     Watch(#[from] unitape_watch::Error),
+    /// A picture cannot be made of these options.
+    #[error("picture: {what}")]
+    Picture {
+        /// The problem, in words.
+        what: String,
+    },
     /// A tape is not the one that is needed.
     #[error("{}: {what}", path.display())]
     OtherTape {
@@ -173,6 +179,7 @@ impl Error {
             | Self::NoReference
             | Self::Point { .. }
             | Self::Bound { .. }
+            | Self::Picture { .. }
             | Self::Time { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside

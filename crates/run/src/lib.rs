@@ -43,6 +43,7 @@ mod files;
 pub mod follow;
 pub mod inputs;
 pub mod layered;
+pub mod picture;
 pub mod replay;
 mod supervise;
 pub mod surveil;

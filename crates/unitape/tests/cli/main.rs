@@ -43,6 +43,7 @@ mod model;
 mod nbbo;
 mod output;
 mod payment_stages;
+mod picture;
 mod places;
 mod quarantine;
 mod quarantine_raw;
