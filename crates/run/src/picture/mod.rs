@@ -17,12 +17,12 @@ mod orders;
 mod svg;
 
 use crate::Error;
-use crate::address::TapeStopPoint;
 use crate::replay::{BookReplay, ReplayOutcome};
 use orders::LifelineLog;
 use std::path::Path;
 use unitape_book::{Basis, BookOptions, ListingId, PriceLevel};
 use unitape_model::{Event, EventField, EventKind, EventValue, NameKind, Position, Price, Side, UnixNanos};
+use unitape_query::address::TapeStopPoint;
 use unitape_tape::{ReadOptions, Reader, StartPosition};
 
 pub use orders::{Lifeline, LifelineStep, StepKind};

@@ -13,14 +13,14 @@
 mod checkpoint;
 
 use crate::Error;
-use crate::address::{EventAddress, TapeStopPoint};
-use crate::follow::{FollowOutcome, TapeFollower};
 use checkpoint::{CheckpointFile, CheckpointHeader, frames_crc, state_hash};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
+use unitape_query::address::{EventAddress, TapeStopPoint};
+use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// The point that the books of a replay show.

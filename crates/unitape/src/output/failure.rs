@@ -140,6 +140,7 @@ caused!(
     unitape_codec::fixed::Error,
     unitape_feed::Error,
     unitape_marketdata::Error,
+    unitape_query::Error,
     unitape_run::Error,
     unitape_sim::Error,
     unitape_store::Error,
