@@ -64,6 +64,7 @@ mod consolidated;
 mod decode;
 mod error;
 mod fault;
+pub mod fx;
 mod ladder;
 mod listing;
 mod listing_events;

@@ -5,7 +5,8 @@
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
 //!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
-//!                                                  └─▶ best_price_tape ──▶ tape of best prices
+//!                                        │         └─▶ best_price_tape ──▶ tape of best prices
+//!                                        └─▶ fx ──▶ best prices of many banks
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -38,6 +39,7 @@ pub mod config;
 mod error;
 mod files;
 pub mod follow;
+pub mod fx;
 pub mod inputs;
 pub mod layered;
 pub mod replay;
