@@ -29,10 +29,8 @@ pub struct FxBooks {
     timers: Timers,
     /// Rule 18: the latest control of each switch, if it disables; its end, if it has one.
     switches: HashMap<BankSwitch, Option<i64>, FxBuildHasher>,
-    /// Rule 4: the running maximum of the times of events.
+    /// Rule 4: the running maximum of the times of events whose clock is not ahead.
     now: Option<i64>,
-    /// `now` of the event that was applied last.
-    event_now: i64,
     /// The books that something happened to since they were evaluated.
     touched: Vec<u32>,
     quotes: u32,
@@ -71,7 +69,6 @@ impl FxBooks {
             timers: Timers::default(),
             switches: HashMap::default(),
             now: None,
-            event_now: 0,
             touched: Vec::new(),
             quotes: 0,
             id_bytes: 0,
@@ -107,7 +104,6 @@ impl FxBooks {
             None => ts,
         };
         self.fire_timers(now, listener);
-        self.event_now = now;
         if !is_ahead {
             self.now = Some(now);
         }
@@ -127,14 +123,14 @@ impl FxBooks {
     /// [`FxBooks::on_event`] does so after the last event of a message.
     pub fn end_message(&mut self, listener: &mut impl FnMut(&BestPrice<'_>)) {
         if !self.touched.is_empty() {
-            self.evaluate(self.event_now, listener);
+            self.evaluate(self.now().0, listener);
         }
     }
 
     /// Returns `now` after the last event, in nanoseconds since 1970. Rule 4: the running maximum of the times of events.
     #[must_use]
     pub fn now(&self) -> UnixNanos {
-        UnixNanos(self.event_now)
+        UnixNanos(self.now.unwrap_or(0))
     }
 
     /// Returns the books that have quotes, in the order of rule 3: by pair, then by date.
