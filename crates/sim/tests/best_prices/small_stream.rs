@@ -1,4 +1,4 @@
-//! A small market with much going on. The tests of the command line use it, too.
+//! A small market in which much happens at once. The tests of the command line use it, too.
 
 use super::event_line;
 use std::fmt::Write;
