@@ -193,12 +193,25 @@ fn streams_of_banks_give_the_lines_and_books_of_the_twin() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 1..=4 {
         let input = dir.path().join("input");
-        let stream = ["--pairs", "6", "--rate", "1500", "--events", "20000", "--seed", &seed.to_string()];
+        let stream = [
+            "--events",
+            "20000",
+            "--pairs",
+            "12",
+            "--banks",
+            "12",
+            "--tiers",
+            "2",
+            "--rate",
+            "2000",
+            "--seed",
+            &seed.to_string(),
+        ];
         run(["generate", "banks", "--out", input.to_str().unwrap()].iter().chain(&stream)).code(0);
         let events = fs::read_to_string(input).unwrap();
         let tape = consolidate(dir.path(), &format!("seed-{seed}"), &events);
         let lines = assert_as_twin(&tape, &BestPriceConfig::default(), &events, &format!("seed {seed}"));
-        assert!(lines > 2_000, "seed {seed}: {lines} lines are no test");
+        assert!(lines > 5_000, "seed {seed}: {lines} lines are no test");
     }
 }
 
@@ -338,6 +351,7 @@ fn tables_show_prices_and_quotes() {
     let dir = tempfile::tempdir().unwrap();
     let more = r#"{"ts":4,"kind":"quote","bank":"DB","instr":"USDEUR","side":"B","px":"0.9","qty":"5000000","tier":2,"full_amount":true}
 {"ts":5,"kind":"control","venue":"JPM","action":"disable"}
+{"ts":6,"kind":"quote","bank":"A\u001b[2J","instr":"GBPUSD","side":"B","px":"1.3","qty":"5000000"}
 "#;
     let tape = consolidate(dir.path(), "tape", &(quotes() + more));
     let best = fx("best", &tape, &["--size", "3000000"]).code(0);
@@ -346,9 +360,12 @@ fn tables_show_prices_and_quotes() {
     let tail = ["3000000", "-", "-", "3254900", "in", "2", "-", "normal"];
     assert_eq!(rows[1][2..], [&["EUR/USD", "1970-01-05"][..], &tail].concat());
     assert!(best.text().contains("0.9 DB/2 full inverted"), "{}", best.text());
+    // A terminal must not obey the name of a bank.
+    assert!(best.text().contains(r"1.3 A\x1b[2J/0"), "{}", best.text());
     let book = fx("book", &tape, &[]).code(0);
+    assert!(book.text().contains(r"A\x1b[2J/0  5000000"), "{}", book.text());
     for words in [
-        "EUR/USD for 1970-01-05, 2 bids and 2 asks, 1970-01-01 00:00:00.000000005",
+        "EUR/USD for 1970-01-05, 2 bids and 2 asks, 1970-01-01 00:00:00.000000006",
         "CITI/0  2000000   1.085  1.0852  2000000  UBS/0",
         "JPM/0 disabled  2000000  1.0849  0.9     5000000  DB/2 full inverted",
     ] {
