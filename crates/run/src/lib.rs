@@ -5,7 +5,8 @@
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
 //!  tape ──▶ query::follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point ──▶ picture
-//!                                                  └─▶ best_price_tape ─┬▶ derived_tape: compare, append
+//!                                        │         └─▶ best_price_tape ─┬▶ derived_tape: compare, append
+//!                                        ├─▶ fx ──▶ best prices of many banks
 //!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
 //! ```
 //!
@@ -38,6 +39,7 @@ pub mod config;
 pub mod derived_tape;
 mod error;
 mod files;
+pub mod fx;
 pub mod inputs;
 pub mod layered;
 pub mod picture;

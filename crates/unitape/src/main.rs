@@ -13,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
+    book, calendar, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, store, tape, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -61,6 +61,8 @@ enum CliCommand {
     Mapping(mapping::MappingArgs),
     /// Books and best prices from a tape
     Book(book::BookArgs),
+    /// The best price of many banks, and the quotes behind it
+    Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
     /// Print the session date of a venue, or the trade and spot date of a currency pair
@@ -105,6 +107,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Quarantine(args) => quarantine::run(args),
         CliCommand::Mapping(args) => mapping::run(args),
         CliCommand::Book(args) => book::run(args),
+        CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]

@@ -436,6 +436,7 @@ impl BookReplay {
     }
 }
 
-fn oldest(follower: &TapeFollower) -> EventAddress {
+/// The oldest event of a follower that has not moved, and its first frame.
+pub(crate) fn oldest(follower: &TapeFollower) -> EventAddress {
     EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() }
 }

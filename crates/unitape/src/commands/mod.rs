@@ -9,6 +9,7 @@ pub mod consolidate;
 pub mod decode;
 pub mod demo;
 pub mod doctor;
+pub mod fx;
 pub mod generate;
 pub mod mapping;
 pub mod quarantine;

@@ -78,6 +78,11 @@ fn a_wrong_call_is_2() {
          unitape book t --group g
          unitape book t --depth x
          unitape book t --handler run.toml --venue v
+         unitape fx
+         unitape fx best
+         unitape fx best t --size 1e6
+         unitape fx best t --instr EUR
+         unitape fx book t --value-date 2026-02-30
          unitape consolidate --tape x
          unitape consolidate o.fix
          unitape consolidate - --tape x
@@ -153,6 +158,8 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape watch replay ev.jsonl --params wrong.toml
          unitape watch replay ev.jsonl --params dir
          unitape book missing
+         unitape fx best missing
+         unitape fx book dir
          unitape book o.fix --handler missing.toml
          unitape consolidate missing.fix --tape x
          unitape consolidate dir --tape x
@@ -219,6 +226,8 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape tape replay damaged
          unitape tape verify damaged
          unitape book damaged
+         unitape fx best damaged
+         unitape fx book damaged
          unitape watch replay damaged
          unitape store seal damaged --store x
          unitape store info s-damaged
@@ -312,6 +321,8 @@ fn what_went_well_is_0() {
          unitape store scan s
          unitape store seal t --store s
          unitape book t
+         unitape fx best t
+         unitape fx book t
          unitape watch replay t
          unitape watch replay ev.jsonl
          unitape watch scenarios

@@ -25,6 +25,7 @@ mod fix_orders;
 mod fixed;
 mod forged;
 mod formats_agree;
+mod fx;
 mod generate;
 mod generate_banks;
 mod golden;
