@@ -7,6 +7,7 @@
 //!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
 //!                                                  └─▶ best_price_tape ─┬▶ derived_tape: compare, append
 //!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
+//!  users.toml, name, password ──▶ users ──▶ an account: person, role
 //!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
@@ -46,6 +47,7 @@ pub mod layered;
 pub mod replay;
 mod supervise;
 pub mod surveil;
+pub mod users;
 
 pub use error::Error;
 pub use supervise::{

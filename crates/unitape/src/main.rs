@@ -13,7 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, watch,
+    book, calendar, case, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, user,
+    watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -63,6 +64,10 @@ enum CliCommand {
     Book(book::BookArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
+    /// Turn alerts into cases, work on them, close them with two persons, audit what was done
+    Case(case::CaseArgs),
+    /// Add, list and disable the users who work on cases
+    User(user::UserArgs),
     /// Print the session date of a venue, or the trade and spot date of a currency pair
     Calendar(calendar::CalendarArgs),
     /// Measure the figures of the docs on this machine
@@ -106,6 +111,8 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Mapping(args) => mapping::run(args),
         CliCommand::Book(args) => book::run(args),
         CliCommand::Watch(args) => watch::run(args),
+        CliCommand::Case(args) => case::run(args),
+        CliCommand::User(args) => user::run(args),
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]
         CliCommand::Bench(args) => bench::run(args),

@@ -135,12 +135,14 @@ caused!(unitape_bench::Error);
 
 caused!(
     unitape_book::Error,
+    unitape_case::Error,
     unitape_fast::TemplateError,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
     unitape_feed::Error,
     unitape_marketdata::Error,
     unitape_run::Error,
+    unitape_run::users::UserError,
     unitape_sim::Error,
     unitape_store::Error,
     unitape_tape::Error,
