@@ -8,6 +8,7 @@
 //!                                        │         └─▶ best_price_tape ─┬▶ derived_tape: compare, append
 //!                                        ├─▶ fx ──▶ best prices of many banks
 //!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
+//!  users.toml, name, password ──▶ users ──▶ an account: person, role
 //! ```
 //!
 //! ```
@@ -46,6 +47,7 @@ pub mod picture;
 pub mod replay;
 mod supervise;
 pub mod surveil;
+pub mod users;
 
 pub use error::Error;
 pub use supervise::{

@@ -144,7 +144,10 @@ async fn cases(
     let Query(query) = query.map_err(|error| Refusal::new(400, error.body_text()))?;
     let state = query.state.as_deref().map(|name| {
         CaseState::from_name(name).ok_or_else(|| {
-            Refusal::new(400, format!("no state `{name}`; states: {}", CaseState::ALL.map(CaseState::name).join(", ")))
+            Refusal::new(
+                400,
+                format!("no state `{name}`; states: {}", CaseState::ALL.map(CaseState::name).join(", ")),
+            )
         })
     });
     let filter = CaseFilter {
@@ -243,11 +246,14 @@ fn case_number(text: &str) -> Result<u64, Refusal> {
 
 /// Reads a body of JSON; the type keeps forms of other pages out.
 fn read_json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Refusal> {
-    let is_json = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let is_json = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if !is_json {
         return Err(Refusal::new(415, "the body must be JSON"));
     }
-    serde_json::from_slice(body).map_err(|error| Refusal::new(400, format!("the body cannot be read: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Refusal::new(400, format!("the body cannot be read: {error}")))
 }
 
 /// Runs what blocks on a thread for it.

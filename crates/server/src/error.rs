@@ -9,7 +9,9 @@ use unitape_model::ErrorCause;
 #[non_exhaustive]
 pub enum Error {
     /// The address is not one of this machine.
-    #[error("{0} is not an address of this machine alone; the desk has no TLS yet, so listen on 127.0.0.1 or [::1]")]
+    #[error(
+        "{0} is not an address of this machine alone; the desk has no TLS yet, so listen on 127.0.0.1 or [::1]"
+    )]
     NotLoopback(SocketAddr),
     /// The address cannot be used.
     #[error("listening on {address}: {source}")]

@@ -17,7 +17,10 @@ pub(crate) async fn gate(State(desk): State<Arc<Desk>>, request: Request, next: 
         Err(refusal) => refusal.into_response(),
     };
     for (name, value) in HEADERS {
-        response.headers_mut().entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .entry(HeaderName::from_static(name))
+            .or_insert(HeaderValue::from_static(value));
     }
     response
 }

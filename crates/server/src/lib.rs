@@ -76,7 +76,9 @@ pub fn serve(
         .map_err(Error::Runtime)?;
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let ingest = scope.spawn(|| library.ingest_until(&|| stop.load(Ordering::Relaxed) || is_done.load(Ordering::Relaxed)));
+        let ingest = scope.spawn(|| {
+            library.ingest_until(&|| stop.load(Ordering::Relaxed) || is_done.load(Ordering::Relaxed))
+        });
         let served = runtime.block_on(listen(options, library.clone(), stop, &sink));
         is_done.store(true, Ordering::Relaxed);
         // Requests that still run end with the runtime; ingest ends at its next look.
@@ -97,7 +99,9 @@ async fn listen(
     let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
     let desk = Arc::new(Desk { library, sessions: SessionTable::default(), address });
-    let router = api::router(desk.clone()).fallback(page::page).layer(axum::middleware::from_fn_with_state(desk, gate::gate));
+    let router = api::router(desk.clone())
+        .fallback(page::page)
+        .layer(axum::middleware::from_fn_with_state(desk, gate::gate));
     sink(DeskEvent::Listening(address));
     let stopped = async {
         while !stop.load(Ordering::Relaxed) {

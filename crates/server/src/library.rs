@@ -9,7 +9,8 @@ use unitape_case::action::{CaseCommand, act};
 use unitape_case::evidence::{AlertEvidence, EvidenceTape};
 use unitape_case::ingest::{IngestEnd, IngestOptions, ingest};
 use unitape_case::{
-    ActionRecord, Actor, AlertRecord, Case, CaseFilter, CaseOutcome, CaseState, CaseStore, allowed_actions, parties_of,
+    ActionRecord, Actor, AlertRecord, Case, CaseFilter, CaseOutcome, CaseState, CaseStore, allowed_actions,
+    parties_of,
 };
 use unitape_model::{Calendar, UnixNanos};
 use unitape_run::picture::{Picture, PictureOptions};
@@ -36,7 +37,7 @@ impl Library {
         Ok(Self { options: options.clone(), sink, ingest_trouble: Mutex::default() })
     }
 
-    /// Makes cases of alerts until `is_stopped`. What goes wrong is told, shown on the page, and tried again: the desk shows the
+    /// Makes cases of alerts until `is_stopped`. What goes wrong is reported, shown on the page, and tried again: the desk shows the
     /// cases that there are.
     pub fn ingest_until(&self, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
         let calendar = Calendar::default();
@@ -88,7 +89,8 @@ impl Library {
             let mut count = 0u64;
             let mut after = None;
             loop {
-                let filter = CaseFilter { state: Some(state), after, limit: Some(1_000), ..CaseFilter::default() };
+                let filter =
+                    CaseFilter { state: Some(state), after, limit: Some(1_000), ..CaseFilter::default() };
                 let page = store.cases(&filter)?;
                 count += page.cases.len() as u64;
                 match page.next {
@@ -175,10 +177,7 @@ impl Library {
 }
 
 /// Chooses the part of the tape, the book and the parties of the picture of an alert.
-fn picture_options(
-    alert: &unitape_watch::Alert,
-    evidence: &AlertEvidence,
-) -> Result<PictureOptions, String> {
+fn picture_options(alert: &unitape_watch::Alert, evidence: &AlertEvidence) -> Result<PictureOptions, String> {
     let events: Vec<Value> = evidence
         .events
         .iter()
@@ -191,13 +190,16 @@ fn picture_options(
     let instrument = name("instr").ok_or("neither the alert nor its events name an instrument")?;
     let venue = name("venue").ok_or("neither the alert nor its events name a venue")?;
     let times = events.iter().filter_map(|event| event["ts"].as_i64()).chain([alert.ts.0]);
-    let (first, last) = times.fold((alert.ts.0, alert.ts.0), |(first, last), ts| (first.min(ts), last.max(ts)));
+    let (first, last) =
+        times.fold((alert.ts.0, alert.ts.0), |(first, last), ts| (first.min(ts), last.max(ts)));
     let margin = (last.saturating_sub(first) / 2).max(MARGIN_NS);
     let (since, until) = (first.saturating_sub(margin), last.saturating_add(margin));
     let mut options = PictureOptions::new(&instrument, &venue, UnixNanos(since), UnixNanos(until));
     options.parties = parties_of(alert);
     for event in &events {
-        options.parties.extend(["owner", "trader"].iter().filter_map(|field| event[*field].as_str().map(str::to_owned)));
+        options
+            .parties
+            .extend(["owner", "trader"].iter().filter_map(|field| event[*field].as_str().map(str::to_owned)));
     }
     options.parties.sort_unstable();
     options.parties.dedup();

@@ -22,6 +22,7 @@
 //! ```
 
 pub use unitape_book as book;
+pub use unitape_case as case;
 pub use unitape_codec as codec;
 pub use unitape_feed as feed;
 pub use unitape_marketdata as marketdata;

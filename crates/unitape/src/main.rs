@@ -13,7 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, store, tape, watch,
+    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, store,
+    tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -65,6 +66,12 @@ enum CliCommand {
     Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
+    /// Turn alerts into cases, work on them, close them with two persons, audit what was done
+    Case(case::CaseArgs),
+    /// Serve the desk: cases, pictures and actions, in a browser
+    Serve(serve::ServeArgs),
+    /// Add, list and disable the users who work on cases
+    User(user::UserArgs),
     /// Print the session date of a venue, or the trade and spot date of a currency pair
     Calendar(calendar::CalendarArgs),
     /// Measure the figures of the docs on this machine
@@ -109,6 +116,9 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Book(args) => book::run(args),
         CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
+        CliCommand::Case(args) => case::run(args),
+        CliCommand::Serve(args) => serve::run(args),
+        CliCommand::User(args) => user::run(args),
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]
         CliCommand::Bench(args) => bench::run(args),

@@ -41,8 +41,9 @@ export interface CaseAction {
   ts: string;
   user: string;
   kind: string;
-  from: string;
-  to: string;
+  to: string | null;
+  assignee: string | null;
+  outcome: string | null;
   text: string | null;
 }
 
@@ -51,6 +52,7 @@ export interface ScenarioWords {
   trigger: string;
   clarified: string;
   regulation: string[];
+  are_those_of_the_alerts: boolean;
   parameters: { name: string; value: string; unit: string; about: string }[];
 }
 
@@ -95,7 +97,7 @@ export interface Picture {
 
 export interface DeskStatus {
   cases: Record<string, number>;
-  alerts: { lag_events: number | null; note: string | null };
+  alerts: { note: string | null };
 }
 
 /** An answer of the server that is no success. */

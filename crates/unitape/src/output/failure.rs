@@ -135,6 +135,7 @@ caused!(unitape_bench::Error);
 
 caused!(
     unitape_book::Error,
+    unitape_case::Error,
     unitape_fast::TemplateError,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
@@ -142,6 +143,8 @@ caused!(
     unitape_marketdata::Error,
     unitape_query::Error,
     unitape_run::Error,
+    unitape_server::Error,
+    unitape_run::users::UserError,
     unitape_sim::Error,
     unitape_store::Error,
     unitape_tape::Error,

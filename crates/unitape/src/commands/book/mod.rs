@@ -1,7 +1,7 @@
 //! `unitape book`: order books and best prices from a tape, at its end, at a point of it, or as it grows.
 
 mod derive;
-mod ladder;
+pub(super) mod ladder;
 mod packets;
 mod picture;
 mod render;

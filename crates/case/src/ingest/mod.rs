@@ -1,0 +1,461 @@
+//! Alerts become cases: an alert tape is read from where the database says it was read before.
+//!
+//! ```text
+//!  alert tape   a a a c a a │ a a a a           c: a control `blind`; other kinds are passed over and counted
+//!               └─ stored ─┘ └ one transaction: alerts, cases, actions, and the position after them
+//!                           ▲
+//!                           └ cursor `case-…` of the tape: shows the lag, holds retention
+//! ```
+//!
+//! The position is stored with the rows, so a process that is killed at any moment neither loses nor doubles an alert. The named
+//! cursor follows it and decides nothing.
+//!
+//! An alert is not a case: alerts of one scenario, key and session date join one open case. An alert that was ingested before,
+//! from a replay or with other parameters, is counted as seen again: the same source tape, trigger, scenario and key make it the
+//! same alert.
+
+mod identity;
+
+use crate::Error;
+use crate::model::{ActionKind, alert_identity, group_of, key_json, next_state};
+use crate::store::{AlertTapeCursor, CaseStore, CaseWriter, NewAction, NewAlert};
+use identity::{check_identity, frame_digest};
+use std::path::{Path, PathBuf};
+use unitape_codec::events::{EventLineDetail, write_event};
+use unitape_model::{
+    Calendar, DefinitionTable, Event, EventField, EventKind, EventValue, LostNameCounts, Position,
+};
+use unitape_run::address::TapeRangeBound;
+use unitape_run::follow::{FollowOutcome, TapeFollower};
+use unitape_tape::{Cursor, ReadOptions, TapeId, TapeManifest};
+use unitape_watch::RecordedAlert;
+
+/// What is ingested, and how.
+pub struct IngestOptions<'a> {
+    /// Directory of the alert tape.
+    pub alerts: &'a Path,
+    /// Directory of the tape that was watched: its id must be that in the alerts.
+    pub source: &'a Path,
+    /// Session dates by the venue of an alert; UTC dates for venues that it does not have.
+    pub calendar: &'a Calendar,
+    /// How the alert tape is read.
+    pub read: ReadOptions,
+    /// Returns our clock, nanoseconds since 1970.
+    pub now: &'a dyn Fn() -> i64,
+    /// Returns whether ingest must end at the end of the tape; asked there, and at each batch.
+    pub end: &'a dyn Fn() -> IngestEnd,
+}
+
+/// Whether ingest goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngestEnd {
+    /// Ends once all that is on the tape was read.
+    AtEnd,
+    /// Waits for more at the end of the tape.
+    Never,
+    /// Ends at once.
+    Now,
+}
+
+/// An alert that was ingested, and is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IngestedAlert {
+    /// Its number.
+    pub number: u64,
+    /// Its case.
+    pub case: u64,
+    /// What it did.
+    pub effect: IngestEffect,
+    /// The alert.
+    pub recorded: RecordedAlert,
+}
+
+/// What an alert did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngestEffect {
+    /// It opened a case.
+    Opened,
+    /// It joined an open case.
+    Joined,
+    /// It was there already.
+    SeenAgain,
+}
+
+impl IngestEffect {
+    /// Returns the word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Joined => "joined",
+            Self::SeenAgain => "seen_again",
+        }
+    }
+}
+
+/// What a call has ingested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IngestTotals {
+    /// Alerts that are new.
+    pub alerts: u64,
+    /// Cases that they opened.
+    pub cases: u64,
+    /// Alerts that were there already.
+    pub seen_again: u64,
+    /// Controls `blind`.
+    pub blind: u64,
+    /// Events of other kinds.
+    pub passed_over: u64,
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub struct IngestReport {
+    /// What was ingested.
+    pub totals: IngestTotals,
+    /// The follower of the alert tape, which knows the damage that it passed over.
+    pub follower: TapeFollower,
+    /// The names of the alert tape that are lost.
+    pub lost_names: LostNameCounts,
+}
+
+/// Ingests an alert tape; `sink` is given what each transaction has stored, once it is durable.
+///
+/// # Errors
+/// Fails if the alert tape was made from another tape than the source; if it is another tape of the same id, or was cut back
+/// behind what was read; if a tape cannot be read; or if the database cannot be written. What was stored before stays.
+pub fn ingest<E: From<Error>>(
+    store: &mut CaseStore,
+    options: &IngestOptions<'_>,
+    mut sink: impl FnMut(&[IngestedAlert]) -> Result<(), E>,
+) -> Result<IngestReport, E> {
+    let mut ingest = AlertIngest::open(store, options)?;
+    let mut totals = IngestTotals::default();
+    loop {
+        let batch = ingest.take_batch(store, options, &mut totals)?;
+        sink(&batch.alerts)?;
+        let end = (options.end)();
+        match (end, batch.is_last) {
+            (IngestEnd::Now, _) | (IngestEnd::AtEnd, true) => break,
+            (IngestEnd::Never, true) => ingest.wait()?,
+            (_, false) => {}
+        }
+    }
+    let AlertIngest { follower, names, .. } = ingest;
+    Ok(IngestReport { totals, lost_names: names.lost_names(), follower })
+}
+
+/// What a transaction has stored.
+struct StoredBatch {
+    alerts: Vec<IngestedAlert>,
+    /// The end of the tape was reached.
+    is_last: bool,
+}
+
+struct AlertIngest {
+    dir: PathBuf,
+    source: TapeId,
+    follower: TapeFollower,
+    names: DefinitionTable,
+    /// The row of the tape in the database.
+    row: i64,
+    /// Up to where it was read, as the database has it.
+    cursor: AlertTapeCursor,
+    named: Cursor,
+    now: i64,
+}
+
+impl AlertIngest {
+    fn open(store: &mut CaseStore, options: &IngestOptions<'_>) -> Result<Self, Error> {
+        let dir = options.alerts;
+        let (mut follower, mut names) = TapeFollower::open(dir, options.read)?;
+        let tape = follower.reader().id().to_string();
+        let source = TapeManifest::load(options.source)?.id;
+        let writer = store.write()?;
+        let (row, cursor) = match writer.tape_cursor(&tape)? {
+            Some(there) => there,
+            None => {
+                let row = writer.add_tape(&tape, &source.to_string())?;
+                (row, AlertTapeCursor { position: 0, last: None, passed_over: 0 })
+            }
+        };
+        writer.commit()?;
+        check_identity(dir, &cursor, options.read)?;
+        if cursor.position > 0 {
+            let to = TapeRangeBound::Position(Position(cursor.position));
+            follower.seek(to, &mut names).map_err(|error| retained(dir, error))?;
+        } else if follower.reader().position() != Position(0) {
+            let what = "retention has removed its beginning before any alert was read; the cases would lack these alerts";
+            return Err(Error::Ingest { path: dir.to_owned(), what: what.to_owned() });
+        }
+        let id: String = store.id()?[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let named = Cursor::open(dir, &format!("case-{id}"))?;
+        Ok(Self { dir: dir.to_owned(), source, follower, names, row, cursor, named, now: 0 })
+    }
+
+    /// Stores what one transaction takes, and returns it.
+    fn take_batch(
+        &mut self,
+        store: &mut CaseStore,
+        options: &IngestOptions<'_>,
+        totals: &mut IngestTotals,
+    ) -> Result<StoredBatch, Error> {
+        let mut batch = StoredBatch { alerts: Vec::new(), is_last: true };
+        let mut cursor = self.cursor.clone();
+        let mut counted = *totals;
+        self.now = (options.now)();
+        let mut writer: Option<CaseWriter<'_>> = None;
+        let mut store = Some(store);
+        for _ in 0..BATCH_FRAMES {
+            // What a frame says, without the borrow of the tape.
+            let (position, len, digest) = match self.follower.step()? {
+                FollowOutcome::AtEnd => break,
+                FollowOutcome::Rewound { from, to } => return Err(self.cut_back(from, to)),
+                FollowOutcome::Frame { frame, .. } => {
+                    let (position, len) = (frame.position, frame.bytes.len() as u64);
+                    if position.0 < cursor.position {
+                        // Definitions that the log of the tape does not have yet.
+                        self.names.admit_frame(frame.bytes).map(drop).ok();
+                        continue;
+                    }
+                    let digest = frame_digest(frame.bytes);
+                    let is_bookkeeping = frame.header.is_meta();
+                    let read = match self.names.admit_frame(frame.bytes) {
+                        Ok(Some(_)) if is_bookkeeping => None,
+                        Ok(None) => None,
+                        Ok(Some(event)) => Some(FrameContent::read(&event, &self.names)),
+                        Err(flaw) => Some(Err(flaw.to_string())),
+                    };
+                    match read {
+                        None => {}
+                        Some(Err(what)) => self.follower.refuse(position, &what)?,
+                        Some(Ok(content)) => {
+                            let writer = match &mut writer {
+                                Some(writer) => writer,
+                                none => {
+                                    none.insert(self.begin(store.take().expect("one transaction a batch"))?)
+                                }
+                            };
+                            self.store_content(writer, content, position, options, &mut counted, &mut batch)?;
+                        }
+                    }
+                    (position, len, digest)
+                }
+            };
+            cursor.position = position.0 + len;
+            cursor.last = Some((position.0, digest));
+            batch.is_last = false;
+            if batch.alerts.len() >= BATCH_ALERTS {
+                break;
+            }
+        }
+        if cursor == self.cursor {
+            return Ok(batch);
+        }
+        cursor.passed_over += counted.passed_over - totals.passed_over;
+        let writer = match writer {
+            Some(writer) => writer,
+            None => self.begin(store.take().expect("one transaction a batch"))?,
+        };
+        writer.store_tape_cursor(self.row, &cursor)?;
+        writer.commit()?;
+        (self.cursor, *totals) = (cursor, counted);
+        self.named.store_point(self.follower.reader().point())?;
+        Ok(batch)
+    }
+
+    /// Begins a transaction, unless another process has ingested this tape meanwhile.
+    fn begin<'s>(&self, store: &'s mut CaseStore) -> Result<CaseWriter<'s>, Error> {
+        let writer = store.write()?;
+        let tape = self.follower.reader().id().to_string();
+        match writer.tape_cursor(&tape)? {
+            Some((_, stored)) if stored == self.cursor => Ok(writer),
+            _ => Err(self
+                .refusal("another process is ingesting this tape; let it, or try again when it has ended")),
+        }
+    }
+
+    fn store_content(
+        &self,
+        writer: &mut CaseWriter<'_>,
+        content: FrameContent,
+        position: Position,
+        options: &IngestOptions<'_>,
+        totals: &mut IngestTotals,
+        batch: &mut StoredBatch,
+    ) -> Result<(), Error> {
+        match content {
+            FrameContent::Other => totals.passed_over += 1,
+            FrameContent::Blind { venue, ts, line } => {
+                let date = options.calendar.session_date(&venue, unitape_model::UnixNanos(ts)).to_string();
+                totals.blind += 1;
+                writer.append(&NewAction {
+                    text: Some(&line),
+                    session_date: Some(&date),
+                    tape: Some(self.row),
+                    position: Some(position.0),
+                    ..NewAction::new(ActionKind::Blind, self.now)
+                })?;
+            }
+            FrameContent::Alert(recorded) => {
+                let alert = self.store_alert(writer, *recorded, position, options)?;
+                match alert.effect {
+                    IngestEffect::Opened => {
+                        (totals.alerts, totals.cases) = (totals.alerts + 1, totals.cases + 1)
+                    }
+                    IngestEffect::Joined => totals.alerts += 1,
+                    IngestEffect::SeenAgain => totals.seen_again += 1,
+                }
+                batch.alerts.push(alert);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_alert(
+        &self,
+        writer: &mut CaseWriter<'_>,
+        recorded: RecordedAlert,
+        position: Position,
+        options: &IngestOptions<'_>,
+    ) -> Result<IngestedAlert, Error> {
+        let alert = &recorded.alert;
+        if recorded.source_tape != Some(self.source.0) {
+            let of = match recorded.source_tape {
+                Some(id) => format!("is of the tape {}", TapeId(id)),
+                None => "names no tape".to_owned(),
+            };
+            let (source, path) = (self.source, options.source.display());
+            return Err(self.refusal(&format!(
+                "the alert at position {position} {of}, and {path} is the tape {source}"
+            )));
+        }
+        let identity = alert_identity(self.source.0, alert);
+        let action = NewAction {
+            tape: Some(self.row),
+            position: Some(position.0),
+            ..NewAction::new(ActionKind::Alert, self.now)
+        };
+        if let Some((number, case)) = writer.find_alert(&identity)? {
+            let state = writer.count_again(number, case, self.now)?;
+            let rules = rules_json(&recorded);
+            writer.append(&NewAction {
+                kind: ActionKind::SeenAgain,
+                case: Some(case),
+                state: Some(state),
+                alert: Some(number),
+                text: Some(&rules),
+                ..action
+            })?;
+            return Ok(IngestedAlert { number, case, effect: IngestEffect::SeenAgain, recorded });
+        }
+        let venue = alert.key_value("venue").unwrap_or_default();
+        let date = options.calendar.session_date(venue, alert.ts).to_string();
+        let (group, key) = (group_of(alert, &date), key_json(alert));
+        let open = writer.open_case(&group)?;
+        let (case, before, effect) = match open {
+            Some((case, state)) => (case, state, IngestEffect::Joined),
+            None => {
+                let case = writer.open(&recorded, &key, &date, &group, self.now)?;
+                (case, crate::CaseState::New, IngestEffect::Opened)
+            }
+        };
+        let state = next_state(before, ActionKind::Alert).expect("an open case takes alerts");
+        let source = self.source.to_string();
+        let (tape, position) = (self.row, position.0);
+        let new =
+            NewAlert { case, identity, source: &source, recorded: &recorded, key: &key, tape, position };
+        let (number, digest) = writer.add_alert(&new, state, self.now)?;
+        writer.append(&NewAction {
+            case: Some(case),
+            state: Some(state),
+            alert: Some(number),
+            alert_digest: Some(digest),
+            session_date: Some(&date),
+            ..action
+        })?;
+        Ok(IngestedAlert { number, case, effect, recorded })
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        match self.follower.wait()? {
+            FollowOutcome::Rewound { from, to } => Err(self.cut_back(from, to)),
+            _ => Ok(()),
+        }
+    }
+
+    fn cut_back(&self, from: Position, to: Position) -> Error {
+        if to.0 >= self.cursor.position {
+            let what = format!(
+                "it was cut back from position {from} to {to} while it was read; run the command again"
+            );
+            return self.refusal(&what);
+        }
+        identity::cut_back(&self.dir, self.cursor.position)
+    }
+
+    fn refusal(&self, what: &str) -> Error {
+        Error::Ingest { path: self.dir.clone(), what: what.to_owned() }
+    }
+}
+
+/// What ingest makes of an event.
+enum FrameContent {
+    Alert(Box<RecordedAlert>),
+    Blind { venue: String, ts: i64, line: String },
+    Other,
+}
+
+impl FrameContent {
+    /// Reads an event; fails if it is an alert that cannot be read.
+    fn read(event: &Event<'_>, names: &DefinitionTable) -> Result<Self, String> {
+        match event.kind() {
+            EventKind::Alert => match RecordedAlert::read(event, names.dictionary()) {
+                Some(recorded) => Ok(Self::Alert(Box::new(recorded))),
+                None => Err("an alert without a scenario".to_owned()),
+            },
+            EventKind::Control if is_blind(event) => {
+                let mut line = Vec::new();
+                write_event(&mut line, event, 0, names.dictionary(), names, EventLineDetail::Plain);
+                let venue = match event.field(EventField::Venue, &mut [0; 36]) {
+                    Some(EventValue::Sym(dict, id)) => {
+                        names.dictionary().name(dict, id).unwrap_or_default().to_owned()
+                    }
+                    _ => String::new(),
+                };
+                Ok(Self::Blind {
+                    venue,
+                    ts: event.ts_event().0,
+                    line: String::from_utf8_lossy(&line).into_owned(),
+                })
+            }
+            _ => Ok(Self::Other),
+        }
+    }
+}
+
+fn is_blind(event: &Event<'_>) -> bool {
+    matches!(event.field(EventField::Action, &mut [0; 36]), Some(EventValue::Text("blind")))
+}
+
+/// Returns the rules under which an alert was raised again.
+fn rules_json(recorded: &RecordedAlert) -> String {
+    let RecordedAlert { rule_version, params_hash, .. } = recorded;
+    serde_json::json!({ "rule_version": rule_version, "params_hash": params_hash }).to_string()
+}
+
+fn retained(dir: &Path, error: unitape_tape::Error) -> Error {
+    match error {
+        unitape_tape::Error::Retained { position, oldest } => {
+            let what = format!(
+                "retention has removed alerts that were not read: it was read to position {position}, and now begins at {oldest}; \
+                 set hold_for_cursors where the tape has limits"
+            );
+            Error::Ingest { path: dir.to_owned(), what }
+        }
+        other => other.into(),
+    }
+}
+
+/// The most frames and alerts of a transaction.
+const BATCH_FRAMES: usize = 1 << 14;
+const BATCH_ALERTS: usize = 256;

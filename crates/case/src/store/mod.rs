@@ -1,0 +1,237 @@
+//! The database of cases: SQLite in `DIR/cases.db`. All SQL is in this folder.
+//!
+//! A process writes in transactions that take the lock of the database first ([`write::CaseWriter`]), so what an action was
+//! checked against is what it changes. Others wait for up to [`BUSY`]. Readers are not held up (WAL). A commit is flushed to the
+//! disk (`synchronous = FULL`).
+
+mod read;
+mod schema;
+mod write;
+
+pub use read::{AlertTapeRecord, CaseFilter, CasePage};
+pub(crate) use read::{RawCase, RawRow, StoreHead};
+pub(crate) use schema::{ACTION_COLUMNS, ALERT_COLUMNS};
+pub(crate) use write::{AlertTapeCursor, CaseWriter, NewAction, NewAlert};
+
+use crate::Error;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The cases in a directory.
+#[derive(Debug)]
+pub struct CaseStore {
+    dir: PathBuf,
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl CaseStore {
+    /// Opens the cases in `dir`.
+    ///
+    /// # Errors
+    /// Fails if there are none, if others may read or write them, if the database is another one, of a newer format or damaged.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join(FILE);
+        check_mode(dir, 0o700)?;
+        check_mode(&path, 0o600)?;
+        Self::open_file(dir, path)
+    }
+
+    /// Opens the cases in `dir`, or makes the directory and the database there.
+    ///
+    /// # Errors
+    /// As [`CaseStore::open`], except that there may be none; or if the directory or the file cannot be made.
+    pub fn open_or_create(dir: &Path) -> Result<Self, Error> {
+        let io = |doing, path: &Path, source| Error::Io { doing, path: path.to_owned(), source };
+        match DirBuilder::new().mode(0o700).create(dir) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(io("make", dir, e)),
+        }
+        check_mode(dir, 0o700)?;
+        let path = dir.join(FILE);
+        // SQLite makes its files with the permissions of the database.
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(io("make", &path, e)),
+        }
+        check_mode(&path, 0o600)?;
+        Self::open_file(dir, path)
+    }
+
+    /// Returns the directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn open_file(dir: &Path, path: PathBuf) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags);
+        let connection = connection.map_err(|e| Error::from_database(&path, e))?;
+        let mut store = Self { dir: dir.to_owned(), path, connection };
+        store.connection.busy_timeout(BUSY).map_err(|e| store.error(e))?;
+        let is_empty = schema::is_empty(&store.connection).map_err(|e| store.error(e))?;
+        if is_empty {
+            store.use_wal()?;
+            let id = random_id()?;
+            schema::create(&mut store.connection, &id).map_err(|e| Error::from_database(&store.path, e))?;
+        }
+        if schema::application_id(&store.connection).map_err(|e| store.error(e))? != schema::APPLICATION_ID {
+            return Err(Error::Foreign { path: store.path });
+        }
+        let found = schema::format(&store.connection).map_err(|e| store.error(e))?;
+        if found != schema::FORMAT {
+            return Err(Error::ForeignVersion { path: store.path, found, known: schema::FORMAT });
+        }
+        store.use_wal()?;
+        store
+            .connection
+            .execute_batch(
+                "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
+            )
+            .map_err(|e| store.error(e))?;
+        Ok(store)
+    }
+
+    /// Puts the database into write-ahead mode, in which it stays. SQLite does not wait for others here, so this does.
+    fn use_wal(&self) -> Result<(), Error> {
+        let since = Instant::now();
+        loop {
+            let mode =
+                self.connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+            match mode.map_err(|e| self.error(e)) {
+                Ok(mode) if mode == "wal" => return Ok(()),
+                Ok(mode) => {
+                    let what = format!(
+                        "the database stays in journal mode `{mode}`; its file system may lack shared memory"
+                    );
+                    let source = rusqlite::Error::InvalidParameterName(what);
+                    return Err(Error::Database { path: self.path.clone(), source });
+                }
+                Err(Error::Busy { .. }) if since.elapsed() < BUSY => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    pub(crate) fn error(&self, source: rusqlite::Error) -> Error {
+        Error::from_database(&self.path, source)
+    }
+
+    pub(crate) fn damage(&self, what: String) -> Error {
+        Error::Damaged { path: self.path.clone(), what }
+    }
+}
+
+/// Fails if others may use what is at `path`.
+fn check_mode(path: &Path, wanted: u32) -> Result<(), Error> {
+    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => {
+            let dir = if wanted == 0o700 { path } else { path.parent().unwrap_or(path) };
+            Error::Missing { path: dir.to_owned() }
+        }
+        _ => Error::Io { doing: "look at", path: path.to_owned(), source },
+    })?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(Error::Open { path: path.to_owned(), mode, wanted }),
+    }
+}
+
+fn random_id() -> Result<[u8; 16], Error> {
+    let path = Path::new("/dev/urandom");
+    let mut id = [0; 16];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut id));
+    read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source })?;
+    Ok(id)
+}
+
+const FILE: &str = "cases.db";
+
+/// The longest time that a process waits for another one that writes.
+pub(crate) const BUSY: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_store(dir: &Path) -> CaseStore {
+        CaseStore::open_or_create(&dir.join("cases")).unwrap()
+    }
+
+    fn refusal(dir: &Path) -> String {
+        CaseStore::open(&dir.join("cases")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn cases_are_private() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(refusal(dir.path()).contains("there are no cases here"));
+        let store = new_store(dir.path());
+        let mode = |name: &str| fs::metadata(store.dir().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode("."), 0o700);
+        // Some writes make the files of SQLite.
+        for name in ["cases.db", "cases.db-wal", "cases.db-shm"] {
+            assert_eq!(mode(name), 0o600, "{name}");
+        }
+        fs::set_permissions(store.dir().join(FILE), fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(refusal(dir.path()).contains("chmod 600"));
+        fs::set_permissions(store.dir(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(refusal(dir.path()).contains("chmod 700"));
+    }
+
+    #[test]
+    fn another_database_and_another_format_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = new_store(dir.path());
+        store.connection.pragma_update(None, "user_version", 2).unwrap();
+        assert!(refusal(dir.path()).contains("format 2, and this build knows 1"));
+        store.connection.pragma_update(None, "application_id", 7).unwrap();
+        assert!(refusal(dir.path()).contains("not one of cases"));
+    }
+
+    /// A damaged page once looked like an empty list.
+    #[test]
+    fn a_damaged_database_is_called_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = new_store(dir.path()).dir().join(FILE);
+        let intact = fs::read(&path).unwrap();
+        for from in [0, 100] {
+            let mut bytes = intact.clone();
+            bytes[from..from + 60].fill(0xee);
+            fs::write(&path, &bytes).unwrap();
+            let refused = CaseStore::open(&dir.path().join("cases")).unwrap_err();
+            assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+        }
+        fs::write(&path, "no database at all, but long enough to be looked at").unwrap();
+        assert!(refusal(dir.path()).contains("damaged"));
+    }
+
+    #[test]
+    fn a_full_disk_leaves_nothing_half_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = new_store(dir.path());
+        let pages: i64 = store.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+        let text = "x".repeat(60_000);
+        let mut writer = store.write().unwrap();
+        let mut note = NewAction::new(crate::ActionKind::Note, 5);
+        note.text = Some(&text);
+        let refused = writer.append(&note).and_then(|_| writer.commit()).unwrap_err();
+        assert!(matches!(refused, Error::Full { .. }), "{refused}");
+        assert_eq!(store.head().unwrap().actions, 0);
+        store.connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
+        let mut writer = store.write().unwrap();
+        writer.append(&note).unwrap();
+        writer.commit().unwrap();
+        assert_eq!(store.head().unwrap().actions, 1);
+    }
+}

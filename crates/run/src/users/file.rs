@@ -1,0 +1,377 @@
+//! The user file: read, checked, changed as a whole.
+
+use super::password::{PasswordCost, is_hash, is_match};
+use super::{Account, Role, UserError};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A user file, read.
+#[derive(Debug)]
+pub struct UserFile {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    format: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argon2: Option<Cost>,
+    #[serde(default, rename = "user")]
+    users: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cost {
+    memory_kib: u32,
+    iterations: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    person: String,
+    role: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parties: Vec<String>,
+    #[serde(default)]
+    disabled: bool,
+    password: String,
+}
+
+impl Entry {
+    fn account(&self) -> Option<Account> {
+        Some(Account {
+            name: self.name.clone(),
+            person: self.person.clone(),
+            role: Role::from_name(&self.role)?,
+            parties: self.parties.clone(),
+            is_disabled: self.disabled,
+        })
+    }
+}
+
+impl UserFile {
+    /// Reads a user file.
+    ///
+    /// # Errors
+    /// Fails if there is none, if others may read or write it, or if its content is not that of a user file.
+    pub fn load(path: &Path) -> Result<Self, UserError> {
+        let io = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => UserError::Missing { path: path.to_owned() },
+            _ => UserError::Io { doing: "read", path: path.to_owned(), source },
+        };
+        let mut file = File::open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
+        let bad = |what: String| UserError::Content { path: path.to_owned(), what };
+        if !metadata.is_file() {
+            return Err(bad("this is not a file".to_owned()));
+        }
+        // Of the open file: the name may mean another one by now.
+        let mode = metadata.permissions().mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(UserError::Open { path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        (&mut file).take(BYTES_MAX + 1).read_to_string(&mut text).map_err(io)?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(bad(format!("a user file has at most {BYTES_MAX} bytes")));
+        }
+        let content: Content = toml::from_str(&text).map_err(|error| {
+            // Without the line of the file, which may hold a hash.
+            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            bad(format!("{}{}", line.map(|n| format!("line {n}: ")).unwrap_or_default(), error.message()))
+        })?;
+        let file = Self { path: path.to_owned(), content };
+        file.check().map_err(bad)?;
+        Ok(file)
+    }
+
+    /// Returns the accounts, in the order of the file.
+    pub fn accounts(&self) -> impl Iterator<Item = Account> + '_ {
+        self.content.users.iter().map(|entry| entry.account().expect("a role that was checked"))
+    }
+
+    /// Returns the account of a user who knows its password.
+    ///
+    /// # Errors
+    /// Fails if the name is unknown, the password is wrong, or the account is disabled.
+    pub fn authenticate(&self, name: &str, password: &str) -> Result<Account, UserError> {
+        let refused = || UserError::Refused { name: name.to_owned() };
+        let Some(entry) = self.content.users.iter().find(|entry| entry.name == name) else {
+            self.cost().spend(password);
+            return Err(refused());
+        };
+        if !is_match(&entry.password, password) {
+            return Err(refused());
+        }
+        if entry.disabled {
+            return Err(UserError::Disabled { name: name.to_owned() });
+        }
+        Ok(entry.account().expect("a role that was checked"))
+    }
+
+    /// Returns the cost of new passwords.
+    pub fn cost(&self) -> PasswordCost {
+        match &self.content.argon2 {
+            Some(cost) => PasswordCost { memory_kib: cost.memory_kib, iterations: cost.iterations },
+            None => PasswordCost::default(),
+        }
+    }
+
+    /// Adds an account to the file at `path`. Makes the file, and its directory with mode 0700, if they are not there. Returns the
+    /// cost of the new password.
+    ///
+    /// # Errors
+    /// Fails if the account is there, if a value of it cannot be, or if the file cannot be read or written.
+    pub fn add(path: &Path, account: &Account, password: &str) -> Result<PasswordCost, UserError> {
+        make_parent(path)?;
+        let _lock = lock_parent(path)?;
+        let mut file = match Self::load(path) {
+            Err(UserError::Missing { .. }) => {
+                let content = Content { format: FORMAT, argon2: None, users: Vec::new() };
+                Self { path: path.to_owned(), content }
+            }
+            other => other?,
+        };
+        if file.content.users.iter().any(|entry| entry.name == account.name) {
+            return Err(UserError::Value(format!("the user `{}` is there already", account.name)));
+        }
+        let entry = Entry {
+            name: account.name.clone(),
+            person: account.person.clone(),
+            role: account.role.name().to_owned(),
+            parties: account.parties.clone(),
+            disabled: account.is_disabled,
+            password: file.cost().hash(password)?,
+        };
+        file.content.users.push(entry);
+        file.store()?;
+        Ok(file.cost())
+    }
+
+    /// Gives an account of the file at `path` another password, and returns its cost.
+    ///
+    /// # Errors
+    /// Fails if there is no such account, if the password cannot be, or if the file cannot be read or written.
+    pub fn set_password(path: &Path, name: &str, password: &str) -> Result<PasswordCost, UserError> {
+        Self::change(path, name, |entry, cost| {
+            entry.password = cost.hash(password)?;
+            Ok(())
+        })
+    }
+
+    /// Disables an account of the file at `path`.
+    ///
+    /// # Errors
+    /// Fails if there is no such account, or if the file cannot be read or written.
+    pub fn disable(path: &Path, name: &str) -> Result<(), UserError> {
+        Self::change(path, name, |entry, _| {
+            entry.disabled = true;
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    fn change(
+        path: &Path,
+        name: &str,
+        change: impl FnOnce(&mut Entry, PasswordCost) -> Result<(), UserError>,
+    ) -> Result<PasswordCost, UserError> {
+        let _lock = lock_parent(path)?;
+        let mut file = Self::load(path)?;
+        let cost = file.cost();
+        let entry = file.content.users.iter_mut().find(|entry| entry.name == name);
+        let unknown = || UserError::Unknown { path: path.to_owned(), name: name.to_owned() };
+        change(entry.ok_or_else(unknown)?, cost)?;
+        file.store()?;
+        Ok(cost)
+    }
+
+    /// Checks what the types do not.
+    fn check(&self) -> Result<(), String> {
+        if self.content.format != FORMAT {
+            return Err(format!("format {} is unknown; this build knows {FORMAT}", self.content.format));
+        }
+        let mut names = BTreeSet::new();
+        for entry in &self.content.users {
+            let name = &entry.name;
+            check_text("name", name, NAME_BYTES_MAX).map_err(|what| format!("a user: {what}"))?;
+            let of_user = |what: String| format!("user `{name}`: {what}");
+            check_text("person", &entry.person, NAME_BYTES_MAX).map_err(of_user)?;
+            for party in &entry.parties {
+                check_text("party", party, PARTY_BYTES_MAX).map_err(of_user)?;
+            }
+            if Role::from_name(&entry.role).is_none() {
+                let known = Role::ALL.map(Role::name).join(", ");
+                return Err(of_user(format!("`{}` is no role; there are {known}", entry.role)));
+            }
+            if !is_hash(&entry.password) {
+                return Err(of_user("`password` is not the hash of one (argon2id)".to_owned()));
+            }
+            if !names.insert(name) {
+                return Err(format!("there are two users `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file: whole or not at all, and durable.
+    fn store(&self) -> Result<(), UserError> {
+        self.check().map_err(UserError::Value)?;
+        let text = toml::to_string(&self.content).expect("tables of text and numbers");
+        let mut temporary = self.path.clone().into_os_string();
+        temporary.push(".new");
+        let temporary = PathBuf::from(temporary);
+        let write = || {
+            // One of a call that was killed; the lock says that nobody writes it.
+            _ = fs::remove_file(&temporary);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &self.path)?;
+            File::open(parent(&self.path))?.sync_all()
+        };
+        write().map_err(|source| UserError::Io { doing: "write", path: self.path.clone(), source })
+    }
+}
+
+fn check_text(field: &str, text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.is_empty() || text.len() > bytes_max {
+        return Err(format!("`{field}` has 1 to {bytes_max} bytes"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(format!("`{field}` has a control character"));
+    }
+    Ok(())
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), UserError> {
+    let parent = parent(path);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+    made.map_err(|source| UserError::Io { doing: "make", path: parent.to_owned(), source })
+}
+
+/// Waits until nobody else changes a file of the directory. The lock ends with the file that is returned.
+fn lock_parent(path: &Path) -> Result<File, UserError> {
+    let parent = parent(path);
+    let io = |source| UserError::Io { doing: "lock", path: parent.to_owned(), source };
+    let directory = File::open(parent).map_err(io)?;
+    flock(&directory, FlockOperation::LockExclusive).map_err(|errno| io(errno.into()))?;
+    Ok(directory)
+}
+
+const FORMAT: u32 = 1;
+const BYTES_MAX: u64 = 1 << 20;
+const NAME_BYTES_MAX: usize = 64;
+const PARTY_BYTES_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(name: &str, person: &str) -> Account {
+        let (name, person) = (name.to_owned(), person.to_owned());
+        Account { name, person, role: Role::Analyst, parties: Vec::new(), is_disabled: false }
+    }
+
+    fn write(path: &Path, text: &str, mode: u32) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The least cost that argon2 takes: the tests are not about guessing.
+    const CHEAP: &str = "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n";
+
+    #[test]
+    fn who_knows_the_password_of_an_account_gets_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.toml");
+        write(&path, CHEAP, 0o600);
+        let anna = Account { parties: vec!["T-1".to_owned()], ..account("anna", "Anna Berg") };
+        assert!(UserFile::add(&path, &anna, "correct horse").unwrap().is_weak());
+        UserFile::add(&path, &account("bo", "Bo Lind"), "battery staple").unwrap();
+        let file = UserFile::load(&path).unwrap();
+        assert_eq!(file.authenticate("anna", "correct horse").unwrap(), anna);
+        for (name, password) in [("anna", "battery staple"), ("nobody", "correct horse"), ("anna", "")] {
+            let refused = file.authenticate(name, password).unwrap_err();
+            assert!(matches!(refused, UserError::Refused { .. }), "{refused}");
+        }
+        UserFile::set_password(&path, "anna", "another one").unwrap();
+        UserFile::disable(&path, "bo").unwrap();
+        let file = UserFile::load(&path).unwrap();
+        assert!(file.authenticate("anna", "correct horse").is_err());
+        assert_eq!(file.authenticate("anna", "another one").unwrap(), anna);
+        assert!(matches!(file.authenticate("bo", "battery staple"), Err(UserError::Disabled { .. })));
+        // Whether an account is disabled is said to nobody who does not know its password.
+        assert!(matches!(file.authenticate("bo", "wrong password"), Err(UserError::Refused { .. })));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(UserFile::add(&path, &account("anna", "x"), "battery staple").is_err());
+        assert!(UserFile::disable(&path, "nobody").is_err());
+        assert!(UserFile::set_password(&path, "anna", "short").is_err());
+    }
+
+    #[test]
+    fn a_new_file_has_the_secure_cost_and_a_directory_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cases/users.toml");
+        let cost = UserFile::add(&path, &account("anna", "anna"), "correct horse").unwrap();
+        assert!(!cost.is_weak());
+        assert!(fs::read_to_string(&path).unwrap().contains("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    /// A file that others can read gives them the hashes; one that they can write makes them anybody.
+    #[test]
+    fn a_file_that_others_may_touch_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.toml");
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o601] {
+            write(&path, CHEAP, mode);
+            let refused = UserFile::load(&path).unwrap_err().to_string();
+            assert!(refused.contains("chmod 600"), "{mode:o}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_user_file_is_refused_with_its_mistake() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.toml");
+        let user = |name: &str, role: &str, hash: &str| {
+            format!("[[user]]\nname = \"{name}\"\nperson = \"p\"\nrole = \"{role}\"\npassword = \"{hash}\"\n")
+        };
+        let hash = PasswordCost { memory_kib: 8, iterations: 1 }.hash("correct horse").unwrap();
+        let greedy = hash.replace("m=8,", "m=4000000,");
+        for (text, says) in [
+            ("format = 2\n".to_owned(), "format 2 is unknown"),
+            ("format = 1\nnope = 1\n".to_owned(), "line 2: unknown field `nope`"),
+            (format!("format = 1\n{}", user("a", "king", &hash)), "`king` is no role"),
+            (format!("format = 1\n{}", user("a", "admin", "secret")), "not the hash"),
+            (format!("format = 1\n{}", user("a", "admin", &greedy)), "not the hash"),
+            (format!("format = 1\n{}", user("", "admin", &hash)), "`name` has 1 to 64 bytes"),
+            (format!("format = 1\n{}", user("a\\n", "admin", &hash)), "a control character"),
+            (format!("format = 1\n{0}{0}", user("a", "admin", &hash)), "two users `a`"),
+        ] {
+            write(&path, &text, 0o600);
+            let refused = UserFile::load(&path).unwrap_err().to_string();
+            assert!(refused.contains(says), "{text}: {refused}");
+        }
+        assert!(UserFile::load(dir.path()).unwrap_err().to_string().contains("not a file"));
+        assert!(matches!(UserFile::load(&dir.path().join("none")), Err(UserError::Missing { .. })));
+    }
+}

@@ -1,0 +1,197 @@
+//! `unitape case`: alerts as cases, from ingest to the second person who closes them.
+
+mod act;
+mod ingest;
+mod list;
+mod show;
+mod verify;
+
+use super::login::LoginArgs;
+use super::read_args::ReadArgs;
+use crate::output;
+use std::path::PathBuf;
+use unitape_case::{CaseOutcome, CaseState};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct CaseArgs {
+    #[command(subcommand)]
+    command: CaseCliCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum CaseCliCommand {
+    /// Make cases of the alerts on an alert tape
+    #[command(after_help = "Examples:
+  unitape case ingest alerts --tape tape --cases cases
+  unitape case ingest alerts --tape tape --cases cases --follow --json
+
+ALERTS is what `unitape watch run TAPE --alerts ALERTS` writes; --tape names the watched tape, whose id must be that in the alerts.
+DIR is made if it is not there, for its owner alone. Alerts of one scenario, key and session date join one open case. An alert that
+was ingested before (a replay, other parameters) is counted as seen again. Controls `blind` are kept; other events are counted.
+
+Stop or kill it at any time: the next call continues where the last one has stored its position, which is in the database with the
+alerts. The cursor `case-…` of the alert tape shows the lag and holds retention. An alert tape that is another one of the same id,
+or that was cut back behind what was read, is refused.
+
+--json prints for each alert {\"alert\", \"case\", \"effect\"} (opened, joined or seen_again) with the fields of the alert, and at the
+end {\"totals\": {\"alerts\", \"cases\", \"seen_again\", \"blind\", \"passed_over\"}}.")]
+    Ingest(ingest::IngestArgs),
+    /// Print cases, page by page
+    #[command(after_help = "Examples:
+  unitape case list --cases cases
+  unitape case list --cases cases --state new --scenario spoofing --json
+  unitape case list --cases cases --party ACME --limit 20 --after 120
+  unitape case list --cases cases --blind
+
+Cases are printed by their number, at most --limit of them. If more follow, --json ends with {\"next\": CURSOR}; give it to --after.
+--blind prints the times at which a scenario was blind instead.")]
+    List(list::ListArgs),
+    /// Print why a case is one: its alerts, their evidence, the book before and after, earlier cases, what was done
+    #[command(after_help = "Examples:
+  unitape case show 1 --cases cases --tape tape
+  unitape case show 1 --cases cases --tape tape --json --depth 10
+
+--tape resolves the evidence on the watched tape; without it positions are printed alone. Exit code 3 when evidence is not on the tape
+any more, when the tape is damaged, or when it is not the one of the alerts.")]
+    Show(show::ShowArgs),
+    /// Give a case to a user
+    #[command(after_help = "Example:\n  unitape case assign 1 anna --cases cases --user anna")]
+    Assign {
+        #[command(flatten)]
+        target: CaseTarget,
+        /// The user who gets it
+        to: String,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+    /// Write a note
+    #[command(
+        after_help = "Example:\n  unitape case note 1 'asked the desk for the client order' --cases cases --user anna"
+    )]
+    Note {
+        #[command(flatten)]
+        target: CaseTarget,
+        /// The note, 64 KiB at most
+        text: String,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+    /// Hand a case to a supervisor
+    #[command(
+        after_help = "Example:\n  unitape case escalate 1 --text 'third time this month' --cases cases --user anna"
+    )]
+    Escalate {
+        #[command(flatten)]
+        target: CaseTarget,
+        /// Why
+        #[arg(long)]
+        text: Option<String>,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+    /// Propose to close a case; as the second person, close it
+    #[command(after_help = "Examples:
+  unitape case close 1 --reason explained --text 'market maker, both sides quoted' --cases cases --user anna
+  unitape case close 1 --cases cases --user bo
+
+The first call proposes, with a reason: false_positive, explained, breach or reported. The call of a second person closes. Two accounts
+of one person are one person. An alert that joins the case in between withdraws the proposal. `reopen` refuses it.")]
+    Close {
+        #[command(flatten)]
+        target: CaseTarget,
+        /// The reason: false_positive, explained, breach, reported
+        #[arg(long, value_parser = parse_outcome)]
+        reason: Option<CaseOutcome>,
+        /// An explanation
+        #[arg(long)]
+        text: Option<String>,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+    /// Open a closed case again, or refuse the proposal to close it
+    #[command(after_help = "Example:\n  unitape case reopen 1 --text 'new evidence' --cases cases --user bo")]
+    Reopen {
+        #[command(flatten)]
+        target: CaseTarget,
+        /// Why
+        #[arg(long)]
+        text: String,
+        #[command(flatten)]
+        login: LoginArgs,
+    },
+    /// Check what was done: the chain of actions, and the cases against it
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum AuditCommand {
+    /// Name each row that was changed, removed, inserted or moved
+    #[command(after_help = "Examples:
+  unitape case audit verify --cases cases
+  unitape case audit verify --cases cases --json
+
+Each action has the hash of the action before. The alerts, the cases and their states must be what the actions give; each transition and
+the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was made anew
+as a whole is found, too. Exit code 3 when something is wrong.")]
+    Verify {
+        /// Directory of the cases
+        #[arg(long, value_name = "DIR")]
+        cases: PathBuf,
+        /// Print as JSON, one object a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The case of an action.
+#[derive(Debug, clap::Args)]
+struct CaseTarget {
+    /// The number of the case
+    case: u64,
+    /// Directory of the cases
+    #[arg(long, value_name = "DIR")]
+    cases: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: CaseArgs) -> output::Result {
+    use act::Request;
+    match args.command {
+        CaseCliCommand::Ingest(args) => ingest::run(&args),
+        CaseCliCommand::List(args) => list::run(&args),
+        CaseCliCommand::Show(args) => show::run(&args),
+        CaseCliCommand::Assign { target, to, login } => act::run(&target, &login, Request::Assign { to }),
+        CaseCliCommand::Note { target, text, login } => act::run(&target, &login, Request::Note { text }),
+        CaseCliCommand::Escalate { target, text, login } => {
+            act::run(&target, &login, Request::Escalate { text })
+        }
+        CaseCliCommand::Close { target, reason, text, login } => {
+            act::run(&target, &login, Request::Close { reason, text })
+        }
+        CaseCliCommand::Reopen { target, text, login } => act::run(&target, &login, Request::Reopen { text }),
+        CaseCliCommand::Audit { command: AuditCommand::Verify { cases, json } } => verify::run(&cases, json),
+    }
+}
+
+/// Returns our clock, nanoseconds since 1970.
+pub fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn parse_outcome(text: &str) -> Result<CaseOutcome, String> {
+    let known = || format!("there are: {}", CaseOutcome::ALL.map(CaseOutcome::name).join(", "));
+    CaseOutcome::from_name(text).ok_or_else(known)
+}
+
+fn parse_state(text: &str) -> Result<CaseState, String> {
+    let known = || format!("there are: {}", CaseState::ALL.map(CaseState::name).join(", "));
+    CaseState::from_name(text).ok_or_else(known)
+}
