@@ -16,7 +16,7 @@
 //! let store = CaseStore::open_or_create(&dir.path().join("cases"))?;
 //! assert!(store.cases(&CaseFilter::default())?.cases.is_empty());
 //! assert!(unitape_case::audit::verify(&store)?.is_intact());
-//! # Ok::<(), unitape_case::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Nothing is printed here and nobody is asked for a password: [`unitape_run::users`] knows accounts, and the caller passes an
