@@ -34,7 +34,7 @@ mod store;
 
 pub use error::Error;
 pub use model::{
-    ActionAuthor, ActionKind, ActionRecord, Actor, AlertRecord, Case, CaseOutcome, CaseState,
+    ActionAuthor, ActionKind, ActionRecord, Actor, AlertRecord, Case, CaseState, Disposition,
     StateTransition, TRANSITIONS, allowed_actions, next_state, parties_of,
 };
 pub use store::{AlertTapeRecord, CaseFilter, CasePage, CaseStore};

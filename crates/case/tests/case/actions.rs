@@ -4,7 +4,7 @@ use crate::sample::{NOON, NOW, Sample, actor, alert, anna, bo};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use unitape_case::action::{CaseCommand, TEXT_BYTES_MAX, act};
-use unitape_case::{Actor, CaseOutcome, CaseState, Error, audit};
+use unitape_case::{Actor, CaseState, Disposition, Error, audit};
 use unitape_run::users::Role;
 
 fn sample() -> Sample {
@@ -17,8 +17,8 @@ fn note(text: &str) -> CaseCommand {
     CaseCommand::Note { text: text.to_owned() }
 }
 
-fn close(outcome: Option<CaseOutcome>) -> CaseCommand {
-    CaseCommand::Close { outcome, text: None }
+fn close(disposition: Option<Disposition>) -> CaseCommand {
+    CaseCommand::Close { disposition, text: None }
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn two_persons_close_a_case() {
     assert_eq!(state(1), CaseState::Investigating);
     let refused = sample.act(1, &anna(), close(None)).unwrap_err().to_string();
     assert!(refused.contains("closing needs a reason: false_positive, explained"), "{refused}");
-    sample.act(1, &anna(), close(Some(CaseOutcome::Explained))).unwrap();
+    sample.act(1, &anna(), close(Some(Disposition::Explained))).unwrap();
     assert_eq!(state(1), CaseState::PendingClose);
 
     // The first person, also by another account, is no second person.
@@ -40,17 +40,17 @@ fn two_persons_close_a_case() {
         assert!(matches!(refused, Error::Forbidden { .. }), "{refused}");
         assert!(refused.to_string().contains("Anna Berg proposed to close it"), "{refused}");
     }
-    let refused = sample.act(1, &bo(), close(Some(CaseOutcome::Breach))).unwrap_err().to_string();
+    let refused = sample.act(1, &bo(), close(Some(Disposition::Breach))).unwrap_err().to_string();
     assert!(refused.contains("proposed to close it as explained, not as breach"), "{refused}");
     let action = sample.act(1, &bo(), close(None)).unwrap();
-    assert_eq!((action.state, action.outcome), (Some(CaseState::Closed), Some(CaseOutcome::Explained)));
+    assert_eq!((action.state, action.disposition), (Some(CaseState::Closed), Some(Disposition::Explained)));
 
     let late = sample.act(1, &anna(), close(None)).unwrap_err().to_string();
     assert_eq!(late, "case 1 is closed: `close` is not possible; possible: note, reopen");
     sample.act(1, &anna(), CaseCommand::Reopen { text: "new evidence".to_owned() }).unwrap();
     let case = sample.store().case(1).unwrap();
     assert_eq!(
-        (case.state, case.outcome, case.assignee.as_deref()),
+        (case.state, case.disposition, case.assignee.as_deref()),
         (CaseState::Reopened, None, Some("anna"))
     );
     assert!(audit::verify(&sample.store()).unwrap().is_intact());
@@ -70,8 +70,8 @@ fn duties_and_parties_decide_who_acts() {
         refused(1, &anna(), CaseCommand::Assign { to: admin.clone() }).contains("does not work on cases")
     );
     sample.act(1, &admin, CaseCommand::Assign { to: anna() }).unwrap();
-    let outcome = Some(CaseOutcome::Breach);
-    assert!(refused(1, &admin, close(outcome)).contains("which may not close"));
+    let disposition = Some(Disposition::Breach);
+    assert!(refused(1, &admin, close(disposition)).contains("which may not close"));
     // Nobody acts on a case about himself, and nobody gets it.
     let suspect = Actor { parties: vec!["BETA".to_owned()], ..bo() };
     assert!(refused(2, &suspect, note("it was not me")).contains("`bo` is `BETA`, a party of this case"));
@@ -103,7 +103,7 @@ fn texts_are_kept_exactly_and_bounded() {
 fn of_two_who_close_one_case_one_wins() {
     let sample = sample();
     sample.act(1, &anna(), CaseCommand::Assign { to: anna() }).unwrap();
-    sample.act(1, &anna(), close(Some(CaseOutcome::FalsePositive))).unwrap();
+    sample.act(1, &anna(), close(Some(Disposition::FalsePositive))).unwrap();
     let sample = &sample;
     let closers = [bo(), actor("cy", "Cy Dahl", Role::Analyst)];
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
@@ -125,7 +125,7 @@ fn sample_act(sample: &Sample, closer: &Actor) -> Result<unitape_case::ActionRec
 #[derive(Clone, Debug, Default)]
 struct TwinCase {
     state: &'static str,
-    outcome: Option<CaseOutcome>,
+    disposition: Option<Disposition>,
     assignee: Option<String>,
     proposer: Option<String>,
 }
@@ -160,20 +160,20 @@ impl TwinCase {
                 }
                 self.state = "escalated";
             }
-            CaseCommand::Close { outcome, .. } => {
+            CaseCommand::Close { disposition, .. } => {
                 if !works || matches!(self.state, "new" | "closed") {
                     return false;
                 }
                 if self.state == "pending_close" {
                     if self.proposer.as_ref() == Some(&actor.person)
-                        || outcome.is_some_and(|o| Some(o) != self.outcome)
+                        || disposition.is_some_and(|o| Some(o) != self.disposition)
                     {
                         return false;
                     }
                     self.state = "closed";
                 } else {
-                    let Some(outcome) = outcome else { return false };
-                    (self.outcome, self.proposer) = (Some(*outcome), Some(actor.person.clone()));
+                    let Some(disposition) = disposition else { return false };
+                    (self.disposition, self.proposer) = (Some(*disposition), Some(actor.person.clone()));
                     self.state = "pending_close";
                 }
             }
@@ -181,7 +181,7 @@ impl TwinCase {
                 if !(works || actor.role == Role::Admin) || is_open {
                     return false;
                 }
-                (self.state, self.outcome) = ("reopened", None);
+                (self.state, self.disposition) = ("reopened", None);
             }
         }
         true
@@ -206,7 +206,7 @@ fn command(kind: u8, other: usize) -> CaseCommand {
         2 => CaseCommand::Note { text },
         3 => CaseCommand::Escalate { text: None },
         4 => CaseCommand::Reopen { text },
-        5 | 6 => close(Some(CaseOutcome::ALL[other % 2])),
+        5 | 6 => close(Some(Disposition::ALL[other % 2])),
         _ => close(None),
     }
 }
@@ -234,7 +234,7 @@ proptest! {
             }
             let stored = store.case(case).unwrap();
             prop_assert_eq!(stored.state.name(), twin.state);
-            prop_assert_eq!(stored.outcome, twin.outcome);
+            prop_assert_eq!(stored.disposition, twin.disposition);
             prop_assert_eq!(&stored.assignee, &twin.assignee);
         }
         let report = audit::verify(&store).unwrap();

@@ -5,10 +5,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use unitape_case::action::CaseCommand;
 use unitape_case::audit::{AuditFinding, AuditProblem, verify};
-use unitape_case::{CaseOutcome, CaseStore};
+use unitape_case::{CaseStore, Disposition};
 
 /// The columns of an action, in the order in which the documentation names them for its hash.
-const ACTION: &str = "id, case_id, ts, user, person, role, kind, state, assignee, outcome, text, alert_id, alert_digest, session_date, \
+const ACTION: &str = "id, case_id, ts, user, person, role, kind, state, assignee, disposition, text, alert_id, alert_digest, session_date, \
                       tape_id, position, prev, hash";
 
 /// Two cases with some work on them, and a database that can be changed.
@@ -28,11 +28,11 @@ fn worked() -> Worked {
     ]);
     write_control(&sample.alerts(), "blind", NOON);
     sample.ingest().unwrap();
-    let close = |outcome| CaseCommand::Close { outcome, text: Some("both sides quoted".to_owned()) };
+    let close = |disposition| CaseCommand::Close { disposition, text: Some("both sides quoted".to_owned()) };
     sample.act(1, &anna(), CaseCommand::Assign { to: anna() }).unwrap();
     sample.act(2, &bo(), CaseCommand::Assign { to: bo() }).unwrap();
     sample.act(1, &anna(), CaseCommand::Note { text: "asked the desk".to_owned() }).unwrap();
-    sample.act(1, &anna(), close(Some(CaseOutcome::Explained))).unwrap();
+    sample.act(1, &anna(), close(Some(Disposition::Explained))).unwrap();
     sample.act(1, &bo(), close(None)).unwrap();
     sample.act(2, &bo(), CaseCommand::Escalate { text: None }).unwrap();
     let database = sample.database();
@@ -169,7 +169,7 @@ fn a_changed_alert_case_party_or_cursor_is_named() {
     let worked = worked();
     let alert = "case_id, identity, source, scenario, ts, trigger_seq, trigger_position, key, detail, rule_version, params_hash, \
                  tape_id, position, seen_again";
-    let case = "scenario, key, session_date, group_id, outcome, assignee, alerts, seen_again, first_ts, last_ts, opened, changed, state";
+    let case = "scenario, key, session_date, group_id, disposition, assignee, alerts, seen_again, first_ts, last_ts, opened, changed, state";
     for (table, called, columns) in [("alert", "alert", alert), ("cases", "case", case)] {
         for row in 1..=3 {
             for column in columns.split(", ") {
@@ -188,7 +188,11 @@ fn a_changed_alert_case_party_or_cursor_is_named() {
         ("UPDATE alert SET id = 9 WHERE id = 2", "alert", AuditProblem::Inserted),
         ("DELETE FROM cases WHERE id = 2", "case", AuditProblem::Removed),
         ("UPDATE cases SET id = 9 WHERE id = 2", "case", AuditProblem::Inserted),
-        ("UPDATE cases SET state = 'closed', outcome = 'breach' WHERE id = 3", "case", AuditProblem::Changed),
+        (
+            "UPDATE cases SET state = 'closed', disposition = 'breach' WHERE id = 3",
+            "case",
+            AuditProblem::Changed,
+        ),
         ("DELETE FROM party WHERE name = 'BETA'", "party", AuditProblem::Removed),
         ("INSERT INTO party VALUES ('NOBODY', 1)", "party", AuditProblem::Inserted),
         ("UPDATE tape SET position = 0", "tape", AuditProblem::Changed),

@@ -4,7 +4,7 @@ use crate::sample::{DAY, NOON, Sample, alert, alert_of, anna, bo, make_tape, wri
 use rusqlite::types::Value;
 use unitape_case::action::CaseCommand;
 use unitape_case::ingest::{IngestEnd, IngestTotals};
-use unitape_case::{ActionKind, CaseFilter, CaseOutcome, audit};
+use unitape_case::{ActionKind, CaseFilter, Disposition, audit};
 use unitape_tape::{Reader, StartPosition, TapeId, TapeManifest, Writer, WriterOptions};
 use unitape_watch::{Alert, ScenarioSelection};
 
@@ -114,7 +114,7 @@ fn an_alert_that_other_parameters_raise_again_is_seen_again() {
 fn an_alert_after_the_close_opens_the_next_case_and_one_before_it_withdraws_the_proposal() {
     let sample = Sample::new(&[alert("ACME", 1, NOON)]);
     sample.ingest().unwrap();
-    let close = || CaseCommand::Close { outcome: Some(CaseOutcome::Explained), text: None };
+    let close = || CaseCommand::Close { outcome: Some(Disposition::Explained), text: None };
     sample.act(1, &anna(), CaseCommand::Assign { to: anna() }).unwrap();
     sample.act(1, &anna(), close()).unwrap();
     sample.write_alerts(&sample.alerts(), &[alert("ACME", 1, NOON), alert("ACME", 2, NOON)]);
