@@ -3,7 +3,7 @@
 //! The check and the change are one transaction under the lock of the database. Of two processes that close one case, the second
 //! one sees the case as the first has left it.
 
-use crate::model::{ActionAuthor, ActionKind, Case, CaseOutcome, CaseState, next_state};
+use crate::model::{ActionAuthor, ActionKind, Case, CaseState, Disposition, next_state};
 use crate::store::{CaseStore, CaseWriter, NewAction};
 use crate::{ActionRecord, Actor, Error};
 
@@ -28,7 +28,7 @@ pub enum CaseCommand {
     /// Propose to close the case, or, as the second person, close it.
     Close {
         /// The reason. The first person must give it; if the second one does, it must be the same.
-        outcome: Option<CaseOutcome>,
+        disposition: Option<Disposition>,
         /// An explanation.
         text: Option<String>,
     },
@@ -67,13 +67,13 @@ pub fn act(
         }
         CaseCommand::Note { text } => action.text = Some(text),
         CaseCommand::Escalate { text } => action.text = text.as_deref(),
-        CaseCommand::Close { outcome, text } => {
-            case.outcome = outcome.or(case.outcome);
-            (action.outcome, action.text) = (case.outcome, text.as_deref());
+        CaseCommand::Close { disposition, text } => {
+            case.disposition = disposition.or(case.disposition);
+            (action.disposition, action.text) = (case.disposition, text.as_deref());
         }
         CaseCommand::Reopen { text } => {
             action.text = Some(text);
-            case.outcome = None;
+            case.disposition = None;
         }
     }
     action.state = Some(state);
@@ -90,7 +90,7 @@ pub fn act(
         kind,
         state: Some(state),
         assignee: action.assignee.map(str::to_owned),
-        outcome: action.outcome,
+        disposition: action.disposition,
         text: action.text.map(str::to_owned),
         alert: None,
         hash,
@@ -151,11 +151,11 @@ fn check_command(
                 None => Ok(()),
             }
         }
-        (CaseCommand::Close { outcome: None, .. }, ActionKind::ProposeClose) => {
-            let known = CaseOutcome::ALL.map(CaseOutcome::name).join(", ");
+        (CaseCommand::Close { disposition: None, .. }, ActionKind::ProposeClose) => {
+            let known = Disposition::ALL.map(Disposition::name).join(", ");
             Err(Error::Value(format!("case {id}: closing needs a reason: {known}")))
         }
-        (CaseCommand::Close { outcome, .. }, ActionKind::ConfirmClose) => {
+        (CaseCommand::Close { disposition, .. }, ActionKind::ConfirmClose) => {
             let proposer = writer.proposer(id)?;
             let is_same = proposer.is_none_or(|(user, person)| user == actor.user || person == actor.person);
             if is_same {
@@ -164,7 +164,7 @@ fn check_command(
                     "{person} proposed to close it; a second person must do so, and another account is no other person"
                 ));
             }
-            match (outcome, case.outcome) {
+            match (disposition, case.disposition) {
                 (Some(given), Some(proposed)) if *given != proposed => Err(Error::Value(format!(
                     "case {id}: it is proposed to close it as {proposed}, not as {given}; `reopen` refuses the proposal"
                 ))),

@@ -16,7 +16,7 @@
 //! let store = CaseStore::open_or_create(&dir.path().join("cases"))?;
 //! assert!(store.cases(&CaseFilter::default())?.cases.is_empty());
 //! assert!(unitape_case::audit::verify(&store)?.is_intact());
-//! # Ok::<(), unitape_case::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Nothing is printed here and nobody is asked for a password: [`unitape_run::users`] knows accounts, and the caller passes an
@@ -34,7 +34,7 @@ mod store;
 
 pub use error::Error;
 pub use model::{
-    ActionAuthor, ActionKind, ActionRecord, Actor, AlertRecord, Case, CaseOutcome, CaseState,
+    ActionAuthor, ActionKind, ActionRecord, Actor, AlertRecord, Case, CaseState, Disposition,
     StateTransition, TRANSITIONS, allowed_actions, next_state, parties_of,
 };
 pub use store::{AlertTapeRecord, CaseFilter, CasePage, CaseStore};

@@ -187,7 +187,7 @@ struct Audit {
 #[derive(Debug, Default)]
 struct ExpectedCase {
     state: Option<CaseState>,
-    outcome: Option<String>,
+    disposition: Option<String>,
     assignee: Option<String>,
     /// The account and the person who proposed last to close it.
     proposer: Option<(String, String)>,
@@ -251,7 +251,7 @@ impl Audit {
             ActionKind::Alert => {
                 case.alerts += 1;
                 if case.state != state {
-                    case.outcome = None;
+                    case.disposition = None;
                 }
                 let digest = bytes(&row[12]);
                 let expected = ExpectedAlert { digest, case: case_id, seen_again: 0, is_there: false };
@@ -265,7 +265,7 @@ impl Audit {
             }
             ActionKind::Assign => case.assignee = text(&row[8]).map(str::to_owned),
             ActionKind::ProposeClose => {
-                case.outcome = text(&row[9]).map(str::to_owned);
+                case.disposition = text(&row[9]).map(str::to_owned);
                 case.proposer = by();
             }
             ActionKind::ConfirmClose => {
@@ -280,7 +280,7 @@ impl Audit {
                     findings.say("action", number, AuditProblem::Forbidden, detail);
                 }
             }
-            ActionKind::Reopen => case.outcome = None,
+            ActionKind::Reopen => case.disposition = None,
             ActionKind::Note | ActionKind::Escalate | ActionKind::Blind => {}
         }
         case.state = state;
@@ -341,7 +341,7 @@ impl Audit {
             ("key", owned(&case.key)),
             ("session_date", owned(&case.session_date)),
             ("state", Value::from(case.state.map(|state| state.name().to_owned()))),
-            ("outcome", owned(&case.outcome)),
+            ("disposition", owned(&case.disposition)),
             ("assignee", owned(&case.assignee)),
             ("alerts", case.alerts.into()),
             ("seen_again", case.seen_again.into()),

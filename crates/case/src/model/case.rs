@@ -18,7 +18,7 @@ pub struct Case {
     /// Its state.
     pub state: CaseState,
     /// The reason for which it is closed, or proposed to be.
-    pub outcome: Option<CaseOutcome>,
+    pub disposition: Option<Disposition>,
     /// The user who has it.
     pub assignee: Option<String>,
     /// Its alerts.
@@ -37,7 +37,7 @@ pub struct Case {
 
 /// The reason for which a case is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CaseOutcome {
+pub enum Disposition {
     /// The alert is wrong.
     FalsePositive,
     /// The conduct is unusual, and there is an innocent explanation.
@@ -48,7 +48,7 @@ pub enum CaseOutcome {
     Reported,
 }
 
-impl CaseOutcome {
+impl Disposition {
     /// All reasons.
     pub const ALL: [Self; 4] = [Self::FalsePositive, Self::Explained, Self::Breach, Self::Reported];
 
@@ -64,11 +64,11 @@ impl CaseOutcome {
 
     /// Returns the reason with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+        Self::ALL.into_iter().find(|disposition| disposition.name() == name)
     }
 }
 
-impl fmt::Display for CaseOutcome {
+impl fmt::Display for Disposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -92,7 +92,7 @@ pub struct ActionRecord {
     /// The user who got the case.
     pub assignee: Option<String>,
     /// The reason for closing.
-    pub outcome: Option<CaseOutcome>,
+    pub disposition: Option<Disposition>,
     /// A note, an explanation, or the event line of a `blind` control.
     pub text: Option<String>,
     /// The alert that ingest added or saw again.

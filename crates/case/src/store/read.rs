@@ -2,7 +2,7 @@
 
 use super::CaseStore;
 use super::write::AlertTapeCursor;
-use crate::model::{ActionAuthor, ActionKind, AlertRecord, CaseOutcome, StoredAlert};
+use crate::model::{ActionAuthor, ActionKind, AlertRecord, Disposition, StoredAlert};
 use crate::{ActionRecord, Case, CaseState, Error};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -325,7 +325,7 @@ pub(super) fn case_of_row(row: &Row<'_>) -> rusqlite::Result<Case> {
         key: row.get(2)?,
         session_date: row.get(3)?,
         state: state(row, 4)?,
-        outcome: optional_word(row, 5, CaseOutcome::from_name)?,
+        disposition: optional_word(row, 5, Disposition::from_name)?,
         assignee: row.get(6)?,
         alerts: row.get::<_, i64>(7)? as u64,
         seen_again: row.get::<_, i64>(8)? as u64,
@@ -350,7 +350,7 @@ fn action_of_row(row: &Row<'_>) -> rusqlite::Result<ActionRecord> {
         kind: word(row, 6, ActionKind::from_name)?,
         state: optional_word(row, 7, CaseState::from_name)?,
         assignee: row.get(8)?,
-        outcome: optional_word(row, 9, CaseOutcome::from_name)?,
+        disposition: optional_word(row, 9, Disposition::from_name)?,
         text: row.get(10)?,
         alert: row.get::<_, Option<i64>>(11)?.map(|alert| alert as u64),
         hash: row.get(12)?,
@@ -381,12 +381,12 @@ fn optional_word<T>(
 }
 
 /// The columns of a case, in the order of [`case_of_row`].
-pub(super) const CASE_COLUMNS: &str = "id, scenario, key, session_date, state, outcome, assignee, alerts, seen_again, first_ts, \
+pub(super) const CASE_COLUMNS: &str = "id, scenario, key, session_date, state, disposition, assignee, alerts, seen_again, first_ts, \
                                        last_ts, opened, changed";
 
 /// The columns of [`action_of_row`], in its order.
 const ACTION_RECORD: &str =
-    "id, case_id, ts, user, person, role, kind, state, assignee, outcome, text, alert_id, hash";
+    "id, case_id, ts, user, person, role, kind, state, assignee, disposition, text, alert_id, hash";
 
 const PAGE: u64 = 100;
 const PAGE_MAX: u64 = 10_000;

@@ -47,7 +47,7 @@ pub(crate) fn format(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// The columns that the hash of an action covers, in its order.
-pub(crate) const ACTION_COLUMNS: &str = "id, case_id, ts, user, person, role, kind, state, assignee, outcome, text, alert_id, \
+pub(crate) const ACTION_COLUMNS: &str = "id, case_id, ts, user, person, role, kind, state, assignee, disposition, text, alert_id, \
                                          alert_digest, session_date, tape_id, position, prev";
 
 /// The columns that the digest of an alert covers, in its order.
@@ -79,7 +79,7 @@ CREATE TABLE cases (
     session_date TEXT NOT NULL,
     group_id BLOB NOT NULL,
     state TEXT NOT NULL,
-    outcome TEXT,
+    disposition TEXT,
     assignee TEXT,
     alerts INTEGER NOT NULL,
     seen_again INTEGER NOT NULL,
@@ -129,7 +129,7 @@ CREATE TABLE action (
     kind TEXT NOT NULL,
     state TEXT,
     assignee TEXT,
-    outcome TEXT,
+    disposition TEXT,
     text TEXT,
     alert_id INTEGER,
     alert_digest BLOB,

@@ -3,7 +3,7 @@
 use super::CaseStore;
 use super::read::{CASE_COLUMNS, StoreHead, case_of_row};
 use crate::audit::chain::{alert_digest, hash_of_action};
-use crate::model::{ActionKind, Case, CaseOutcome, CaseState};
+use crate::model::{ActionKind, Case, CaseState, Disposition};
 use crate::{Actor, Error};
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params, params_from_iter};
@@ -27,7 +27,7 @@ pub(crate) struct NewAction<'a> {
     pub kind: ActionKind,
     pub state: Option<CaseState>,
     pub assignee: Option<&'a str>,
-    pub outcome: Option<CaseOutcome>,
+    pub disposition: Option<Disposition>,
     pub text: Option<&'a str>,
     pub alert: Option<u64>,
     pub alert_digest: Option<[u8; 32]>,
@@ -47,7 +47,7 @@ impl NewAction<'_> {
             kind,
             state: None,
             assignee: None,
-            outcome: None,
+            disposition: None,
             text: None,
             alert: None,
             alert_digest: None,
@@ -213,7 +213,7 @@ impl CaseWriter<'_> {
                 super::ALERT_COLUMNS
             );
             self.transaction.prepare_cached(&sql)?.execute(params_from_iter(&values))?;
-            let sql = "UPDATE cases SET state = ?2, outcome = CASE WHEN ?2 = state THEN outcome END, alerts = alerts + 1, \
+            let sql = "UPDATE cases SET state = ?2, disposition = CASE WHEN ?2 = state THEN disposition END, alerts = alerts + 1, \
                        first_ts = min(first_ts, ?3), last_ts = max(last_ts, ?3), changed = ?4 WHERE id = ?1";
             let row = params![new.case as i64, state.name(), alert.ts.0, now];
             self.transaction.prepare_cached(sql)?.execute(row)?;
@@ -241,9 +241,9 @@ impl CaseWriter<'_> {
 
     /// Gives a case what an action has decided.
     pub fn update_case(&self, case: &Case) -> Result<(), Error> {
-        let sql = "UPDATE cases SET state = ?2, outcome = ?3, assignee = ?4, changed = ?5 WHERE id = ?1";
-        let outcome = case.outcome.map(CaseOutcome::name);
-        let values = params![case.id as i64, case.state.name(), outcome, case.assignee, case.changed];
+        let sql = "UPDATE cases SET state = ?2, disposition = ?3, assignee = ?4, changed = ?5 WHERE id = ?1";
+        let disposition = case.disposition.map(Disposition::name);
+        let values = params![case.id as i64, case.state.name(), disposition, case.assignee, case.changed];
         self.transaction.execute(sql, values).map(drop).map_err(|e| self.error(e))
     }
 
@@ -262,7 +262,7 @@ impl CaseWriter<'_> {
             text(Some(action.kind.name())),
             text(action.state.map(CaseState::name)),
             text(action.assignee),
-            text(action.outcome.map(CaseOutcome::name)),
+            text(action.disposition.map(Disposition::name)),
             text(action.text),
             action.alert.map(|alert| alert as i64).into(),
             action.alert_digest.map(|digest| digest.to_vec()).into(),

@@ -131,6 +131,23 @@ fn the_demo_holds_and_runs_again() {
             assert!(lines > 12, "{lines} alerts with a wider window");
         }
     }
+    the_alerts_become_cases(&dir, 12 + labels.len() as u64);
+}
+
+/// Every alert of the demo is in a case, and its evidence is on the tape.
+fn the_alerts_become_cases(dir: &Path, alerts: u64) {
+    let text = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let (tape, cases) = (text("tape"), text("cases"));
+    let ingested = run(["case", "ingest", &text("alerts"), "--tape", &tape, "--cases", &cases, "--json"])
+        .code(0)
+        .lines();
+    assert_eq!(ingested.last().unwrap()["totals"]["alerts"], alerts);
+    let list = run(["case", "list", "--cases", &cases, "--json"]).code(0).lines();
+    assert_eq!(list.iter().map(|case| case["alerts"].as_u64().unwrap()).sum::<u64>(), alerts);
+    let id = list[0]["case"].to_string();
+    let shown = run(["case", "show", &id, "--cases", &cases, "--tape", &tape, "--json"]).code(0).json();
+    let evidence = shown["alert_list"][0]["evidence"].as_array().unwrap();
+    assert!(evidence.iter().all(|line| line["event"]["kind"].is_string()), "{evidence:?}");
 }
 
 /// The summary is read in a terminal of 100 columns and in files, where colours are noise.

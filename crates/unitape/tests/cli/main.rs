@@ -9,6 +9,7 @@ mod bad_input;
 mod bench;
 mod book;
 mod calendar;
+mod cases;
 mod consolidate;
 mod csv;
 mod damage;

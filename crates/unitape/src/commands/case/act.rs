@@ -5,7 +5,7 @@ use crate::commands::login::LoginArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, say};
 use serde_json::{Value, json};
 use unitape_case::action::{CaseCommand, act};
-use unitape_case::{ActionKind, ActionRecord, Actor, CaseOutcome, CaseStore};
+use unitape_case::{ActionKind, ActionRecord, Actor, CaseStore, Disposition};
 
 /// An action as it was asked for.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub enum Request {
     Assign { to: String },
     Note { text: String },
     Escalate { text: Option<String> },
-    Close { reason: Option<CaseOutcome>, text: Option<String> },
+    Close { reason: Option<Disposition>, text: Option<String> },
     Reopen { text: String },
 }
 
@@ -33,23 +33,23 @@ pub fn run(target: &CaseTarget, login: &LoginArgs, request: Request) -> output::
         }
         Request::Note { text } => CaseCommand::Note { text },
         Request::Escalate { text } => CaseCommand::Escalate { text },
-        Request::Close { reason, text } => CaseCommand::Close { outcome: reason, text },
+        Request::Close { reason, text } => CaseCommand::Close { disposition: reason, text },
         Request::Reopen { text } => CaseCommand::Reopen { text },
     };
     let action = act(&mut store, target.case, &actor, &command, super::now())?;
     if target.json {
         output::print_json(&action_json(&action))?;
     } else {
-        say!("case {}: {}", target.case, outcome(&action));
+        say!("case {}: {}", target.case, disposition(&action));
     }
     Ok(CommandOutcome::Clean)
 }
 
 /// The result of an action, in words.
-fn outcome(action: &ActionRecord) -> String {
+fn disposition(action: &ActionRecord) -> String {
     let number = action.number;
     let state = action.state.map(|state| state.name()).unwrap_or_default();
-    let reason = action.outcome.map(|reason| reason.name()).unwrap_or_default();
+    let reason = action.disposition.map(|reason| reason.name()).unwrap_or_default();
     match action.kind {
         ActionKind::Assign => {
             format!("{state}, {} has it (action {number})", action.assignee.as_deref().unwrap_or_default())
@@ -70,6 +70,6 @@ pub fn action_json(action: &ActionRecord) -> Value {
         "action": action.number, "case": action.case, "ts": action.ts, "kind": action.kind.name(),
         "user": by.map(|by| &by.user), "person": by.map(|by| &by.person), "role": by.map(|by| by.role.name()),
         "state": action.state.map(|state| state.name()), "assignee": action.assignee,
-        "reason": action.outcome.map(|outcome| outcome.name()), "text": action.text, "alert": action.alert, "hash": hash,
+        "disposition": action.disposition.map(|disposition| disposition.name()), "text": action.text, "alert": action.alert, "hash": hash,
     })
 }

@@ -106,7 +106,7 @@ pub fn event_json(line: &str) -> Value {
 pub fn case_json(case: &Case) -> Value {
     json!({
         "case": case.id, "scenario": case.scenario, "key": event_json(&case.key), "session_date": case.session_date,
-        "state": case.state.name(), "reason": case.outcome.map(|outcome| outcome.name()), "assignee": case.assignee,
+        "state": case.state.name(), "disposition": case.disposition.map(|disposition| disposition.name()), "assignee": case.assignee,
         "alerts": case.alerts, "seen_again": case.seen_again, "first_ts": case.first_ts, "last_ts": case.last_ts,
         "opened": case.opened, "changed": case.changed,
     })
@@ -128,8 +128,8 @@ pub fn case_line(case: &Case) -> String {
     if let Some(user) = &case.assignee {
         line += &format!("  {user}");
     }
-    if let Some(outcome) = case.outcome {
-        line += &format!("  {outcome}");
+    if let Some(disposition) = case.disposition {
+        line += &format!("  {disposition}");
     }
     line
 }

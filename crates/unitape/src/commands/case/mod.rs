@@ -7,10 +7,9 @@ mod show;
 mod verify;
 
 use super::login::LoginArgs;
-use super::read_args::ReadArgs;
 use crate::output;
 use std::path::PathBuf;
-use unitape_case::{CaseOutcome, CaseState};
+use unitape_case::{CaseState, Disposition};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -101,8 +100,8 @@ of one person are one person. An alert that joins the case in between withdraws 
         #[command(flatten)]
         target: CaseTarget,
         /// The reason: false_positive, explained, breach, reported
-        #[arg(long, value_parser = parse_outcome)]
-        reason: Option<CaseOutcome>,
+        #[arg(long, value_parser = parse_disposition)]
+        reason: Option<Disposition>,
         /// An explanation
         #[arg(long)]
         text: Option<String>,
@@ -186,9 +185,9 @@ pub fn now() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
-fn parse_outcome(text: &str) -> Result<CaseOutcome, String> {
-    let known = || format!("there are: {}", CaseOutcome::ALL.map(CaseOutcome::name).join(", "));
-    CaseOutcome::from_name(text).ok_or_else(known)
+fn parse_disposition(text: &str) -> Result<Disposition, String> {
+    let known = || format!("there are: {}", Disposition::ALL.map(Disposition::name).join(", "));
+    Disposition::from_name(text).ok_or_else(known)
 }
 
 fn parse_state(text: &str) -> Result<CaseState, String> {

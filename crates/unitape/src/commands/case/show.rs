@@ -279,8 +279,8 @@ fn history_line(action: &ActionRecord) -> String {
     if let Some(user) = &action.assignee {
         line += &format!(" to {user}");
     }
-    if let Some(outcome) = action.outcome {
-        line += &format!(" as {outcome}");
+    if let Some(disposition) = action.disposition {
+        line += &format!(" as {disposition}");
     }
     if let Some(state) = action.state {
         line += &format!(", {state}");
