@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::replay::{BookMoment, ReplayOutcome, oldest};
 use std::path::Path;
-use unitape_book::fx::{BestPrice, FxBooks, FxOptions, TapeFx};
+use unitape_book::fx::{FxBooks, FxOptions, PriceListener, TapeFx};
 use unitape_model::{DefinitionTable, Event, Position};
 use unitape_query::address::EventAddress;
 use unitape_query::follow::{FollowOutcome, TapeFollower};
@@ -47,7 +47,7 @@ impl FxReplay {
     ///
     /// # Errors
     /// When the tape is damaged or cannot be read.
-    pub fn step(&mut self, listener: &mut impl FnMut(&BestPrice<'_>)) -> Result<ReplayOutcome, Error> {
+    pub fn step(&mut self, listener: &mut PriceListener<'_>) -> Result<ReplayOutcome, Error> {
         loop {
             let (ordinal, frame) = match self.follower.step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),

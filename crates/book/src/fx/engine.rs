@@ -7,7 +7,7 @@ use super::publishers::Publishers;
 use super::quote::{Quote, QuoteId, QuoteSlot};
 use super::side::{BankBests, SideOffer, SpikeRule};
 use super::timers::{BankSwitch, DueTimer, Timers};
-use super::view::{BestPrice, FxBookView};
+use super::view::{BestPrice, FxBookView, PriceListener};
 use crate::error::Error;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -92,7 +92,7 @@ impl FxBooks {
 
     /// Applies an event. Calls `listener` for the best prices that timers change before it, and after the last event of a
     /// message for those that the message changed.
-    pub fn on_event(&mut self, event: &Event<'_>, listener: &mut impl FnMut(&BestPrice<'_>)) {
+    pub fn on_event(&mut self, event: &Event<'_>, listener: &mut PriceListener<'_>) {
         let header = event.header();
         let ts = event.ts_event().0;
         // Rule 4: `now` is the running maximum over all events but those whose clock is ahead; 0 until there is one.
@@ -121,7 +121,7 @@ impl FxBooks {
 
     /// Evaluates what the events of a message changed, and calls `listener` for the best prices that are others.
     /// [`FxBooks::on_event`] does so after the last event of a message.
-    pub fn end_message(&mut self, listener: &mut impl FnMut(&BestPrice<'_>)) {
+    pub fn end_message(&mut self, listener: &mut PriceListener<'_>) {
         if !self.touched.is_empty() {
             self.evaluate(self.now().0, listener);
         }
@@ -362,7 +362,7 @@ impl FxBooks {
 
     /// Rule 4: fires the timers that are due at or before `now` in due order, those of one time together; their prices carry
     /// the due time. A book that the message in hand has changed waits for the last event of the message (rule 1).
-    fn fire_timers(&mut self, now: i64, listener: &mut impl FnMut(&BestPrice<'_>)) {
+    fn fire_timers(&mut self, now: i64, listener: &mut PriceListener<'_>) {
         while let Some(due) = self.timers.next_due().filter(|due| *due <= now) {
             let waiting = std::mem::take(&mut self.touched);
             while let Some(timer) = self.timers.pop(due) {
@@ -477,7 +477,7 @@ impl FxBooks {
 
     /// Evaluates the books that something happened to, in the order of rule 3, and calls `listener` for each best price
     /// whose content is another one. Before its first price a book has printed that it has none.
-    fn evaluate(&mut self, ts: i64, listener: &mut impl FnMut(&BestPrice<'_>)) {
+    fn evaluate(&mut self, ts: i64, listener: &mut PriceListener<'_>) {
         let mut touched = std::mem::take(&mut self.touched);
         if touched.len() > 1 {
             touched.sort_unstable_by_key(|index| {
@@ -495,7 +495,7 @@ impl FxBooks {
         self.touched = touched;
     }
 
-    fn evaluate_book(&mut self, index: u32, ts: i64, listener: &mut impl FnMut(&BestPrice<'_>)) {
+    fn evaluate_book(&mut self, index: u32, ts: i64, listener: &mut PriceListener<'_>) {
         let Self { options, sizes, publishers, switches, books, counters, bank_bests, offer, .. } = self;
         let book = books.get_mut(index);
         book.is_touched = false;

@@ -54,4 +54,6 @@ pub use exact::ExactAmount;
 pub use pair::{OrientedPair, PairName};
 pub use quote::OffReason;
 pub use tape::TapeFx;
-pub use view::{BestPrice, BestQuote, FxBookView, FxQuoteView, PriceState, SweepLegView, SweepView};
+pub use view::{
+    BestPrice, BestQuote, FxBookView, FxQuoteView, PriceListener, PriceState, SweepLegView, SweepView,
+};

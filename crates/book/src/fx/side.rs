@@ -61,11 +61,11 @@ impl BookSide {
     ) -> u64 {
         banks.clear();
         for quote in &mut self.quotes {
-            let publisher = quote.slot.publisher;
-            quote.off = is_disabled(publisher).then_some(OffReason::Disabled);
+            let bank = banks.get(quote.slot.publisher, &is_disabled);
+            quote.off = bank.is_disabled.then_some(OffReason::Disabled);
             // The best ones come first. Inverted quotes are in no median.
             if quote.off.is_none() && !quote.inverted {
-                banks.add(publisher, quote.px);
+                banks.add(quote.slot.publisher, quote.px);
             }
         }
         let mut spikes = 0;
@@ -109,13 +109,22 @@ impl SpikeRule {
     }
 }
 
-/// The best price of each bank on one side, in the order of the side.
+/// The banks that quote on one side, and the best price of each, in the order of the side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BankBests {
     prices: Vec<Price>,
-    /// By publisher: the round in which it was added, and its place among the prices.
-    places: Vec<(u64, usize)>,
+    /// By publisher.
+    banks: Vec<BankBest>,
     round: u64,
+}
+
+/// A bank that quotes on the side of this round, or quoted on that of an earlier one.
+#[derive(Clone, Copy, Debug, Default)]
+struct BankBest {
+    round: u64,
+    is_disabled: bool,
+    /// The place of its price among the prices.
+    place: Option<usize>,
 }
 
 impl BankBests {
@@ -128,28 +137,40 @@ impl BankBests {
         self.prices.len()
     }
 
-    /// Adds the price of a bank, unless it has one.
-    fn add(&mut self, publisher: u16, px: Price) {
-        let publisher = usize::from(publisher);
-        if self.places.len() <= publisher {
-            self.places.resize(publisher + 1, (0, 0));
+    /// Returns a bank; asks whether it is disabled when it is met first.
+    fn get(&mut self, publisher: u16, is_disabled: impl Fn(u16) -> bool) -> BankBest {
+        let index = usize::from(publisher);
+        if self.banks.len() <= index {
+            self.banks.resize(index + 1, BankBest::default());
         }
-        if self.places[publisher].0 != self.round {
-            self.places[publisher] = (self.round, self.prices.len());
+        let bank = &mut self.banks[index];
+        if bank.round != self.round {
+            *bank = BankBest { round: self.round, is_disabled: is_disabled(publisher), place: None };
+        }
+        *bank
+    }
+
+    /// Adds the price of a bank that was met, unless it has one.
+    fn add(&mut self, publisher: u16, px: Price) {
+        let bank = &mut self.banks[usize::from(publisher)];
+        if bank.place.is_none() {
+            bank.place = Some(self.prices.len());
             self.prices.push(px);
         }
     }
 
-    /// Returns twice the median of the banks but one; `None` if there are fewer than `least`. Rule 17: the mean of the middle
-    /// two if their number is even. The prices are in order, so the middle is known by its place.
+    /// Returns twice the median of the banks but one that was met; `None` if there are fewer than `least`. Rule 17: the mean
+    /// of the middle two if their number is even. The prices are in order, so the middle is known by its place.
     fn doubled_median_without(&self, publisher: u16, least: usize) -> Option<i128> {
-        let place = self.places.get(usize::from(publisher)).filter(|(round, _)| *round == self.round);
-        let place = place.map_or(usize::MAX, |(_, place)| *place);
-        let count = self.prices.len() - usize::from(place != usize::MAX);
+        let place = self.banks[usize::from(publisher)].place;
+        let count = self.prices.len() - usize::from(place.is_some());
         if count == 0 || count < least {
             return None;
         }
-        let price = |n: usize| i128::from(self.prices[n + usize::from(n >= place)].0);
+        let price = |n: usize| {
+            let is_behind = place.is_some_and(|place| n >= place);
+            i128::from(self.prices[n + usize::from(is_behind)].0)
+        };
         Some(price((count - 1) / 2) + price(count / 2))
     }
 }

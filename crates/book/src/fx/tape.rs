@@ -2,7 +2,7 @@
 
 use super::books::FxOptions;
 use super::engine::FxBooks;
-use super::view::BestPrice;
+use super::view::PriceListener;
 use crate::error::Error;
 use unitape_model::{DefinitionTable, FrameHeader, NameKind, Position};
 
@@ -36,7 +36,7 @@ impl TapeFx {
         &mut self,
         position: Position,
         frame: &[u8],
-        listener: &mut impl FnMut(&BestPrice<'_>),
+        listener: &mut PriceListener<'_>,
     ) -> Result<(), Error> {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|fault| Error::Frame { position, message: fault.to_string() })?;

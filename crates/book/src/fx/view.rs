@@ -25,6 +25,9 @@ pub struct BestPrice<'a> {
     pub(super) publishers: &'a Publishers,
 }
 
+/// A listener to best prices: it is called for each one that changed.
+pub type PriceListener<'l> = dyn FnMut(&BestPrice<'_>) + 'l;
+
 /// How the best bid compares with the best ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriceState {
