@@ -128,7 +128,7 @@ test('queue, case, picture, actions, closed by a second person', async () => {
   await page.getByLabel('Text').fill('see the pulled order');
   await page.getByRole('button', { name: 'Escalate' }).click();
   await page.locator('.state').getByText('escalated').waitFor();
-  await page.getByLabel('Outcome').selectOption('explained');
+  await page.getByLabel('Disposition').selectOption('explained');
   await page.getByRole('button', { name: 'Close' }).click();
   await page.locator('.state').getByText('pending close').waitFor();
 

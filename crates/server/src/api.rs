@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use unitape_case::action::CaseCommand;
-use unitape_case::{Actor, CaseFilter, CaseOutcome, CaseState};
+use unitape_case::{Actor, CaseFilter, CaseState, Disposition};
 use unitape_run::users::{Account, UserError};
 
 /// Returns the routes.
@@ -187,7 +187,7 @@ struct CaseAction {
     #[serde(default)]
     text: String,
     assignee: Option<String>,
-    outcome: Option<String>,
+    disposition: Option<String>,
 }
 
 async fn act(
@@ -213,11 +213,12 @@ async fn act(
         "note" => CaseCommand::Note { text: text.unwrap_or_default() },
         "escalate" => CaseCommand::Escalate { text },
         "close" => {
-            let outcome = action.outcome.filter(|name| !name.is_empty());
-            let outcome = outcome.map(|name| {
-                CaseOutcome::from_name(&name).ok_or_else(|| Refusal::new(422, format!("no outcome `{name}`")))
+            let disposition = action.disposition.filter(|name| !name.is_empty());
+            let disposition = disposition.map(|name| {
+                Disposition::from_name(&name)
+                    .ok_or_else(|| Refusal::new(422, format!("no disposition `{name}`")))
             });
-            CaseCommand::Close { outcome: outcome.transpose()?, text }
+            CaseCommand::Close { disposition: disposition.transpose()?, text }
         }
         "reopen" => CaseCommand::Reopen { text: text.unwrap_or_default() },
         other => return Err(Refusal::new(422, format!("no action `{other}`"))),

@@ -2,14 +2,13 @@
 
 use crate::{DeskEvent, DeskOptions, Error};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_case::action::{CaseCommand, act};
 use unitape_case::evidence::{AlertEvidence, EvidenceTape};
 use unitape_case::ingest::{IngestEnd, IngestOptions, ingest};
 use unitape_case::{
-    ActionRecord, Actor, AlertRecord, Case, CaseFilter, CaseOutcome, CaseState, CaseStore, allowed_actions,
+    ActionRecord, Actor, AlertRecord, Case, CaseFilter, CaseState, CaseStore, Disposition, allowed_actions,
     parties_of,
 };
 use unitape_model::{Calendar, UnixNanos};
@@ -147,7 +146,7 @@ impl Library {
             "evidence": evidence,
             "actions": store.actions(id)?.iter().map(action_json).collect::<Vec<_>>(),
             "allowed": allowed,
-            "outcomes": CaseOutcome::ALL.map(CaseOutcome::name),
+            "dispositions": Disposition::ALL.map(Disposition::name),
             "earlier": earlier.iter().map(case_json).collect::<Vec<_>>(),
         }))
     }
@@ -210,7 +209,7 @@ fn case_json(case: &Case) -> Value {
     json!({
         "id": case.id.to_string(),
         "state": case.state.name(),
-        "outcome": case.outcome.map(CaseOutcome::name),
+        "disposition": case.disposition.map(Disposition::name),
         "scenario": case.scenario,
         "key": serde_json::from_str::<Value>(&case.key).unwrap_or(Value::Null),
         "session_date": case.session_date,
@@ -243,7 +242,7 @@ fn action_json(action: &ActionRecord) -> Value {
         "kind": action.kind.name(),
         "to": action.state.map(CaseState::name),
         "assignee": action.assignee,
-        "outcome": action.outcome.map(CaseOutcome::name),
+        "disposition": action.disposition.map(Disposition::name),
         "text": action.text,
     })
 }

@@ -10,7 +10,7 @@ export interface Session {
 export interface CaseRow {
   id: string;
   state: string;
-  outcome: string | null;
+  disposition: string | null;
   scenario: string;
   key: Record<string, string>;
   session_date: string;
@@ -43,7 +43,7 @@ export interface CaseAction {
   kind: string;
   to: string | null;
   assignee: string | null;
-  outcome: string | null;
+  disposition: string | null;
   text: string | null;
 }
 
@@ -63,7 +63,7 @@ export interface CaseDetail {
   evidence: Evidence[];
   actions: CaseAction[];
   allowed: string[];
-  outcomes: string[];
+  dispositions: string[];
   earlier: CaseRow[];
 }
 
