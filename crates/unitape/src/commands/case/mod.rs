@@ -134,7 +134,7 @@ enum AuditCommand {
   unitape case audit verify --cases cases --json
 
 Each action has the hash of the action before. The alerts, the cases and their states must be what the actions give; each transition and
-the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was made anew
+the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was replaced
 as a whole is found, too. Exit code 3 when something is wrong.")]
     Verify {
         /// Directory of the cases
