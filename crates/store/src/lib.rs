@@ -72,7 +72,7 @@ pub use manifest::check_format;
 pub use rows::{ColumnForm, ColumnValue, RowColumn, RowScan, StoredRow, row_columns};
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
-pub use seal::{SealOptions, SealReport, StoreProgress, seal};
+pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
 pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
 
 /// Version of everything that the store writes. It is not final before there are golden files of it.

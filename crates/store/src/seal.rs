@@ -462,24 +462,35 @@ fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error 
     }
 }
 
+/// Fails if `store` is a directory of something else, where a seal makes no store.
+///
+/// # Errors
+/// It is not empty and has no manifest, or it cannot be listed.
+pub fn check_place(store: &Path) -> Result<()> {
+    if Manifest::path(store).exists() || !store.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(store).with_context("list", store)? {
+        let name = entry.with_context("list", store)?.file_name();
+        // A first seal that was killed at once leaves these two files.
+        if name != LOCK && name != "manifest.new" {
+            let what = "it is not empty, and there is no manifest in it";
+            return Err(Error::NotAStore { path: store.into(), what });
+        }
+    }
+    Ok(())
+}
+
+const LOCK: &str = "store.lock";
+
 /// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
 fn open_for_sealing(
     store: &Path,
     master: &MasterKey,
     random: &dyn Randomness,
 ) -> Result<(File, Manifest, StoreKeys)> {
-    const LOCK: &str = "store.lock";
     fs::create_dir_all(store).with_context("make", store)?;
-    if !Manifest::path(store).exists() {
-        for entry in fs::read_dir(store).with_context("list", store)? {
-            let name = entry.with_context("list", store)?.file_name();
-            // A first seal that was killed at once leaves these two files.
-            if name != LOCK && name != "manifest.new" {
-                let what = "it is not empty, and there is no manifest in it";
-                return Err(Error::NotAStore { path: store.into(), what });
-            }
-        }
-    }
+    check_place(store)?;
     let path = store.join(LOCK);
     let lock = OpenOptions::new()
         .write(true)

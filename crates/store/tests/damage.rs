@@ -147,11 +147,11 @@ fn rows(store: &Store) -> (Vec<String>, u64) {
 #[test]
 fn each_changed_byte_is_refused_and_no_wrong_row_is_given() {
     let dir = tempfile::tempdir().unwrap();
-    let tape = tape(dir.path(), "tape", 37, 1, 24);
+    let tape = tape(dir.path(), "tape", 37, 1, 9);
     let path = dir.path().join("store");
     seal(&tape, &path, &SealOptions { block_rows: 4, ..SealOptions::default() }).unwrap();
     let (want, want_rows) = (seen_on_tape(&tape), rows(&open(&path).unwrap()).0);
-    assert!(want_rows.len() > 8);
+    assert!(want_rows.len() > 3);
     let mut changes = 0;
     for file in files(&path) {
         let good = fs::read(&file).unwrap();
@@ -172,7 +172,7 @@ fn each_changed_byte_is_refused_and_no_wrong_row_is_given() {
         }
         fs::write(&file, &good).unwrap();
     }
-    assert!(changes > 5_000, "{changes}");
+    assert!(changes > 3_000, "{changes}");
     assert_same(&seen_in_store(&open(&path).unwrap(), &ScanFilter::default()).0, &want);
 }
 
