@@ -54,6 +54,7 @@ mod sources;
 mod stale;
 mod store;
 mod store_kill;
+mod store_rows;
 mod swift;
 mod tape;
 mod taq;

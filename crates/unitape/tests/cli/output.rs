@@ -103,7 +103,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 44] = [
+    let table: [&[&str]; 46] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -133,6 +133,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["watch", "replay", "h", "--params", &params],
         &["store", "scan", "hs"],
         &["store", "scan", "hs", "--symbols", &missing],
+        &["store", "scan", "hs", "--schema", "bbo"],
+        &["store", "scan", "hs", "--key", &missing],
         &["store", "scan", "hs", "--schema", &missing],
         &["store", "info", &missing],
         &["decode", "jsonl", &name],
@@ -234,6 +236,7 @@ const PRINTS: &str = "
     store seal t --store s --json
     store scan s
     store scan s --json
+    store scan s --schema trades --csv
     store info s
     store info s --json
     quarantine list q
