@@ -795,7 +795,7 @@ mod tests {
         ] {
             assert!(!opens(&mut opener, &other, &head, &good), "{other:?}");
         }
-        // A header of the index's own is not enough: a chunk says what it is of.
+        // A header of the index's own is not enough: a chunk names its block.
         for class in FieldClass::ALL {
             for other in [
                 BlockHeader { instrument: InstrumentId(8), ..head },

@@ -316,7 +316,7 @@ impl<'a> RowScan<'a> {
         self
     }
 
-    /// Decodes about so many bytes of rows at once, instead of 256 MiB.
+    /// Decodes about this many bytes of rows at once, instead of 256 MiB.
     pub fn with_window_bytes(mut self, bytes: u64) -> Self {
         self.window_bytes = bytes.max(1);
         self

@@ -132,7 +132,7 @@ impl Store {
                     blocks: f.blocks.into(),
                     bytes: f.bytes,
                     raw_bytes: f.raw_bytes,
-                    // What stands in the place of a time is none where an event has none.
+                    // An undated event has no time, only a number in its place.
                     ts_min: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_min)),
                     ts_max: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_max)),
                 };

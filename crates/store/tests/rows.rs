@@ -11,7 +11,7 @@ use unitape_model::{
 use unitape_store::{ColumnValue, Day, ScanFilter, SealOptions, Store, TickSchema, row_columns};
 use unitape_tape::{Reader, StartPosition};
 
-/// A row as text, but for its tokens, with what it is chosen and ordered by.
+/// A row as text, but for its tokens, with the fields by which rows are chosen and ordered.
 #[derive(Clone, Debug, PartialEq)]
 struct SlowRow {
     ts: i64,

@@ -204,7 +204,7 @@ fn rows_are_those_of_the_slow_twin() {
     assert_eq!(nothing.text(), "");
 }
 
-/// Whoever takes the store without its key must learn no name of it.
+/// A thief who has the store and no key must learn no name.
 #[test]
 fn no_name_is_to_be_found_in_a_store() {
     let dir = tempfile::tempdir().unwrap();

@@ -43,8 +43,8 @@ impl KeyArgs {
         }
         let key = MasterKey::create(&path, &SystemRandomness)?;
         note!(
-            "unitape: made the key {}; a copy of the store cannot be read without it. It lies beside the store, so whoever \
-             takes both in one backup can read both: keep it elsewhere, and name it with --key or {KEY_FILE_VARIABLE}",
+            "unitape: made the key {}: without it nobody can read the store. It is beside the store, so it is in the same \
+             backup; to keep it elsewhere, move it and name it with --key or {KEY_FILE_VARIABLE}",
             path.display()
         );
         Ok(key)
