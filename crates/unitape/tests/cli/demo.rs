@@ -57,8 +57,10 @@ fn the_demo_holds_and_runs_again() {
     assert_eq!(rows, first["tape"]["events"].as_u64().unwrap());
     // Every line of the tape comes out of the encrypted days.
     let printed = |words: [&str; 2], from: &str| {
-        let args = words.map(std::ffi::OsString::from).into_iter().chain([dir.join(from).into(), "--json".into()]);
-        run(args).code(0).stdout
+        let mut command = Command::new(binary::binary());
+        let output = command.args(words).arg(dir.join(from)).arg("--json").output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+        output.stdout
     };
     assert!(printed(["store", "scan"], "store") == printed(["tape", "cat"], "tape"), "the days differ");
     assert!(first["quarantined"].as_u64().unwrap() > 0, "nothing broken shows nothing");
