@@ -365,12 +365,11 @@ impl BlockEncoder {
         self.tails.iter_mut().for_each(Vec::clear);
         self.lengths.iter_mut().for_each(Vec::clear);
         for r in 0..n {
-            let before = [0, 1].map(|i| self.tails[i].len());
             let [market, identity] = &mut self.tails;
+            let before = [market.len(), identity.len()];
             split_tail(rows.frame(r), plan, market, identity);
-            for i in 0..2 {
-                self.lengths[i].push((self.tails[i].len() - before[i]) as u64);
-            }
+            self.lengths[0].push((market.len() - before[0]) as u64);
+            self.lengths[1].push((identity.len() - before[1]) as u64);
         }
         let number = |width| ColumnSpec { width, none: None, text: false };
         let Self { encoder, values, lengths, tails, .. } = self;

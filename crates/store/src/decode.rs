@@ -240,17 +240,14 @@ impl BlockDecoder {
             // The place of each frame, and that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
-            for r in 0..n {
+            for (lines, market) in firsts[LINES].iter().zip(&firsts[MARKET_BYTES]) {
                 self.starts.push(total as u32);
-                let tail =
-                    firsts[MARKET_BYTES][r].saturating_add(if whole { firsts[IDENTITY_BYTES][r] } else { 0 });
                 let extra = match whole {
-                    true => firsts[LINES][r].checked_mul(LINE as u64),
-                    false => tail.checked_next_multiple_of(LINE as u64),
+                    true => lines.checked_mul(LINE as u64),
+                    false => market.checked_next_multiple_of(LINE as u64),
                 };
-                let extra = extra.filter(|extra| *extra <= limit as u64);
-                // The runs of a tail that is in two parts are not in the frame, so the parts may be longer than it.
-                let Some(extra) = extra.filter(|extra| firsts[MARKET_BYTES][r] <= *extra) else {
+                // What identity has of the tail may be longer than the frame, by the lengths of its runs.
+                let Some(extra) = extra.filter(|extra| (*market..=limit as u64).contains(extra)) else {
                     let what = "a frame of a length that none has";
                     return Err(BlockFault { offset: special[MARKET_BYTES].start, what });
                 };

@@ -1,6 +1,7 @@
 //! Keys of days, and the leaf keys that chunks are sealed with.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rustc_hash::FxHashMap;
 use unitape_model::InstrumentId;
@@ -56,9 +57,9 @@ impl<'a> LeafKeys<'a> {
         wrapped: &mut DayKeys,
         random: &dyn Randomness,
     ) -> Result<&Cipher> {
-        if !wrapped.contains_key(&leaf.day) {
+        if let Entry::Vacant(place) = wrapped.entry(leaf.day) {
             let key = SecretKey::random(random)?;
-            wrapped.insert(leaf.day, self.keys.wrap(leaf.day, &key, random)?);
+            place.insert(self.keys.wrap(leaf.day, &key, random)?);
             self.days.insert(leaf.day, key);
         }
         self.open(leaf, wrapped)
