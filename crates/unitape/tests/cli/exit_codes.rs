@@ -63,6 +63,9 @@ fn a_wrong_call_is_2() {
          unitape store scan s --from nope
          unitape store scan s --date 2024-13-01
          unitape store scan s --from 2024-03-12 --to 2024-03-11
+         unitape store scan s --schema bbo,trades
+         unitape store scan s --schema mbo
+         unitape store scan s --csv
          unitape store seal t
          unitape store seal t --store s2 --date x
          unitape watch replay ev.jsonl --scenario nope
@@ -152,6 +155,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store seal t --store dir
          unitape store scan missing
          unitape store info dir
+         unitape store info s --key missing
+         unitape store scan s --key text.txt
+         unitape store seal t --store s3 --key missing
          unitape watch replay missing
          unitape watch replay dir
          unitape watch replay ev.jsonl --params missing.toml
@@ -319,6 +325,8 @@ fn what_went_well_is_0() {
          unitape quarantine list t
          unitape store info s
          unitape store scan s
+         unitape store scan s --schema trades
+         unitape store scan s --since 2024-03-12 --until 2024-03-12
          unitape store seal t --store s
          unitape book t
          unitape fx best t

@@ -57,6 +57,7 @@ mod sources;
 mod stale;
 mod store;
 mod store_kill;
+mod store_rows;
 mod swift;
 mod tape;
 mod taq;

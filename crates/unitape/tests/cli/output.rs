@@ -106,7 +106,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 47] = [
+    let table: [&[&str]; 48] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -139,6 +139,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["watch", "replay", "h", "--params", &params],
         &["store", "scan", "hs"],
         &["store", "scan", "hs", "--symbols", &missing],
+        &["store", "scan", "hs", "--schema", "bbo"],
+        &["store", "scan", "hs", "--key", &missing],
         &["store", "scan", "hs", "--schema", &missing],
         &["store", "info", &missing],
         &["decode", "jsonl", &name],
@@ -240,6 +242,7 @@ const PRINTS: &str = "
     store seal t --store s --json
     store scan s
     store scan s --json
+    store scan s --schema trades --csv
     store info s
     store info s --json
     quarantine list q
@@ -287,8 +290,9 @@ const PRINTS: &str = "
     --version
     tape cat --help";
 
-/// Commands that print nothing to stdout, and a slow one, which is in `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 2] = ["generate man", "demo"];
+/// Commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
+/// `the_demo_ends_as_the_others_do`.
+const OTHERS: [&str; 3] = ["generate man", "serve", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();
