@@ -106,7 +106,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 48] = [
+    let table: [&[&str]; 49] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
