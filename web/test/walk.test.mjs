@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 
@@ -143,6 +144,19 @@ test('queue, case, picture, actions, closed by a second person', async () => {
   await page.getByRole('link', { name: id, exact: true }).click();
   await page.getByRole('button', { name: 'Close' }).click();
   await page.locator('.state').getByText('closed: explained').waitFor();
+
+  // The exported case opens without a complaint of the browser, and asks nobody for anything.
+  const sheet = join(dir, 'case.html');
+  run('case', 'export', id, '--cases', join(dir, 'cases'), '--tape', join(dir, 'tape'), '--html', sheet);
+  const paper = await browser.newPage();
+  paper.on('console', (message) => troubles.push(`the exported case: ${message.text()}`));
+  paper.on('request', (request) => {
+    if (!request.url().startsWith('file:')) troubles.push(`the exported case asks for ${request.url()}`);
+  });
+  await paper.goto(pathToFileURL(sheet).href);
+  assert.ok((await paper.locator('svg rect').count()) > 1, 'the exported case has the picture');
+  assert.ok((await paper.getByText('<img src=x').count()) > 0, 'the note is text');
+  await paper.close();
 
   const audit = run('case', 'audit', 'verify', '--cases', join(dir, 'cases'));
   assert.ok(audit.length > 0);

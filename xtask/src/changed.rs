@@ -144,7 +144,7 @@ mod tests {
         };
         assert_eq!(
             of("crates/watch/src/lib.rs"),
-            ["unitape", "unitape-bench", "unitape-run", "unitape-watch"]
+            ["unitape", "unitape-bench", "unitape-case", "unitape-run", "unitape-server", "unitape-watch"]
         );
         assert_eq!(of("fuzz/src/lib.rs"), ["unitape-fuzz"]);
         assert_eq!(of("docs/events.md"), ["unitape", "unitape-codec", "unitape-model", "unitape-run"]);

@@ -28,6 +28,7 @@ pub mod action;
 pub mod audit;
 mod error;
 pub mod evidence;
+pub mod export;
 pub mod ingest;
 mod model;
 mod store;

@@ -9,6 +9,8 @@
 //! Prices, quantities, ids and nanoseconds are text in JSON, so that a browser loses no digit.
 //!
 //! Only addresses of this machine are served: there is no TLS yet.
+//!
+//! [`monitor`] serves the figures and the health of a run, and [`status`] asks for them.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
@@ -17,7 +19,9 @@ mod auth;
 mod error;
 mod gate;
 mod library;
+pub mod monitor;
 mod page;
+pub mod status;
 
 pub use error::Error;
 

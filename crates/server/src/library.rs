@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_case::action::{CaseCommand, act};
-use unitape_case::evidence::{AlertEvidence, EvidenceTape};
+use unitape_case::evidence::EvidenceTape;
+use unitape_case::export::{alert_evidence, picture_options};
 use unitape_case::ingest::{IngestEnd, IngestOptions, ingest};
 use unitape_case::{
     ActionRecord, Actor, AlertRecord, Case, CaseFilter, CaseState, CaseStore, Disposition, allowed_actions,
-    parties_of,
 };
-use unitape_model::{Calendar, UnixNanos};
-use unitape_run::picture::{Picture, PictureOptions};
+use unitape_model::Calendar;
+use unitape_run::picture::Picture;
 use unitape_run::users::{Account, UserFile};
 use unitape_tape::ReadOptions;
 use unitape_watch::scenarios;
@@ -121,7 +121,7 @@ impl Library {
         let mut evidence: Vec<Value> = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for alert in &alerts {
-            for line in tape.evidence(&alert.recorded.alert, 0)?.events {
+            for line in alert_evidence(&mut tape, alert)?.events {
                 if !seen.insert(line.seq) {
                     continue;
                 }
@@ -155,9 +155,10 @@ impl Library {
     pub fn picture(&self, id: u64) -> Result<Picture, unitape_case::Error> {
         let store = self.store()?;
         let alert = store.alerts(id, 1)?.into_iter().next();
-        let alert = alert.ok_or(unitape_case::Error::UnknownCase(id))?.recorded.alert;
-        let evidence = EvidenceTape::open(&self.options.tape, ReadOptions::default())?.evidence(&alert, 0)?;
-        let options = picture_options(&alert, &evidence).map_err(unitape_case::Error::Value)?;
+        let alert = alert.ok_or(unitape_case::Error::UnknownCase(id))?;
+        let mut tape = EvidenceTape::open(&self.options.tape, ReadOptions::default())?;
+        let evidence = alert_evidence(&mut tape, &alert)?;
+        let options = picture_options(&alert.recorded.alert, &evidence)?;
         Ok(Picture::read(&self.options.tape, &options, ReadOptions::default())?)
     }
 
@@ -173,36 +174,6 @@ impl Library {
     fn trouble(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.ingest_trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Chooses the part of the tape, the book and the parties of the picture of an alert.
-fn picture_options(alert: &unitape_watch::Alert, evidence: &AlertEvidence) -> Result<PictureOptions, String> {
-    let events: Vec<Value> = evidence
-        .events
-        .iter()
-        .filter_map(|line| serde_json::from_str(&line.event.as_ref().ok()?.json).ok())
-        .collect();
-    let name = |field: &str| {
-        let of_events = || events.iter().rev().find_map(|event| event[field].as_str().map(str::to_owned));
-        alert.key_value(field).map(str::to_owned).or_else(of_events)
-    };
-    let instrument = name("instr").ok_or("neither the alert nor its events name an instrument")?;
-    let venue = name("venue").ok_or("neither the alert nor its events name a venue")?;
-    let times = events.iter().filter_map(|event| event["ts"].as_i64()).chain([alert.ts.0]);
-    let (first, last) =
-        times.fold((alert.ts.0, alert.ts.0), |(first, last), ts| (first.min(ts), last.max(ts)));
-    let margin = (last.saturating_sub(first) / 2).max(MARGIN_NS);
-    let (since, until) = (first.saturating_sub(margin), last.saturating_add(margin));
-    let mut options = PictureOptions::new(&instrument, &venue, UnixNanos(since), UnixNanos(until));
-    options.parties = parties_of(alert);
-    for event in &events {
-        options
-            .parties
-            .extend(["owner", "trader"].iter().filter_map(|field| event[*field].as_str().map(str::to_owned)));
-    }
-    options.parties.sort_unstable();
-    options.parties.dedup();
-    Ok(options)
 }
 
 fn case_json(case: &Case) -> Value {
@@ -300,8 +271,6 @@ fn now() -> i64 {
 
 /// The time before another try to ingest.
 const RETRY: Duration = Duration::from_secs(5);
-/// A picture begins so long before the evidence and ends so long after it, or half of its length.
-const MARGIN_NS: i64 = 1_000_000_000;
 const ALERTS_MAX: u64 = 50;
 const EARLIER_MAX: u64 = 20;
 /// The greatest whole number that a browser keeps exactly.

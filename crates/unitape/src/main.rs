@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, store,
-    tape, user, watch,
+    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, status,
+    store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -50,6 +50,8 @@ enum CliCommand {
     Consolidate(consolidate::ConsolidateArgs),
     /// The configured feeds onto a tape, until stopped
     Run(run::RunArgs),
+    /// Print whether a run is well, and if not, why
+    Status(status::StatusArgs),
     /// What a configuration says, and where each value came from
     Config(commands::config::ConfigArgs),
     /// Look at a tape, check it, play it again
@@ -108,6 +110,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Decode(args) => decode::run(args),
         CliCommand::Consolidate(args) => consolidate::run(args),
         CliCommand::Run(args) => run::run(args),
+        CliCommand::Status(args) => status::run(&args),
         CliCommand::Config(args) => commands::config::run(args),
         CliCommand::Tape(args) => tape::run(args),
         CliCommand::Store(args) => store::run(args),

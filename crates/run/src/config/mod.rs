@@ -11,7 +11,7 @@ use crate::Error;
 use crate::files::read_text;
 use crate::layered::{FlagValue, LayeredConfig, OriginTable, load, variables};
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,29 @@ pub struct RunConfig {
     /// Reference data, all files together: one instrument in several notations gets one name.
     #[serde(default)]
     pub reference: Vec<ReferenceFileConfig>,
+    /// The page of figures and health.
+    #[serde(default)]
+    pub monitor: MonitorConfig,
+}
+
+/// The page of figures and health of a run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MonitorConfig {
+    /// The address to listen on; no page without it. Everybody who reaches the address can read figures and names of feeds.
+    pub listen: Option<SocketAddr>,
+    /// A feed that has given no event for so long makes the run not ready; never without it.
+    pub silent: Option<TimeSpan>,
+    /// Bytes of the tape that may wait until they are durable.
+    pub recorder_lag_bytes: u64,
+    /// Bytes that the disk of the tape must have left.
+    pub disk_free_bytes: u64,
+}
+
+impl Default for MonitorConfig {
+    fn default() -> Self {
+        Self { listen: None, silent: None, recorder_lag_bytes: 256 << 20, disk_free_bytes: 1 << 30 }
+    }
 }
 
 /// A file of reference data.

@@ -11,7 +11,7 @@ fn the_guide_tells_every_key() {
     let row = |l: &str| {
         let cells: Vec<_> = l.strip_prefix("| `")?.split(" | ").map(str::to_owned).collect();
         let key = cells[0].trim_end_matches('`').to_owned();
-        let known = ["tape.", "run.", "feed.", "reference."].iter().any(|s| key.starts_with(s));
+        let known = ["tape.", "run.", "feed.", "reference.", "monitor."].iter().any(|s| key.starts_with(s));
         known.then(|| (key, cells[1].clone()))
     };
     let documented: std::collections::BTreeMap<_, _> = guide.lines().filter_map(row).collect();
@@ -21,7 +21,8 @@ fn the_guide_tells_every_key() {
                 mapping = \"m\"\nfiles = [\"f\"]\ndirectory = \"d\"\nfifo = \"p\"\nlisten = \"l\"\nconnect = \"c\"\n\
                 udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
                 interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
-                [[reference]]\nfile = \"m\"\nmapping = \"events\"\n";
+                [[reference]]\nfile = \"m\"\nmapping = \"events\"\n\
+                [monitor]\nlisten = \"127.0.0.1:0\"\nsilent = \"1m\"\n";
     std::fs::write(&file, text).unwrap();
     let loaded: LayeredConfig<RunConfig> = load(&file, [], &[]).unwrap();
     let shown = crate::layered::list_effective(&loaded.value, &loaded.origins);

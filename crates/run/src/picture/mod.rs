@@ -26,6 +26,7 @@ use unitape_query::address::TapeStopPoint;
 use unitape_tape::{ReadOptions, Reader, StartPosition};
 
 pub use orders::{Lifeline, LifelineStep, StepKind};
+pub use svg::escape;
 
 /// What a picture shows, and how much of it.
 #[derive(Clone, Debug)]

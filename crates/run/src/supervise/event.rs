@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use unitape_feed::FeedStatsSnapshot;
+use unitape_feed::{FeedStatsSnapshot, RunMonitor};
 use unitape_tape::HotNotice;
 
 /// A report of a run, when it happens.
@@ -42,6 +42,11 @@ pub enum RunEvent<'a> {
     DurableAgain {
         /// The directory of the tape.
         tape: &'a Path,
+    },
+    /// The feeds of this process begin; their figures can be read at any time.
+    Begun {
+        /// The figures.
+        stats: &'a Arc<RunMonitor>,
     },
     /// The figures of a feed at this moment.
     Figures(&'a FeedStatsSnapshot),

@@ -1,6 +1,6 @@
 //! All feeds of a configuration in this process, straight onto the tape.
 
-use super::event::{RunControl, report_hot_notice};
+use super::event::{RunControl, RunEvent, report_hot_notice};
 use super::report::RunReport;
 use super::watch::{RunStatsReporter, report_source_notes};
 use super::{reload, segment_processes};
@@ -71,6 +71,7 @@ pub fn run(prepared: PreparedRun, control: RunControl<'_>) -> Result<RunReport, 
     options.stop_signal = control.stop_signal;
     let (stats, fresh) = (options.stats.clone(), options.reload.clone());
     report_hot_notice(tape, control.events);
+    (control.events)(RunEvent::Begun { stats: &stats });
     let started = Instant::now();
     let over = AtomicBool::new(false);
     let watch =

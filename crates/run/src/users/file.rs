@@ -87,7 +87,7 @@ impl UserFile {
         }
         let content: Content = toml::from_str(&text).map_err(|error| {
             // Without the line of the file, which may hold a hash.
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             bad(format!("{}{}", line.map(|n| format!("line {n}: ")).unwrap_or_default(), error.message()))
         })?;
         let file = Self { path: path.to_owned(), content };

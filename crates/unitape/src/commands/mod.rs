@@ -19,6 +19,7 @@ pub mod range_args;
 pub mod read_args;
 pub mod run;
 pub mod serve;
+pub mod status;
 pub mod store;
 pub mod tape;
 pub mod user;

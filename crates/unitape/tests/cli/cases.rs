@@ -457,3 +457,42 @@ fn a_damaged_database_is_exit_code_3_and_a_foreign_one_1() {
     desk.case(&["list"]).code(3).says(&["the database of cases is damaged"]);
     desk.ingest().code(3).says(&["the database of cases is damaged"]);
 }
+
+/// A file that ran a script or asked another host would tell somebody about the case.
+#[test]
+fn an_exported_case_is_one_file_without_script() {
+    let desk = Desk::new();
+    desk.watch("spoofing.jsonl");
+    desk.ingest().code(0);
+    let id = desk.case(&["list", "--scenario", "spoofing", "--json"]).code(0).lines()[0]["case"].to_string();
+    let hostile = "<script>alert(1)</script> \u{202e}<img src=http://evil.example/x>";
+    desk.by("anna", &["assign", &id, "anna"]).code(0);
+    desk.by("anna", &["note", &id, hostile]).code(0);
+    let (out, tape) = (desk.text("case.html"), desk.text("tape"));
+    desk.case(&["export", &id, "--tape", &tape, "--html", &out]).code(0).says(&["others cannot read"]);
+    let mode = std::fs::metadata(&out).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let html = std::fs::read_to_string(&out).unwrap();
+    assert!(html.contains("<svg") && html.contains("Content-Security-Policy"));
+    assert!(!html.contains("<script") && !html.contains("<img") && !html.contains('\u{202e}'));
+    assert!(html.contains("&lt;script&gt;alert(1)"));
+    let shown = desk.case(&["show", &id, "--tape", &tape, "--json"]).code(0).json();
+    let detail = &shown["alert_list"][0]["detail"];
+    for text in [&detail["spoof_oid"], &detail["qty"], &detail["px"]] {
+        assert!(html.contains(text.as_str().unwrap()), "{text} of the alert is not in the file");
+    }
+    // Each mention of a host is the name space of SVG, or text.
+    assert_eq!(html.matches("=\"http").count(), html.matches("xmlns=\"http").count());
+
+    // Another tape, or a file that cannot be written, leaves nothing.
+    let other = desk.path("other");
+    let feed = root().join("vectors/watch/wash_trade.jsonl");
+    run([OsStr::new("consolidate"), feed.as_ref(), "--tape".as_ref(), other.as_ref()]).code(0);
+    let fresh = desk.text("fresh.html");
+    desk.case(&["export", &id, "--tape", &desk.text("other"), "--html", &fresh])
+        .code(3)
+        .says(&["is of the tape"]);
+    assert!(!Path::new(&fresh).exists());
+    desk.case(&["export", &id, "--tape", &tape, "--html", &desk.text("missing/case.html")]).code(1);
+    desk.case(&["export", "99", "--tape", &tape, "--html", &fresh]).code(2).says(&["no case 99"]);
+}

@@ -118,6 +118,8 @@ fn the_demo_holds_and_runs_again() {
         (0, "\"kind\":\"alert\""),
         (3, "bad_checksum"),
         (0, "wash_trade"),
+        (0, "\"bids\":["),
+        (0, "\"state\":\"new\""),
         (0, "\"bid_px_00\":"),
         (0, "\"basis\":\"levels\""),
     ];

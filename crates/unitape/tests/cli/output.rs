@@ -292,7 +292,7 @@ const PRINTS: &str = "
 
 /// Commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
 /// `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 3] = ["generate man", "serve", "demo"];
+const OTHERS: [&str; 4] = ["generate man", "case export", "serve", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();

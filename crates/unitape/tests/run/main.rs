@@ -10,6 +10,7 @@ mod faults;
 mod flush;
 mod idle;
 mod kill;
+mod monitor;
 mod peers;
 mod retain;
 mod rounds;

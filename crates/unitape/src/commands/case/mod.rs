@@ -1,6 +1,7 @@
 //! `unitape case`: alerts as cases, from ingest to the second person who closes them.
 
 mod act;
+mod export;
 mod ingest;
 mod list;
 mod show;
@@ -54,6 +55,9 @@ Cases are printed by their number, at most --limit of them. If more follow, --js
 --tape resolves the evidence on the watched tape; without it positions are printed alone. Exit code 3 when evidence is not on the tape
 any more, when the tape is damaged, or when it is not the one of the alerts.")]
     Show(show::ShowArgs),
+    /// Write a case into a file: why, the picture of the book, evidence, history
+    #[command(after_help = "Example:\n  unitape case export 1 --cases cases --tape tape --html case-1.html")]
+    Export(export::ExportArgs),
     /// Give a case to a user
     #[command(after_help = "Example:\n  unitape case assign 1 anna --cases cases --user anna")]
     Assign {
@@ -166,6 +170,7 @@ pub fn run(args: CaseArgs) -> output::Result {
         CaseCliCommand::Ingest(args) => ingest::run(&args),
         CaseCliCommand::List(args) => list::run(&args),
         CaseCliCommand::Show(args) => show::run(&args),
+        CaseCliCommand::Export(args) => export::run(&args),
         CaseCliCommand::Assign { target, to, login } => act::run(&target, &login, Request::Assign { to }),
         CaseCliCommand::Note { target, text, login } => act::run(&target, &login, Request::Note { text }),
         CaseCliCommand::Escalate { target, text, login } => {

@@ -50,7 +50,8 @@ impl DemoDirectory {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
-        for old in [place.feeds(), place.tape(), place.alerts(), place.cases(), place.store()] {
+        for old in [place.feeds(), place.tape(), place.alerts(), place.cases(), place.banks(), place.store()]
+        {
             match fs::remove_dir_all(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                     return Err(directory_failure("remove", &old, &e));
@@ -80,6 +81,11 @@ impl DemoDirectory {
     /// Directory of the cases.
     pub fn cases(&self) -> PathBuf {
         self.dir.join("cases")
+    }
+
+    /// Directory of the simulated banks and their tape.
+    pub fn banks(&self) -> PathBuf {
+        self.dir.join("banks")
     }
 
     /// Directory of the sealed days.

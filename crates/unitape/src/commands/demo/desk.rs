@@ -1,17 +1,12 @@
-//! The desk of the demo: its alerts as cases, two accounts, and the page.
+//! The desk of the demo: two accounts, and the page that shows its cases.
 
 use super::demo_directory::DemoDirectory;
-use crate::commands::case::now;
 use crate::commands::serve::{ListenArgs, serve_desk};
 use crate::output::{self, CommandFailure, say};
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
-use unitape_case::CaseStore;
-use unitape_case::ingest::{IngestEnd, IngestOptions, ingest};
-use unitape_model::Calendar;
 use unitape_run::users::{Account, Role, UserFile};
 use unitape_server::DeskOptions;
-use unitape_tape::ReadOptions;
 
 /// An account of the demo, with its password.
 struct DemoAccount {
@@ -20,19 +15,8 @@ struct DemoAccount {
     password: String,
 }
 
-/// Makes cases of the demo's alerts and two accounts, and serves the desk until `stop`.
+/// Makes two accounts, and serves the desk until `stop`.
 pub fn serve(place: &DemoDirectory, listen: &ListenArgs, stop: &AtomicBool, json: bool) -> output::Result {
-    let mut store = CaseStore::open_or_create(&place.cases())?;
-    let options = IngestOptions {
-        alerts: &place.alerts(),
-        source: &place.tape(),
-        calendar: &Calendar::default(),
-        read: ReadOptions::default(),
-        now: &now,
-        end: &|| IngestEnd::AtEnd,
-    };
-    ingest(&mut store, &options, |_| Ok::<(), CommandFailure>(()))?;
-    drop(store);
     let users = place.cases().join("users.toml");
     let mut accounts = Vec::new();
     for (name, role) in [("anna", Role::Analyst), ("sam", Role::Supervisor)] {

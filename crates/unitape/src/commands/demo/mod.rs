@@ -10,10 +10,12 @@
 //! | `tape_overview` | the content of the tape, in one pass |
 //! | `market_data_results` | what tape and handler have of the market data |
 //! | `sealed_days` | the tape's days, sealed and read back |
+//! | `answers` | best prices of banks, cases of the alerts, a case on paper |
 //! | `check` | whether these are the expected results |
 //! | `report`, `market_data`, `layout` | the summary, for people and as data |
 //! | `desk` | the alerts as cases, in a browser |
 
+mod answers;
 mod check;
 mod demo_directory;
 mod depth;
@@ -31,6 +33,7 @@ mod tape_overview;
 use crate::commands::serve::ListenArgs;
 use crate::commands::{consolidate, watch};
 use crate::output::{self, CommandFailure, CommandOutcome, note};
+use answers::DemoAnswers;
 use check::DemoCheck;
 use demo_directory::DemoDirectory;
 use depth::DEPTH;
@@ -93,6 +96,7 @@ struct DemoResults {
     labelled: Vec<Option<usize>>,
     held: MarketDataResults,
     days: unitape_store::StoreSummary,
+    answers: DemoAnswers,
     quarantine: Vec<QuarantineEntry>,
     reasons: BTreeMap<String, u64>,
     tape: unitape_tape::TapeSummary,
@@ -213,6 +217,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
     let since = Instant::now();
     let sealed = sealed_days::seal_and_compare(&place)?;
     times.seal_s = since.elapsed().as_secs_f64();
+    let answers = answers::ask(&place, live.alerts.len())?;
     let truth = &written.truth;
     let mut depths = market_data_results::books(&written.depth.truth, "the tape", &held.tape);
     depths.extend(market_data_results::books(&written.depth.truth, "the handler", &held.handler));
@@ -239,6 +244,11 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         ),
         DemoCheck::new("the tape is intact, checksums and all", verify(&tape)?),
         DemoCheck::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
+        DemoCheck::new(
+            "the best prices of eight pairs at twenty banks are the banks' own, line by line",
+            answers.prices_differ.clone(),
+        ),
+        DemoCheck::new("every alert is in a case, once", answers.cases_differ.clone()),
     ];
     times.check_s = from.elapsed().as_secs_f64() - times.seal_s;
     times.total_s = started.elapsed().as_secs_f64();
@@ -255,6 +265,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         labelled,
         held,
         days: sealed.info,
+        answers,
         quarantine,
         reasons,
         tape,

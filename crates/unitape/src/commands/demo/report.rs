@@ -83,6 +83,8 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
         "  {:.1} s: {:.1} s making the feeds, {:.1} s onto the tape, {:.1} s replay, {:.1} s sealing, {:.1} s checks",
         t.total_s, t.make_s, t.consolidate_s, t.replay_s, t.seal_s, t.check_s
     )));
+    section(&mut lines, paint, "Answers", "each by the command that you would type");
+    lines.extend(answers(story));
     section(&mut lines, paint, "Try next", "");
     for (command, what) in next(story) {
         lines.push(format!("  {}", paint.dim(&format!("# {what}"))));
@@ -165,6 +167,10 @@ pub fn json(story: &DemoResults) -> Value {
         "near_misses_of_the_day": story.written.market.near_misses,
         "not_planted": unplanted(story).map(|n| alert_json(&story.found[n])).collect::<Vec<_>>(),
         "days": days.collect::<Vec<_>>(),
+        "answers": {
+            "bank_events": story.answers.bank_events, "best_prices": story.answers.best_prices, "cases": story.answers.cases,
+            "page": story.answers.page,
+        },
         "near_misses": near,
         "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
         "quarantine": story.reasons,
@@ -372,11 +378,35 @@ fn quarantine(story: &DemoResults) -> TextTable {
     table
 }
 
+/// A line for each question that the tapes answer.
+fn answers(story: &DemoResults) -> Vec<String> {
+    let given = &story.answers;
+    let mut lines = vec![
+        format!(
+            "  best price: {} changes of it among {} events of twenty banks",
+            grouped(given.best_prices),
+            grouped(given.bank_events)
+        ),
+        format!(
+            "  cases: {} of {} alerts, each to be closed by two persons; in a browser: {} demo --desk",
+            grouped(given.cases),
+            grouped(story.live.alerts.len() as u64),
+            plain(&program())
+        ),
+    ];
+    if let Some(page) = &given.page {
+        lines.push(format!("  a case with the picture of its book: {}", plain(&page.display().to_string())));
+    }
+    lines
+}
+
 /// Commands to continue with, and what they do.
-fn next(story: &DemoResults) -> [(String, &'static str); 6] {
+fn next(story: &DemoResults) -> [(String, &'static str); 8] {
     let program = program();
     let tape = quoted(&story.place.tape().display().to_string());
     let alerts = quoted(&story.place.alerts().display().to_string());
+    let cases = quoted(&story.place.cases().display().to_string());
+    let banks = quoted(&story.place.banks().join("tape").display().to_string());
     let store = quoted(&story.place.store().display().to_string());
     let first = story.found.first().map(|f| f.positions.as_slice()).unwrap_or_default();
     let (from, to) = (first.iter().min().copied(), first.iter().max().copied());
@@ -396,6 +426,11 @@ fn next(story: &DemoResults) -> [(String, &'static str); 6] {
         (
             format!("{program} watch replay {tape} --params {window}"),
             "the same tape with a window of two minutes: some near misses become alerts",
+        ),
+        (format!("{program} fx book {banks}"), "the quotes of twenty banks behind the last best prices"),
+        (
+            format!("{program} case list --cases {cases} --limit 5"),
+            "the first cases; `case show` has why, and the book before and after",
         ),
         (
             format!("{program} store scan {store} --schema bbo --since 2014-02-06 --until 2014-02-07"),

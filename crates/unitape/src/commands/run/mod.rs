@@ -10,6 +10,7 @@ use std::sync::Arc;
 use unitape_run::config::{self, FeedProcessMode};
 use unitape_run::layered::{FlagValue, LayeredConfig};
 use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as run_feeds, run_apart};
+use unitape_server::monitor::Monitor;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -18,6 +19,8 @@ use unitape_run::{PreparedRun, RunControl, RunEvent, SegmentProcesses, run as ru
   unitape run feeds.toml --check
   UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
   UNITAPE_RUN__CLOCK=1s unitape run feeds.toml    # an event `clock` after each second without one
+
+With `[monitor] listen = \"127.0.0.1:9464\"` it serves /metrics, /healthz and /readyz; see `unitape status`.
 
 SIGINT and SIGTERM end it in order: all received messages are on the tape. SIGHUP, or a change of its file, loads a
 mapping again. A new run resumes where the tape ends, and reads the rest of grown files. A file that is another
@@ -123,7 +126,20 @@ pub fn run(args: RunArgs) -> output::Result {
     }
     let tape = prepared.config.tape.dir.clone();
     let json = args.json || args.supervised;
-    let events = |event: RunEvent<'_>| report::print_event(event, json);
+    // A process of a segment is watched by the one that has started it.
+    let monitor = match args.supervised {
+        true => None,
+        false => Monitor::start(&prepared.config.monitor, tape.clone())?,
+    };
+    if let Some(monitor) = &monitor {
+        note!("unitape: figures and health: http://{}", monitor.address());
+    }
+    let events = |event: RunEvent<'_>| {
+        if let Some(monitor) = &monitor {
+            monitor.on_event(&event);
+        }
+        report::print_event(event, json);
+    };
     let mut control = RunControl {
         stop: output::stop_flag()?,
         stop_signal: None,

@@ -21,6 +21,8 @@ pub fn print_event(event: RunEvent<'_>, json: bool) {
             note!("unitape: {}: a flush has succeeded again", tape.display());
         }
         // Printing the account reports a closed stdout.
+        // The monitor reads these figures when it is asked.
+        RunEvent::Begun { .. } => {}
         RunEvent::Figures(figures) if json => {
             _ = output::print_json(&serde_json::json!({ "stats": figures }))
         }

@@ -1,0 +1,134 @@
+//! Asks a monitor whether its run is well.
+
+use serde::Deserialize;
+use std::time::Duration;
+
+/// What a monitor answered.
+#[derive(Clone, Debug)]
+pub struct RunStatus {
+    /// Whether the run is ready.
+    pub is_ready: bool,
+    /// Why it is not.
+    pub reasons: Vec<StatusReason>,
+    /// The figures.
+    pub figures: Vec<StatusFigure>,
+}
+
+/// A reason why a run is not ready.
+#[derive(Clone, Debug, Deserialize)]
+pub struct StatusReason {
+    /// Its kind, see [`crate::monitor::NotReadyCode`].
+    pub code: String,
+    /// The reason in words.
+    pub what: String,
+}
+
+/// A figure of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusFigure {
+    /// Its name.
+    pub name: String,
+    /// The value of its label: a feed or a cursor.
+    pub label: Option<String>,
+    /// Its value.
+    pub value: String,
+}
+
+/// The monitor cannot be asked, or is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{url}: {what}")]
+pub struct StatusError {
+    /// The address that was asked.
+    pub url: String,
+    /// The problem, in words.
+    pub what: String,
+}
+
+impl RunStatus {
+    /// Asks the monitor at `url`, such as `http://127.0.0.1:9464`.
+    ///
+    /// # Errors
+    /// Fails if nobody answers within ten seconds, or if the answer is not that of a monitor.
+    pub fn ask(url: &str) -> Result<Self, StatusError> {
+        #[derive(Deserialize)]
+        struct Ready {
+            ready: bool,
+            reasons: Vec<StatusReason>,
+        }
+        let url = url.trim_end_matches('/');
+        let ready = get(&format!("{url}/readyz"))?;
+        let other = |what: String| StatusError { url: url.to_owned(), what };
+        let Ready { ready, reasons } = serde_json::from_str(&ready)
+            .map_err(|error| other(format!("the answer is not that of a monitor: {error}")))?;
+        let figures = get(&format!("{url}/metrics"))?.lines().filter_map(StatusFigure::parse).collect();
+        Ok(Self { is_ready: ready, reasons, figures })
+    }
+
+    /// Returns the figure of a feed, as a number; 0 if it is not there.
+    pub fn of_feed(&self, name: &str, feed: &str) -> u64 {
+        let figure = self.figures.iter().find(|f| f.name == name && f.label.as_deref() == Some(feed));
+        figure.and_then(|figure| figure.value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the labels of a figure, in the order of the page.
+    pub fn labels(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.figures
+            .iter()
+            .filter(move |figure| figure.name == name)
+            .filter_map(|figure| figure.label.as_deref())
+    }
+}
+
+impl StatusFigure {
+    /// Reads a line of the page; none for a comment.
+    fn parse(line: &str) -> Option<Self> {
+        if line.starts_with('#') {
+            return None;
+        }
+        let (series, value) = line.rsplit_once(' ')?;
+        let (name, label) = match series.split_once('{') {
+            None => (series, None),
+            Some((name, rest)) => {
+                let text = rest.split_once("=\"")?.1.strip_suffix("\"}")?;
+                let text = text.replace("\\n", "\n").replace("\\\"", "\"").replace("\\\\", "\\");
+                (name, Some(text))
+            }
+        };
+        Some(Self { name: name.to_owned(), label, value: value.to_owned() })
+    }
+}
+
+/// Returns the body of an answer. An answer that the run is not ready has one, too.
+fn get(url: &str) -> Result<String, StatusError> {
+    let fail = |error: ureq::Error| StatusError { url: url.to_owned(), what: error.to_string() };
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(10)))
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let mut response = agent.get(url).call().map_err(fail)?;
+    let status = response.status().as_u16();
+    if status != 200 && status != 503 {
+        return Err(StatusError { url: url.to_owned(), what: format!("the answer has status {status}") });
+    }
+    response.body_mut().with_config().limit(BODY_MAX).read_to_string().map_err(fail)
+}
+
+/// The largest answer that is read.
+const BODY_MAX: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_page_are_read() {
+        let parse = |line: &str| StatusFigure::parse(line).map(|f| (f.name, f.label, f.value));
+        assert_eq!(parse("# HELP x y"), None);
+        assert_eq!(parse("up 1"), Some(("up".to_owned(), None, "1".to_owned())));
+        assert_eq!(
+            parse("x{feed=\"a b\"} 2"),
+            Some(("x".to_owned(), Some("a b".to_owned()), "2".to_owned()))
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! `unitape status`: whether a run is well, and if not, why.
+
+use crate::output::{self, CommandFailure, CommandOutcome, grouped, plain, say};
+use serde_json::json;
+use std::path::Path;
+use unitape_run::config;
+use unitape_server::status::RunStatus;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape status http://127.0.0.1:9464
+  unitape status feeds.toml --json
+
+A run serves its figures if its configuration says so: [monitor] listen = \"127.0.0.1:9464\". docs/metrics.md has each figure and each
+reason, and what to do.
+
+Exit code 0: the run is ready. 1: it is not, or nobody answers. 3: it is ready, and data are missing or in quarantine.")]
+pub struct StatusArgs {
+    /// The address of the monitor, or the configuration of the run
+    #[arg(value_name = "URL|CONFIG.toml")]
+    target: String,
+    /// Print as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &StatusArgs) -> output::Result {
+    let url = address(&args.target)?;
+    let status = RunStatus::ask(&url).map_err(|error| CommandFailure::Error(error.to_string()))?;
+    let feeds: Vec<&str> = status.labels("unitape_feed_messages_total").collect();
+    let missing: u64 = feeds.iter().flat_map(|feed| MISSING.map(|name| status.of_feed(name, feed))).sum();
+    if args.json {
+        let figures: Vec<_> = status
+            .figures
+            .iter()
+            .map(|figure| json!({ "name": figure.name, "label": figure.label, "value": figure.value }))
+            .collect();
+        let reasons: Vec<_> =
+            status.reasons.iter().map(|r| json!({ "code": r.code, "what": r.what })).collect();
+        output::print_json(&json!({ "ready": status.is_ready, "reasons": reasons, "figures": figures }))?;
+    } else {
+        print(&status, &feeds)?;
+    }
+    match (status.is_ready, missing) {
+        (false, _) => Err(CommandFailure::Error(format!("{url}: the run is not ready"))),
+        (true, 0) => Ok(CommandOutcome::Clean),
+        (true, _) => Ok(CommandOutcome::Flawed),
+    }
+}
+
+fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
+    say!("{}", if status.is_ready { "ready" } else { "not ready" });
+    for reason in &status.reasons {
+        say!("  {}: {}", reason.code, plain(&reason.what));
+    }
+    let width = feeds.iter().map(|feed| feed.len()).chain([4]).max().unwrap_or(4);
+    say!(
+        "{:width$} {:>10} {:>14} {:>14} {:>12} {:>10} {:>14}",
+        "feed",
+        "state",
+        "messages",
+        "events",
+        "quarantined",
+        "dropped",
+        "lag, bytes"
+    );
+    for feed in feeds {
+        let figure = |name: &str| status.of_feed(name, feed);
+        let state = match (
+            figure("unitape_feed_failed"),
+            figure("unitape_feed_ended"),
+            figure("unitape_feed_connected"),
+        ) {
+            (1, _, _) => "failed",
+            (_, 1, _) => "ended",
+            (_, _, 1) => "connected",
+            _ => "waiting",
+        };
+        say!(
+            "{:width$} {state:>10} {:>14} {:>14} {:>12} {:>10} {:>14}",
+            plain(feed),
+            grouped(figure("unitape_feed_messages_total")),
+            grouped(figure("unitape_feed_events_total")),
+            grouped(figure("unitape_feed_quarantined_messages_total")),
+            grouped(figure("unitape_feed_dropped_datagrams_total")),
+            grouped(figure("unitape_feed_lag_bytes"))
+        );
+    }
+    for figure in status.figures.iter().filter(|figure| figure.label.is_none()) {
+        say!("{:36} {}", figure.name, figure.value);
+    }
+    for cursor in status.labels("unitape_cursor_lag_bytes") {
+        say!(
+            "{:36} {} bytes behind",
+            format!("cursor {}", plain(cursor)),
+            grouped(status.of_feed("unitape_cursor_lag_bytes", cursor))
+        );
+    }
+    Ok(())
+}
+
+/// Returns the address of the monitor: the one that was given, or that of a configuration.
+fn address(target: &str) -> Result<String, CommandFailure> {
+    if target.starts_with("http://") {
+        return Ok(target.to_owned());
+    }
+    if target.contains("://") {
+        return Err(CommandFailure::Usage(format!("{target}: a monitor is asked over http://")));
+    }
+    let config = config::read(Path::new(target), &[])?.value;
+    match config.monitor.listen {
+        Some(address) => Ok(format!("http://{address}")),
+        None => {
+            Err(CommandFailure::Usage(format!("{target}: it has no monitor.listen, so nobody can be asked")))
+        }
+    }
+}
+
+/// Figures of a feed that say that data are missing or in quarantine.
+const MISSING: [&str; 3] = [
+    "unitape_feed_quarantined_messages_total",
+    "unitape_feed_dropped_datagrams_total",
+    "unitape_feed_packet_gaps_total",
+];

@@ -1,0 +1,127 @@
+//! `[monitor]` of a run, and `unitape status`. A page that shows other figures than the tape has would wake nobody, or everybody.
+
+use crate::common::run::{Bench, Running, becomes, orders};
+use crate::common::{Ran, file, order_with, run};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+const FEED: [(&str, &str); 1] = [("venue", "directory = \"in\"")];
+
+fn bench(monitor: &str) -> Bench {
+    let bench = Bench::new("", &FEED);
+    fs::create_dir(bench.path("in")).unwrap();
+    file(&bench.path("in"), "a.fix", orders(0..20));
+    let text = fs::read_to_string(bench.path("run.toml")).unwrap();
+    file(&bench.path(""), "run.toml", format!("{text}[monitor]\nlisten = \"127.0.0.1:0\"\n{monitor}\n"));
+    bench
+}
+
+/// The address of the monitor, which the run names once it listens.
+fn address(running: &mut Running) -> String {
+    let words = "figures and health: ";
+    let err = running.err.clone();
+    let said = move || fs::read_to_string(&err).unwrap_or_default();
+    let named = said.clone();
+    running.until(move || named().split_once(words).is_some_and(|(_, rest)| rest.contains('\n')));
+    let said = said();
+    let (_, rest) = said.split_once(words).unwrap();
+    rest.lines().next().unwrap().to_owned()
+}
+
+fn status(url: &str) -> Ran {
+    run(["status", url, "--json"])
+}
+
+fn figure(status: &Value, name: &str, label: Option<&str>) -> String {
+    let all = status["figures"].as_array().unwrap();
+    let found = all.iter().find(|f| f["name"] == name && f["label"].as_str() == label);
+    found.unwrap_or_else(|| panic!("no {name} {label:?} in {status}"))["value"].as_str().unwrap().to_owned()
+}
+
+fn has_reason(status: &Value, code: &str) -> bool {
+    status["reasons"].as_array().unwrap().iter().any(|reason| reason["code"] == code)
+}
+
+/// The answer of the monitor to a GET, with its status line.
+fn get(url: &str, path: &str) -> String {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_figures_are_those_of_the_tape() {
+    let bench = bench("");
+    let mut running = bench.start();
+    let url = address(&mut running);
+    bench.has(&mut running, 20);
+    let counted = |status: &Value| figure(status, "unitape_feed_events_total", Some("venue"));
+    assert!(becomes(|| counted(&status(&url).json()) == "20"));
+    let well = status(&url).code(0).json();
+    assert_eq!(well["ready"], true);
+    assert_eq!(figure(&well, "unitape_ready", None), "1");
+    assert_eq!(figure(&well, "unitape_feed_messages_total", Some("venue")), "20");
+    assert_eq!(figure(&well, "unitape_feed_quarantined_messages_total", Some("venue")), "0");
+    let info = run(["tape", "info", bench.tape().to_str().unwrap(), "--json"]).json();
+    assert_eq!(figure(&well, "unitape_tape_committed_bytes", None), info["end"].to_string());
+    assert!(get(&url, "/healthz").starts_with("HTTP/1.1 200"));
+    assert!(get(&url, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(get(&url, "/other").starts_with("HTTP/1.1 404"));
+    let page = get(&url, "/metrics");
+    assert!(page.contains("text/plain; version=0.0.4"));
+    assert!(page.contains(
+        "# TYPE unitape_feed_events_total counter\nunitape_feed_events_total{feed=\"venue\"} 20\n"
+    ));
+    let table = run(["status", &url]).code(0);
+    assert!(table.text().starts_with("ready\n") && table.text().contains("venue"), "{}", table.text());
+
+    // A message in quarantine: the run is well, and data are missing.
+    file(&bench.path("in"), "b.fix", order_with(30, "44=1.0000000001|"));
+    let held = |status: &Value| figure(status, "unitape_feed_quarantined_messages_total", Some("venue"));
+    assert!(becomes(|| held(&status(&url).json()) == "1"));
+    status(&url).code(3);
+    let (code, said) = running.stop();
+    assert_eq!(code, Some(3), "{said}");
+    status(&url).code(1).says(&["http://"]);
+}
+
+#[test]
+fn a_run_that_is_not_well_says_why() {
+    let bench = bench("disk_free_bytes = 9000000000000000000\nsilent = \"1ms\"");
+    let mut running = bench.start();
+    let url = address(&mut running);
+    bench.has(&mut running, 20);
+    // The disk has too little room at once; the feed is silent as soon as it was looked at twice.
+    assert!(becomes(|| has_reason(&status(&url).json(), "feed_silent")));
+    let status = status(&url).code(1).says(&["not ready"]).json();
+    assert_eq!(status["ready"], false);
+    assert!(has_reason(&status, "disk"), "{status}");
+    assert!(get(&url, "/readyz").starts_with("HTTP/1.1 503"));
+    assert!(get(&url, "/healthz").starts_with("HTTP/1.1 200"), "it is alive all the same");
+    assert!(get(&url, "/metrics").contains("\nunitape_ready 0\n"));
+    assert_eq!(running.stop().0, Some(0));
+}
+
+#[test]
+fn an_address_that_cannot_be_used_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bench = Bench::new("", &FEED);
+    fs::create_dir(bench.path("in")).unwrap();
+    let text = fs::read_to_string(bench.path("run.toml")).unwrap();
+    let address = taken.local_addr().unwrap();
+    let config = file(&bench.path(""), "run.toml", format!("{text}[monitor]\nlisten = \"{address}\"\n"));
+    let (code, said) = bench.start().ends();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("listening on {address}")), "{said}");
+    // The configuration names the address to ask; who answers there is no monitor.
+    drop(taken);
+    run(["status", config.to_str().unwrap()]).code(1).says(&[&address.to_string()]);
+    let silent = file(&bench.path(""), "silent.toml", &text);
+    run(["status", silent.to_str().unwrap()]).code(2).says(&["monitor.listen"]);
+    run(["status", "ftp://127.0.0.1"]).code(2).says(&["http://"]);
+}
