@@ -1,7 +1,7 @@
 //! `unitape demo` from outside: it holds, it can be run again, and it touches nothing that is not its own.
 #![cfg(unix)]
 
-use crate::common::binary;
+use crate::common::{binary, run};
 
 use serde_json::Value;
 use std::fs;
