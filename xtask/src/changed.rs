@@ -142,7 +142,10 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(of("crates/watch/src/lib.rs"), ["unitape", "unitape-bench", "unitape-watch"]);
+        assert_eq!(
+            of("crates/watch/src/lib.rs"),
+            ["unitape", "unitape-bench", "unitape-run", "unitape-watch"]
+        );
         assert_eq!(of("fuzz/src/lib.rs"), ["unitape-fuzz"]);
         assert_eq!(of("docs/events.md"), ["unitape", "unitape-codec", "unitape-model", "unitape-run"]);
     }

@@ -30,6 +30,7 @@ mod tidy;
 mod timings;
 mod tools;
 mod twins;
+mod web;
 
 use std::process::ExitCode;
 

@@ -32,8 +32,15 @@ impl std::fmt::Display for TestCount {
     }
 }
 
-/// Reads a closing line of Rust's test runner.
+/// Reads a closing line of Rust's test runner, or one of Node's (`# pass 2`, `# fail 0`).
 pub(crate) fn closing_line(line: &str) -> Option<TestCount> {
+    let number = |prefix: &str| line.trim_end().strip_prefix(prefix)?.parse().ok();
+    if let Some(passed) = number("# pass ") {
+        return Some(TestCount { passed, ..TestCount::default() });
+    }
+    if let Some(failed) = number("# fail ") {
+        return Some(TestCount { failed, ..TestCount::default() });
+    }
     let rest = line.trim_end().strip_prefix("test result: ")?;
     let (_, numbers) = rest.split_once(". ")?;
     let mut count = TestCount::default();

@@ -6,7 +6,7 @@ use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::noise::BusyLoops;
 use crate::report::{self, TestCount};
 use crate::timings::Timings;
-use crate::{demo, example_format, suite, tidy, tools};
+use crate::{demo, example_format, suite, tidy, tools, web};
 
 /// One step.
 pub(crate) struct TestStep {
@@ -124,6 +124,12 @@ pub(crate) const STEPS: &[TestStep] = &[
         run: deny,
     },
     TestStep { name: "demo", about: "the demo, which checks itself", tier: Tier::Ordinary, run: run_demo },
+    TestStep {
+        name: "web",
+        about: "the page of the desk: types, bundle, and a walk through it in Chromium",
+        tier: Tier::Ordinary,
+        run: web::run,
+    },
     TestStep {
         name: "tsan",
         about: "lock-free code under ThreadSanitizer (nightly)",

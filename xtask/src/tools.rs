@@ -47,6 +47,19 @@ pub(crate) fn c_compiler() -> Result<(), XtaskFailure> {
     )))
 }
 
+/// Returns the path of Chromium: that of `CHROMIUM`, or the one of the system, which is installed if this may be done.
+pub(crate) fn chromium() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("CHROMIUM").filter(|path| !path.is_empty()) {
+        return Ok(PathBuf::from(path));
+    }
+    const PACKAGES: [&str; 1] = ["chromium"];
+    let chromium = PathBuf::from("/usr/bin/chromium");
+    if chromium.exists() || install_by_apt("no Chromium", &PACKAGES) && chromium.exists() {
+        return Ok(chromium);
+    }
+    Err(format!("Chromium is not installed here ({}); or name one by CHROMIUM", apt_line(&PACKAGES)))
+}
+
 /// Makes sure that valgrind is there, and gives its path.
 pub(crate) fn valgrind() -> Result<PathBuf, XtaskFailure> {
     const PACKAGES: [&str; 1] = ["valgrind"];

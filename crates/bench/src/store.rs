@@ -10,7 +10,7 @@ use unitape_model::{
     NameResolver, Price, UnixNanos, flags, frames,
 };
 use unitape_sim::Rng;
-use unitape_store::{ScanFilter, SealOptions, Store, seal};
+use unitape_store::{MasterKey, ScanFilter, SealOptions, Store, SystemRandomness, seal};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Runs the cases.
@@ -29,18 +29,19 @@ pub fn run(
         output_sha256: Some(output.to_owned()),
         ..r
     };
+    let key = MasterKey::random(&SystemRandomness)?;
     let mut ingest = RepeatTimes::default();
     let (mut bytes, mut warm) = (0, RepeatTimes::default());
     for round in 0..=context.repeats(3) {
         _ = fs::remove_dir_all(&store);
         let times = if round == 0 { &mut warm } else { &mut ingest };
-        let sealed = times.time(|| seal(&tape, &store, &SealOptions::default()))?;
+        let sealed = times.time(|| seal(&tape, &store, &key, &SealOptions::default()))?;
         if sealed.rows != rows {
             return Err(Error::Failed(format!("store ingest: {} rows, not {rows}", sealed.rows)));
         }
         bytes = sealed.bytes + fs::metadata(store.join("dictionary.log"))?.len();
     }
-    let opened = Store::open(&store)?;
+    let opened = Store::open(&store, &key)?;
     let output = hash_of_scan(&opened)?;
     // The slow twin is the tape itself: all of it, in its order, with names for ids.
     if output != input {
@@ -49,7 +50,7 @@ pub fn run(
     let raw = rows * 64;
     if context.wants("store", "ingest") {
         let method = "a tape of best quotes and trades of 1,000 instruments at 4 venues, in the page cache, to a sealed \
-                      day in a fresh store: ids to tokens, columns, checksums, flushed; a scan of it gives the tape, \
+                      day in a fresh store: ids to tokens, columns, encrypted in three classes, flushed; a scan of it gives the tape, \
                       compared by hash of every frame and name";
         out(with(ingest.record("store", "ingest", rows, raw, method.to_owned()), &output))?;
     }
@@ -63,7 +64,7 @@ pub fn run(
             }
         }
         let method = "all events of the day, from the page cache, as frames of 64 bytes in the order of the tape: \
-                      checksums, columns to frames, merged by ordinal; not to columns";
+                      opened, columns to frames, merged by ordinal; not to columns";
         out(with(times.record("store", "scan", rows, raw, method.to_owned()), &output))?;
     }
     if context.wants("store", "size") {

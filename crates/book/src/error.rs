@@ -1,8 +1,8 @@
 //! The errors, and where they are.
 
-use unitape_model::{ErrorCause, Position};
+use unitape_model::{Decimal, ErrorCause, Position};
 
-/// Why a frame could not be applied. An impossible statement about a book is never an error: see
+/// Why a frame could not be applied, or options cannot be. An impossible statement about a book is never an error: see
 /// [`crate::BookFault`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +15,18 @@ pub enum Error {
         /// The problem, in words.
         message: String,
     },
+    /// Best prices of no size.
+    #[error("no size: best prices are kept for one size at least")]
+    NoSize,
+    /// A size of best prices that is not above zero.
+    #[error("size {size}: a size is a number above 0")]
+    Size {
+        /// The size.
+        size: Decimal,
+    },
+    /// A median over no bank.
+    #[error("spike_banks 0: a median needs one other bank at least")]
+    SpikeBanks,
 }
 
 impl Error {
@@ -22,6 +34,7 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Frame { .. } => ErrorCause::Data,
+            Self::NoSize | Self::Size { .. } | Self::SpikeBanks => ErrorCause::Call,
         }
     }
 }

@@ -54,6 +54,8 @@
 //! An impossible statement is a [`BookFault`]: counted, never a panic. The book is then stale until it is cleared or
 //! marked as recovered. Everything is bounded, see [`BookOptions`]; nothing is allocated once the books have grown.
 //!
+//! Quotes of banks make books of their own, see [`fx`].
+//!
 //! # What it does not do
 //! It reads no tape (the caller feeds [`TapeBooks`] frame by frame), knows no venue's matching rules but price and time,
 //! interprets no other `status` (a mapping makes it a `session`), and keeps no history: a book is as it is now. Every rule
@@ -64,6 +66,7 @@ mod consolidated;
 mod decode;
 mod error;
 mod fault;
+pub mod fx;
 mod ladder;
 mod listing;
 mod listing_events;

@@ -11,9 +11,9 @@
 
 use crate::Error;
 use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
-use crate::follow::{FollowOutcome, TapeFollower};
 use std::path::Path;
 use unitape_model::{EventField, EventKind, EventValue, NameKind, Refusal};
+use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{ReadOptions, TapeId};
 use unitape_watch::{Alert, ENGINE_VERSION, RecordedAlert, ScenarioRules, ScenarioSelection};
 

@@ -117,30 +117,24 @@ pub enum Error {
         /// Whether the causes of all lie in the data.
         in_data: bool,
     },
-    /// This names no point of a tape.
-    #[error(
-        "{text}: neither of an ordinal, an @position, a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC), or nanoseconds \
-         since 1970"
-    )]
-    Point {
-        /// As it was written.
-        text: String,
-    },
-    /// This bounds no part of a tape.
-    #[error("`{text}` is neither an ordinal nor an @position")]
-    Bound {
-        /// As it was written.
-        text: String,
-    },
     /// A tape cannot be read.
     #[error(transparent)]
     Tape(Box<unitape_tape::Error>),
     /// A frame of a tape cannot be applied to books.
     #[error(transparent)]
     Book(#[from] unitape_book::Error),
+    /// An address of a tape or a selection cannot be used, or the tape cannot be read.
+    #[error(transparent)]
+    Query(#[from] unitape_query::Error),
     /// Scenarios, their parameters or their input cannot be used.
     #[error(transparent)]
     Watch(#[from] unitape_watch::Error),
+    /// A picture cannot be made of these options.
+    #[error("picture: {what}")]
+    Picture {
+        /// The problem, in words.
+        what: String,
+    },
     /// A tape is not the one that is needed.
     #[error("{}: {what}", path.display())]
     OtherTape {
@@ -148,14 +142,6 @@ pub enum Error {
         path: PathBuf,
         /// The problem, in words.
         what: String,
-    },
-    /// This is no time.
-    #[error(
-        "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
-    )]
-    Time {
-        /// As it was written.
-        text: String,
     },
 }
 
@@ -171,9 +157,7 @@ impl Error {
             | Self::BareStdin
             | Self::NoInput
             | Self::NoReference
-            | Self::Point { .. }
-            | Self::Bound { .. }
-            | Self::Time { .. } => ErrorCause::Call,
+            | Self::Picture { .. } => ErrorCause::Call,
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }
@@ -181,6 +165,7 @@ impl Error {
             Self::Tape(source) => source.cause(),
             Self::Book(source) => source.cause(),
             Self::Watch(source) => source.cause(),
+            Self::Query(source) => source.cause(),
             Self::Reference { source, .. } | Self::Configured { source, .. } | Self::Run(source) => {
                 configured(source.cause())
             }

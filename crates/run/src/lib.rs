@@ -1,14 +1,14 @@
-//! Configuration, supervision, live following, and the addresses of points of a tape. The command line uses it, as
-//! does any other program that runs feeds and follows tapes.
+//! Configuration, supervision, books and surveillance over tapes. The command line uses it, as does any other program that
+//! runs feeds and follows tapes.
 //!
 //! ```text
 //!  feeds.toml ◀ UNITAPE_* ◀ flags ──▶ layered ──▶ config ──▶ feeds, ready to run ──▶ run ──▶ RunReport
 //!                                                                                      └─▶ RunEvent …
-//!  tape ──▶ follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point
-//!                                                  └─▶ best_price_tape ─┬▶ derived_tape: compare, append
+//!  tape ──▶ query::follow ──▶ frames, its end, cuts ──▶ replay ──▶ books at a point ──▶ picture
+//!                                        │         └─▶ best_price_tape ─┬▶ derived_tape: compare, append
+//!                                        ├─▶ fx ──▶ best prices of many banks
 //!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
 //!  users.toml, name, password ──▶ users ──▶ an account: person, role
-//!  17, @4096, 2026-03-02 09:30:00 ──▶ address ──▶ a point of a tape
 //! ```
 //!
 //! ```
@@ -34,16 +34,16 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
-pub mod address;
 pub mod alert_tape;
 pub mod best_price_tape;
 pub mod config;
 pub mod derived_tape;
 mod error;
 mod files;
-pub mod follow;
+pub mod fx;
 pub mod inputs;
 pub mod layered;
+pub mod picture;
 pub mod replay;
 mod supervise;
 pub mod surveil;
@@ -53,6 +53,7 @@ pub use error::Error;
 pub use supervise::{
     EventSink, FailedFeed, PreparedRun, RunControl, RunEvent, RunReport, SegmentProcesses, run, run_apart,
 };
+pub use unitape_query::{address, follow};
 
 use unitape_tape::RemovalOptions;
 

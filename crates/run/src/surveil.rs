@@ -6,13 +6,13 @@
 //! ```
 
 use crate::Error;
-use crate::address::EventAddress;
 use crate::alert_tape::AlertTape;
 use crate::derived_tape::DerivedTotals;
-use crate::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use unitape_model::{LostNameCounts, Position};
+use unitape_query::address::EventAddress;
+use unitape_query::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
 use unitape_tape::{Cursor, ReadOptions, Reader};
 use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, TapeWatch};
 

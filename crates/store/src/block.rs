@@ -1,28 +1,44 @@
-//! A block: rows of one kind and one instrument, by column. Drawn byte by byte in `docs/formats-store.md`.
+//! A block: rows of one kind and one instrument, by column, in one sealed chunk for each class. Drawn byte by byte in
+//! `docs/formats-store.md`.
 //!
 //! ```text
-//! header 96 B │ table: one entry of 12 B a column │ chunk │ chunk │ …
+//! "UBLK" bytes │ sealed header │ sealed market │ sealed identity │ sealed provenance
+//!
+//! a chunk, opened: table: one entry of 8 B a column │ values │ values │ …
 //! ```
 
+use unitape_model::event::extension_entry;
 use unitape_model::frame::LINE;
-use unitape_model::{EventKind, EventSchema, FrameHeader, InstrumentId, Position, UnixNanos};
+use unitape_model::{EventKind, EventSchema, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
+use crate::bits::put_varint;
 use crate::cells::EventKindLayout;
+use crate::class::FieldClass;
 use crate::column::{ColumnEncoder, ColumnSpec, ROWS_MAX};
+use crate::error::Result;
+use crate::file::FileId;
+use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, Randomness, SEAL_BYTES, StoreKeys};
 
-/// Bytes of a block's header.
+/// Bytes of a block's header when it is opened.
 pub(crate) const HEADER: usize = 96;
+/// Bytes before the sealed header, in clear.
+pub(crate) const CLEAR: usize = 8;
+/// Bytes of a block before its chunks.
+pub(crate) const START: usize = CLEAR + HEADER + SEAL_BYTES;
 /// Bytes of an entry of the table of columns.
-pub(crate) const ENTRY: usize = 12;
+pub(crate) const ENTRY: usize = 8;
 /// Frames of a block, in bytes, at most: what a reader must be ready to hold.
 pub(crate) const RAW_MAX: usize = 64 << 20;
 /// A block is never longer than this: what it holds, the worst ways of writing it, and its tables.
 pub(crate) const BYTES_MAX: usize = RAW_MAX * 2;
 
-const MAGIC: u32 = u32::from_le_bytes(*b"UBLK");
+/// The first bytes of a block.
+pub(crate) const MAGIC: [u8; 4] = *b"UBLK";
 
 /// Columns beside the cells of the fixed part. Numbers are on disk.
 pub(crate) mod special {
+    use crate::class::FieldClass;
+
     /// Ordinal on the tape.
     pub const ORDINAL: u16 = 0x1000;
     /// Line on the tape (position / 64) less the ordinal: how many lines more than events came before.
@@ -31,12 +47,31 @@ pub(crate) mod special {
     pub const FLAGS: u16 = 0x1002;
     /// Lines after the fixed part.
     pub const LINES: u16 = 0x1003;
-    /// Bytes after the fixed part, without the zeros that end them.
-    pub const TAIL_BYTES: u16 = 0x1004;
-    /// The bytes of the tail, row after row.
-    pub const TAIL: u16 = 0x1005;
-    /// All of them, in their order before the cells.
-    pub const ALL: [u16; 6] = [ORDINAL, BEHIND, FLAGS, LINES, TAIL_BYTES, TAIL];
+    /// Bytes of each row in [`MARKET_TAIL`].
+    pub const MARKET_BYTES: u16 = 0x1004;
+    /// Entries of the extension that are market data, row after row.
+    pub const MARKET_TAIL: u16 = 0x1005;
+    /// Bytes of each row in [`IDENTITY_TAIL`].
+    pub const IDENTITY_BYTES: u16 = 0x1006;
+    /// What else is after the fixed part, row after row.
+    pub const IDENTITY_TAIL: u16 = 0x1007;
+
+    /// Those of a class, in their order before the cells.
+    pub const fn of_class(class: FieldClass) -> &'static [u16] {
+        match class {
+            FieldClass::Market => &[ORDINAL, MARKET_BYTES, MARKET_TAIL],
+            FieldClass::Identity => &[LINES, IDENTITY_BYTES, IDENTITY_TAIL],
+            FieldClass::Provenance => &[BEHIND, FLAGS],
+        }
+    }
+}
+
+/// The chunk of a class, as the header describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkSize {
+    pub columns: u16,
+    /// Bytes as it is sealed.
+    pub bytes: u32,
 }
 
 /// The header of a block: its description, without the rows.
@@ -50,9 +85,10 @@ pub(crate) struct BlockHeader {
     pub kind: EventKind,
     /// Bytes of the fixed part of its frames, which is another in each layout of a kind.
     pub fixed_bytes: u16,
-    pub columns: u16,
     /// Which stripe of its part it belongs to.
     pub stripe: u32,
+    /// Which block of its file it is, from 0.
+    pub number: u32,
     pub ts_min: UnixNanos,
     pub ts_max: UnixNanos,
     pub ordinal_first: u64,
@@ -61,9 +97,8 @@ pub(crate) struct BlockHeader {
     pub position_last: Position,
     /// Bytes of its frames.
     pub raw_bytes: u32,
-    /// Which block of its file it is, from 0.
-    pub number: u32,
-    pub table_crc: u32,
+    /// The chunks, in the order of [`FieldClass::ALL`].
+    pub parts: [ChunkSize; 3],
 }
 
 impl BlockHeader {
@@ -72,16 +107,32 @@ impl BlockHeader {
         EventKindLayout::find(self.kind, self.fixed_bytes).expect("checked when made")
     }
 
+    /// The chunk of a class.
+    pub fn part(&self, class: FieldClass) -> ChunkSize {
+        self.parts[class.index()]
+    }
+
+    /// Bytes up to the end of the chunk of this class.
+    pub fn end_of(&self, class: FieldClass) -> usize {
+        START + self.parts[..=class.index()].iter().map(|part| part.bytes as usize).sum::<usize>()
+    }
+
+    /// The binding of a header in this file.
+    pub fn binding(keys: &StoreKeys, file: &FileId, number: u32) -> Binding {
+        Binding::new(Piece::BlockHeader, keys.store).file(file).number(number.into())
+    }
+
+    /// The bytes of the header, as they are sealed.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &MAGIC.to_le_bytes());
-        put(4, &self.bytes.to_le_bytes());
-        put(8, &self.rows.to_le_bytes());
-        put(12, &self.instrument.0.to_le_bytes());
-        put(16, &[self.kind as u8, 0]);
-        put(18, &self.columns.to_le_bytes());
-        put(20, &self.stripe.to_le_bytes());
+        put(0, &self.bytes.to_le_bytes());
+        put(4, &self.rows.to_le_bytes());
+        put(8, &self.instrument.0.to_le_bytes());
+        put(12, &[self.kind as u8, 0]);
+        put(14, &self.fixed_bytes.to_le_bytes());
+        put(16, &self.stripe.to_le_bytes());
+        put(20, &self.number.to_le_bytes());
         put(24, &self.ts_min.0.to_le_bytes());
         put(32, &self.ts_max.0.to_le_bytes());
         put(40, &self.ordinal_first.to_le_bytes());
@@ -89,39 +140,32 @@ impl BlockHeader {
         put(56, &self.position_first.0.to_le_bytes());
         put(64, &self.position_last.0.to_le_bytes());
         put(72, &self.raw_bytes.to_le_bytes());
-        put(76, &self.number.to_le_bytes());
-        put(80, &self.fixed_bytes.to_le_bytes());
-        put(88, &self.table_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..92]);
-        out[92..].copy_from_slice(&crc.to_le_bytes());
+        for (part, at) in self.parts.iter().zip([76, 82, 88]) {
+            put(at, &part.bytes.to_le_bytes());
+            put(at + 4, &part.columns.to_le_bytes());
+        }
         out
     }
 
     /// Reads a header and checks that it can be one of ours: sizes and counts within what a seal writes.
-    pub fn decode(b: &[u8]) -> Result<Self, &'static str> {
+    pub fn decode(b: &[u8]) -> std::result::Result<Self, &'static str> {
         let b = b.get(..HEADER).ok_or("a block header that is cut short")?;
         let u32_at = |at: usize| u32::from_le_bytes(b[at..at + 4].try_into().expect("four bytes"));
         let u64_at = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("eight bytes"));
         let u16_at = |at: usize| u16::from_le_bytes([b[at], b[at + 1]]);
-        if u32_at(0) != MAGIC {
-            return Err("no block begins here");
-        }
-        if u32_at(92) != crc32c::crc32c(&b[..92]) {
-            return Err("the checksum of the block header does not match");
-        }
         let kind =
-            EventKind::from_u8(b[16]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
-        let fixed_bytes = u16_at(80);
+            EventKind::from_u8(b[12]).filter(|k| !k.is_meta()).ok_or("a block of a kind we do not know")?;
+        let fixed_bytes = u16_at(14);
         let plan = EventKindLayout::find(kind, fixed_bytes)
             .ok_or("a block of frames of another length than its kind has")?;
         let this = Self {
-            bytes: u32_at(4),
-            rows: u32_at(8),
-            instrument: InstrumentId(u32_at(12)),
+            bytes: u32_at(0),
+            rows: u32_at(4),
+            instrument: InstrumentId(u32_at(8)),
             kind,
             fixed_bytes,
-            columns: u16_at(18),
-            stripe: u32_at(20),
+            stripe: u32_at(16),
+            number: u32_at(20),
             ts_min: UnixNanos(u64_at(24) as i64),
             ts_max: UnixNanos(u64_at(32) as i64),
             ordinal_first: u64_at(40),
@@ -129,13 +173,14 @@ impl BlockHeader {
             position_first: Position(u64_at(56)),
             position_last: Position(u64_at(64)),
             raw_bytes: u32_at(72),
-            number: u32_at(76),
-            table_crc: u32_at(88),
+            parts: [76, 82, 88].map(|at| ChunkSize { bytes: u32_at(at), columns: u16_at(at + 4) }),
         };
         let (rows, raw) = (this.rows as usize, this.raw_bytes as usize);
-        let least = HEADER + usize::from(this.columns) * ENTRY;
+        let fits = |part: &ChunkSize| part.bytes as usize >= SEAL_BYTES + usize::from(part.columns) * ENTRY;
         let sound = (1..=ROWS_MAX).contains(&rows)
-            && (least..=BYTES_MAX).contains(&(this.bytes as usize))
+            && (START..=BYTES_MAX).contains(&(this.bytes as usize))
+            && this.parts.iter().all(fits)
+            && this.end_of(FieldClass::Provenance) == this.bytes as usize
             && raw.is_multiple_of(LINE)
             && (rows * plan.fixed..=RAW_MAX).contains(&raw)
             && this.ts_min <= this.ts_max
@@ -186,8 +231,58 @@ impl BlockRows {
     }
 }
 
+/// What a seal seals its blocks with.
+#[derive(Debug)]
+pub(crate) struct BlockSealer<'a> {
+    pub keys: &'a StoreKeys,
+    pub leaves: LeafKeys<'a>,
+    /// Keys of days, those included that this seal has drawn.
+    pub days: DayKeys,
+    pub random: &'a dyn Randomness,
+}
+
+/// Where a block stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockPlace {
+    pub file: FileId,
+    pub instrument: InstrumentId,
+    pub stripe: u32,
+    pub number: u32,
+}
+
 /// Rows taken together while the frames are still in the cache.
 const TILE: usize = 256;
+
+/// The chunk of a class while it is made.
+#[derive(Debug, Default)]
+struct Chunk {
+    table: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Chunk {
+    /// Notes the column that began at `start` of the body.
+    fn entry(&mut self, column: u16, width: u8, encoding: u8, start: usize) {
+        let bytes = (self.body.len() - start) as u32;
+        self.table.extend_from_slice(&column.to_le_bytes());
+        self.table.extend_from_slice(&[width, encoding]);
+        self.table.extend_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// Writes `values` as a column.
+    fn column(&mut self, encoder: &mut ColumnEncoder, column: u16, spec: ColumnSpec, values: &[u64]) {
+        let start = self.body.len();
+        let encoding = encoder.encode(values, spec, &mut self.body);
+        self.entry(column, spec.width, encoding, start);
+    }
+
+    /// Writes bytes of all rows as a column.
+    fn stream(&mut self, column: u16, bytes: &[u8]) {
+        let start = self.body.len();
+        self.body.extend_from_slice(bytes);
+        self.entry(column, 1, 0, start);
+    }
+}
 
 /// Encodes blocks; keeps its memory.
 #[derive(Debug, Default)]
@@ -196,51 +291,104 @@ pub(crate) struct BlockEncoder {
     /// Cells by column.
     matrix: Vec<u64>,
     values: Vec<u64>,
-    table: Vec<u8>,
-    body: Vec<u8>,
-    tails: Vec<u8>,
+    lengths: [Vec<u64>; 2],
+    tails: [Vec<u8>; 2],
+    chunks: [Chunk; 3],
+    plain: Vec<u8>,
 }
 
 impl BlockEncoder {
     /// Appends the block of `rows` to `out`.
+    ///
+    /// # Errors
+    /// There are no random bytes.
     ///
     /// # Panics
     /// If there are no rows, or more than a block holds.
     pub fn encode(
         &mut self,
         schema: &EventSchema,
-        instrument: InstrumentId,
-        stripe: u32,
-        number: u32,
+        place: &BlockPlace,
+        rows: &BlockRows,
+        sealer: &mut BlockSealer<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<BlockHeader> {
+        let header = self.fill(schema, place, rows);
+        let start = out.len();
+        out.resize(start + START, 0);
+        for class in FieldClass::ALL {
+            let leaf =
+                Leaf { day: place.file.day, schema: place.file.schema, instrument: place.instrument, class };
+            let cipher = sealer.leaves.open_or_draw(leaf, &mut sealer.days, sealer.random)?;
+            let binding =
+                Binding::new(Piece::Chunk, sealer.keys.store).file(&place.file).chunk(&header, class);
+            let chunk = &self.chunks[class.index()];
+            self.plain.clear();
+            self.plain.extend_from_slice(&chunk.table);
+            self.plain.extend_from_slice(&chunk.body);
+            cipher.seal(sealer.random, binding.bytes(), &self.plain, out)?;
+        }
+        self.plain.clear();
+        let binding = BlockHeader::binding(sealer.keys, &place.file, place.number);
+        sealer.keys.index.seal(sealer.random, binding.bytes(), &header.encode(), &mut self.plain)?;
+        out[start..start + 4].copy_from_slice(&MAGIC);
+        out[start + 4..start + CLEAR].copy_from_slice(&header.bytes.to_le_bytes());
+        out[start + CLEAR..start + START].copy_from_slice(&self.plain);
+        Ok(header)
+    }
+
+    /// Appends the block as it is before it is sealed: header and chunks.
+    pub fn encode_plain(
+        &mut self,
+        schema: &EventSchema,
+        place: &BlockPlace,
         rows: &BlockRows,
         out: &mut Vec<u8>,
     ) -> BlockHeader {
+        let header = self.fill(schema, place, rows);
+        out.extend_from_slice(&header.encode());
+        for chunk in &self.chunks {
+            out.extend_from_slice(&chunk.table);
+            out.extend_from_slice(&chunk.body);
+        }
+        header
+    }
+
+    /// Makes the plain chunks of the block, and its header.
+    fn fill(&mut self, schema: &EventSchema, place: &BlockPlace, rows: &BlockRows) -> BlockHeader {
         assert!((1..=ROWS_MAX).contains(&rows.len()), "1 to 65,536 rows are a block");
         let (n, plan) = (rows.len(), EventKindLayout::for_schema(schema));
-        self.table.clear();
-        self.body.clear();
-        self.tails.clear();
-        let number_of = |width| ColumnSpec { width, none: None, text: false };
-        self.values.clear();
-        self.values.extend_from_slice(&rows.ordinals);
-        self.column(special::ORDINAL, number_of(8));
-        let behind = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
-        self.fill(rows.positions.iter().zip(&rows.ordinals).map(behind));
-        self.column(special::BEHIND, number_of(8));
-        self.fill((0..n).map(|r| FrameHeader::read(rows.frame(r)).flags().into()));
-        self.column(special::FLAGS, number_of(1));
-        self.fill((0..n).map(|r| ((rows.frame(r).len() - plan.fixed) / LINE) as u64));
-        self.column(special::LINES, number_of(2));
-        self.values.clear();
-        for r in 0..n {
-            let tail = trimmed(&rows.frame(r)[plan.fixed..]);
-            self.tails.extend_from_slice(tail);
-            self.values.push(tail.len() as u64);
+        for chunk in &mut self.chunks {
+            chunk.table.clear();
+            chunk.body.clear();
         }
-        self.column(special::TAIL_BYTES, number_of(4));
-        let start = self.body.len();
-        self.body.extend_from_slice(&self.tails);
-        self.entry(special::TAIL, 1, 0, start);
+        self.tails.iter_mut().for_each(Vec::clear);
+        self.lengths.iter_mut().for_each(Vec::clear);
+        for r in 0..n {
+            let [market, identity] = &mut self.tails;
+            let before = [market.len(), identity.len()];
+            split_tail(rows.frame(r), plan, market, identity);
+            self.lengths[0].push((market.len() - before[0]) as u64);
+            self.lengths[1].push((identity.len() - before[1]) as u64);
+        }
+        let number = |width| ColumnSpec { width, none: None, text: false };
+        let Self { encoder, values, lengths, tails, .. } = self;
+        let [market, identity, provenance] = &mut self.chunks;
+        market.column(encoder, special::ORDINAL, number(8), &rows.ordinals);
+        market.column(encoder, special::MARKET_BYTES, number(4), &lengths[0]);
+        market.stream(special::MARKET_TAIL, &tails[0]);
+        values.clear();
+        values.extend((0..n).map(|r| ((rows.frame(r).len() - plan.fixed) / LINE) as u64));
+        identity.column(encoder, special::LINES, number(2), values);
+        identity.column(encoder, special::IDENTITY_BYTES, number(4), &lengths[1]);
+        identity.stream(special::IDENTITY_TAIL, &tails[1]);
+        values.clear();
+        let behind = |(p, o): (&Position, &u64)| (p.0 / LINE as u64).wrapping_sub(*o);
+        values.extend(rows.positions.iter().zip(&rows.ordinals).map(behind));
+        provenance.column(encoder, special::BEHIND, number(8), values);
+        values.clear();
+        values.extend((0..n).map(|r| u64::from(FrameHeader::read(rows.frame(r)).flags())));
+        provenance.column(encoder, special::FLAGS, number(1), values);
 
         self.matrix.clear();
         self.matrix.resize(plan.cells.len() * n, 0);
@@ -252,22 +400,24 @@ impl BlockEncoder {
                 }
             }
         }
-        let matrix = std::mem::take(&mut self.matrix);
-        for (column, cell) in matrix.chunks_exact(n).zip(&plan.cells) {
-            let start = self.body.len();
-            let encoding = self.encoder.encode(column, cell.nature, &mut self.body);
-            self.entry(cell.at, cell.nature.width, encoding, start);
+        for (column, cell) in self.matrix.chunks_exact(n).zip(&plan.cells) {
+            let chunk = &mut self.chunks[cell.class.index()];
+            chunk.column(&mut self.encoder, cell.at, cell.nature, column);
         }
         // The event time is the first cell.
-        let times = || matrix[..n].iter().map(|t| UnixNanos(*t as i64));
+        let times = || self.matrix[..n].iter().map(|t| UnixNanos(*t as i64));
+        let parts = self.chunks.each_ref().map(|chunk| ChunkSize {
+            columns: (chunk.table.len() / ENTRY) as u16,
+            bytes: (chunk.table.len() + chunk.body.len() + SEAL_BYTES) as u32,
+        });
         let header = BlockHeader {
-            bytes: (HEADER + self.table.len() + self.body.len()) as u32,
+            bytes: 0,
             rows: n as u32,
-            instrument,
+            instrument: place.instrument,
             kind: schema.kind,
             fixed_bytes: schema.fixed_bytes,
-            columns: (self.table.len() / ENTRY) as u16,
-            stripe,
+            stripe: place.stripe,
+            number: place.number,
             ts_min: times().min().expect("a row"),
             ts_max: times().max().expect("a row"),
             ordinal_first: rows.ordinals[0],
@@ -275,36 +425,58 @@ impl BlockEncoder {
             position_first: rows.positions[0],
             position_last: rows.positions[n - 1],
             raw_bytes: rows.frames.len() as u32,
-            number,
-            table_crc: crc32c::crc32c(&self.table),
+            parts,
         };
-        self.matrix = matrix;
-        out.extend_from_slice(&header.encode());
-        out.extend_from_slice(&self.table);
-        out.extend_from_slice(&self.body);
-        header
+        BlockHeader { bytes: header.end_of(FieldClass::Provenance) as u32, ..header }
     }
+}
 
-    fn fill(&mut self, values: impl Iterator<Item = u64>) {
-        self.values.clear();
-        self.values.extend(values);
+/// Appends the entries of a frame's extension that are market data to `market`, and the rest of what is behind its fixed part
+/// to `identity`. Where both have something, `identity` begins with how they alternate: the number of runs, then the bytes of
+/// each, of market and of identity by turns. What follows the runs is the end of the frame, without its zeros.
+fn split_tail(frame: &[u8], plan: &EventKindLayout, market: &mut Vec<u8>, identity: &mut Vec<u8>) {
+    let tail = &frame[plan.fixed..];
+    if tail.is_empty() {
+        return;
     }
-
-    /// Writes `self.values` as a column.
-    fn column(&mut self, column: u16, nature: ColumnSpec) {
-        let start = self.body.len();
-        let encoding = self.encoder.encode(&self.values, nature, &mut self.body);
-        self.entry(column, nature.width, encoding, start);
+    // Runs of entries of one class: the class, and where they end.
+    let (mut runs, mut end) = (Vec::<(FieldClass, usize)>::new(), plan.fixed);
+    if FrameHeader::read(frame).flags() & flags::EXT != 0 {
+        while let Some((tag, payload)) = extension_entry(frame, end) {
+            end = payload.end;
+            let class = plan.class_of_tag(tag);
+            match runs.last_mut() {
+                Some(last) if last.0 == class => last.1 = end,
+                _ => runs.push((class, end)),
+            }
+        }
     }
-
-    /// Notes the chunk that began at `start` of the body.
-    fn entry(&mut self, column: u16, width: u8, encoding: u8, start: usize) {
-        let chunk = &self.body[start..];
-        self.table.extend_from_slice(&column.to_le_bytes());
-        self.table.extend_from_slice(&[width, encoding]);
-        self.table.extend_from_slice(&(chunk.len() as u32).to_le_bytes());
-        self.table.extend_from_slice(&crc32c::crc32c(chunk).to_le_bytes());
+    if !runs.iter().any(|(class, _)| *class == FieldClass::Market) {
+        return identity.extend_from_slice(trimmed(tail));
     }
+    let rest = trimmed(&frame[end..]);
+    if let [(_, end)] = runs[..]
+        && rest.is_empty()
+    {
+        return market.extend_from_slice(&frame[plan.fixed..end]);
+    }
+    let begins_with_market = runs[0].0 == FieldClass::Market;
+    put_varint(identity, (runs.len() + usize::from(!begins_with_market)) as u64);
+    if !begins_with_market {
+        put_varint(identity, 0);
+    }
+    let mut start = plan.fixed;
+    for (_, end) in &runs {
+        put_varint(identity, (end - start) as u64);
+        start = *end;
+    }
+    start = plan.fixed;
+    for (class, end) in runs {
+        let out = if class == FieldClass::Market { &mut *market } else { &mut *identity };
+        out.extend_from_slice(&frame[start..end]);
+        start = end;
+    }
+    identity.extend_from_slice(rest);
 }
 
 /// Without the zeros at the end.

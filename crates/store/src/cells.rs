@@ -7,9 +7,10 @@
 use std::sync::OnceLock;
 
 use unitape_model::event::extension_entry;
-use unitape_model::schema::{EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
-use unitape_model::{EventKind, FrameHeader, InstrumentId, NameKind, flags};
+use unitape_model::schema::{EXP_NONE, EventSchema, FieldLayout, RECV_NONE, SEQ_NONE, at, width_bytes};
+use unitape_model::{EventField, EventKind, FrameHeader, InstrumentId, NameKind, flags};
 
+use crate::class::FieldClass;
 use crate::column::ColumnSpec;
 
 /// A column of the fixed part.
@@ -20,6 +21,10 @@ pub(crate) struct FrameCell {
     pub nature: ColumnSpec,
     /// Four bytes that are a signed number.
     pub signed: bool,
+    /// The class of the fields in it.
+    pub class: FieldClass,
+    /// What it holds where its field is none.
+    empty: u64,
 }
 
 impl FrameCell {
@@ -57,6 +62,10 @@ pub(crate) struct EventKindLayout {
     pub has_venue: bool,
     /// Tag of a list of instruments in the extension.
     pub instruments: Option<u16>,
+    /// Tags of the extension that are market data.
+    market_tags: Vec<u16>,
+    /// The fixed part of a frame without a field.
+    pub empty: Vec<u8>,
 }
 
 impl EventKindLayout {
@@ -78,14 +87,22 @@ impl EventKindLayout {
     }
 
     fn make(schema: &EventSchema) -> Self {
-        let fixed = usize::from(schema.fixed_bytes);
+        let (fixed, kind) = (usize::from(schema.fixed_bytes), schema.kind);
+        let class = |field| FieldClass::of(kind, field);
+        let market_tag = |field: &EventField| class(*field) == FieldClass::Market;
         let mut cells = vec![
-            cell(at::TS_EVENT, 8, None, false),
-            cell(at::SOURCE, 4, None, false),
-            cell(at::OFFSET, 4, None, false),
-            FrameCell { signed: true, ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), false) },
-            cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), false),
+            cell(at::TS_EVENT, 8, None, FieldClass::Market),
+            cell(at::SOURCE, 4, None, FieldClass::Provenance),
+            cell(at::OFFSET, 4, None, FieldClass::Provenance),
+            FrameCell {
+                signed: true,
+                ..cell(at::RECV_DELTA, 4, Some(i64::from(RECV_NONE) as u64), class(EventField::TsRecv))
+            },
+            cell(at::SEQUENCE, 4, Some(SEQ_NONE.into()), class(EventField::SrcSeq)),
         ];
+        if kind.has_layouts() {
+            cells.push(cell(at::KIND_A, 1, None, FieldClass::Market));
+        }
         let (mut ids, mut lists, mut instruments) = (Vec::new(), Vec::new(), None);
         for spec in schema.fields {
             if let Some((at, n)) = width_bytes(spec.slot) {
@@ -100,7 +117,9 @@ impl EventKindLayout {
                 };
                 while n > 0 {
                     let width = n.min(8);
-                    cells.push(cell(at, width, none.filter(|_| all <= 8), text));
+                    let none = none.filter(|_| all <= 8);
+                    let made = cell(at, width, none, class(spec.field));
+                    cells.push(FrameCell { nature: ColumnSpec { text, ..made.nature }, ..made });
                     (at, n) = (at + width, n - width);
                 }
             }
@@ -113,7 +132,10 @@ impl EventKindLayout {
             match spec.slot {
                 FieldLayout::Decimal { exp_at, .. }
                 | FieldLayout::DecimalNarrow { exp_at, .. }
-                | FieldLayout::Amount { exp_at, .. } => cells.push(cell(exp_at.into(), 1, None, false)),
+                | FieldLayout::Amount { exp_at, .. } => {
+                    let empty = u64::from(EXP_NONE as u8);
+                    cells.push(FrameCell { empty, ..cell(exp_at.into(), 1, None, class(spec.field)) });
+                }
                 FieldLayout::Syms { dict } | FieldLayout::SymExt { dict } => {
                     lists.push((spec.field as u16, dict));
                     if dict == NameKind::Instrument {
@@ -124,8 +146,11 @@ impl EventKindLayout {
             }
         }
         cells.sort_unstable_by_key(|c| c.at);
-        // Several small codes share a byte.
-        cells.dedup_by_key(|c| c.at);
+        // Several small codes share a byte. A class is that of a byte: two in one would show one of them to the wrong reader.
+        cells.dedup_by(|b, a| {
+            assert!(a.at != b.at || a.class == b.class, "{kind:?}: two classes in the byte at {}", a.at);
+            a.at == b.at
+        });
         let mut plan = Self {
             fixed,
             cells: Vec::new(),
@@ -134,6 +159,13 @@ impl EventKindLayout {
             ids,
             lists,
             instruments,
+            market_tags: [EventField::TsRecv, EventField::SrcSeq]
+                .into_iter()
+                .chain(schema.fields.iter().map(|spec| spec.field))
+                .filter(market_tag)
+                .map(|field| field as u16)
+                .collect(),
+            empty: vec![0; fixed],
         };
         let mut end = at::TS_EVENT;
         for c in cells {
@@ -142,16 +174,25 @@ impl EventKindLayout {
             plan.cells.push(c);
         }
         plan.gap(&mut end, fixed);
+        for cell in &plan.cells {
+            let (at, n) = (usize::from(cell.at), usize::from(cell.nature.width));
+            plan.empty[at..at + n].copy_from_slice(&cell.empty.to_le_bytes()[..n]);
+        }
         plan
     }
 
-    /// Cells for the bytes between slots.
+    /// Cells for the bytes between slots. What a foreign writer may have put there is for nobody's eyes.
     fn gap(&mut self, end: &mut usize, to: usize) {
         while *end < to {
             let width = (to - *end).min(8);
-            self.cells.push(cell(*end, width, None, false));
+            self.cells.push(cell(*end, width, None, FieldClass::Identity));
             *end += width;
         }
+    }
+
+    /// The class of an entry of the extension. An entry that is not of a field of this kind is the feed's own.
+    pub fn class_of_tag(&self, tag: u16) -> FieldClass {
+        if self.market_tags.contains(&tag) { FieldClass::Market } else { FieldClass::Identity }
     }
 
     /// The instrument of a frame of this kind; 0 none.
@@ -220,8 +261,14 @@ impl EventKindLayout {
     }
 }
 
-fn cell(at: usize, width: usize, none: Option<u64>, text: bool) -> FrameCell {
-    FrameCell { at: at as u16, nature: ColumnSpec { width: width as u8, none, text }, signed: false }
+fn cell(at: usize, width: usize, none: Option<u64>, class: FieldClass) -> FrameCell {
+    FrameCell {
+        at: at as u16,
+        nature: ColumnSpec { width: width as u8, none, text: false },
+        signed: false,
+        class,
+        empty: none.unwrap_or(0),
+    }
 }
 
 #[inline]
@@ -264,12 +311,12 @@ mod tests {
     fn a_cell_reads_its_bytes() {
         let frame: Vec<u8> = (0..64u8).map(|b| b.wrapping_mul(3).wrapping_add(100)).collect();
         for width in 1..=8 {
-            let c = cell(40, width, None, false);
+            let c = cell(40, width, None, FieldClass::Market);
             let mut want = [0; 8];
             want[..width].copy_from_slice(&frame[40..40 + width]);
             assert_eq!(c.read(&frame), u64::from_le_bytes(want), "{width}");
         }
-        let signed = FrameCell { signed: true, ..cell(40, 4, None, false) };
+        let signed = FrameCell { signed: true, ..cell(40, 4, None, FieldClass::Market) };
         let want = i32::from_le_bytes(frame[40..44].try_into().unwrap());
         assert_eq!(signed.read(&frame), i64::from(want) as u64);
     }

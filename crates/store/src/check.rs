@@ -1,4 +1,4 @@
-//! For fuzzing: what decoders do with any bytes.
+//! For fuzzing: what decoders do with any bytes behind tags that match.
 
 use std::path::Path;
 
@@ -7,13 +7,18 @@ use unitape_model::{
     EventBuilder, EventKind, EventSchema, EventValue, InstrumentId, Position, Price, UnixNanos,
     schema::FieldLayout,
 };
+use unitape_tape::TapeId;
 
-use crate::block::{BlockEncoder, BlockHeader, BlockRows, ENTRY, HEADER};
-use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
-use crate::manifest::Manifest;
+use crate::block::{BlockEncoder, BlockHeader, BlockPlace, BlockRows, HEADER};
+use crate::day::Day;
+use crate::decode::{BlockDecoder, FrameBatch, OpenBlock, RowFilter};
+use crate::file::FileId;
+use crate::keys::SEAL_BYTES;
+use crate::manifest::{Manifest, ManifestFile};
+use crate::schema::TickSchema;
 
-/// Decodes `data` as a block, once unchanged and once with all checksums corrected, to reach the code after them too.
-/// Only panics, endless loops and memory without bound are findings.
+/// Decodes `data` as a block that has been opened, once unchanged and once with its lengths corrected, to reach the code after
+/// them too: all of it, and its market data alone. Only panics, endless loops and memory without bound are findings.
 ///
 /// # Panics
 /// If a decoded batch is not whole frames within what the block says it holds.
@@ -21,20 +26,24 @@ pub fn any_block(data: &[u8]) {
     let mut block = data.to_vec();
     for mend in [false, true] {
         if mend {
-            mend_checksums(&mut block);
+            mend_lengths(&mut block);
         }
         let Ok(head) = BlockHeader::decode(&block) else { continue };
         let length = block.len();
         block.resize(length + PAD, 0);
-        for venue in [None, Some(1)] {
-            let wanted =
-                RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
-            let mut batch = FrameBatch::default();
-            if BlockDecoder::default().decode(&block, &head, &wanted, &mut batch).is_ok() {
-                assert!(batch.arena.len() <= head.raw_bytes as usize);
-                batch.sort();
-                for key in &batch.keys {
-                    assert!(unitape_model::Event::new(batch.frame(key)).is_some());
+        if let Some(whole) = OpenBlock::from_plain(&block, &head) {
+            for (venue, open) in
+                [(None, whole.clone()), (Some(1), whole.clone()), (None, whole.market_alone())]
+            {
+                let wanted =
+                    RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue, listed: None };
+                let mut batch = FrameBatch::default();
+                if BlockDecoder::default().decode(&open, &head, &wanted, &mut batch).is_ok() {
+                    assert!(batch.arena.len() <= head.raw_bytes as usize);
+                    batch.sort();
+                    for key in &batch.keys {
+                        assert!(unitape_model::Event::new(batch.frame(key)).is_some());
+                    }
                 }
             }
         }
@@ -42,7 +51,7 @@ pub fn any_block(data: &[u8]) {
     }
 }
 
-/// A block of quotes as markets make them, some with an extension: a place to begin changing bytes.
+/// A block of quotes as markets make them, before it is sealed, some with an extension: a place to begin changing bytes.
 pub fn sample_block(rows: u64) -> Vec<u8> {
     let (mut all, mut frame, mut position) = (BlockRows::default(), Vec::new(), Position(0));
     for n in 0..rows.max(1) {
@@ -63,48 +72,35 @@ pub fn sample_block(rows: u64) -> Vec<u8> {
             set.expect("values of the slot's sort");
         }
         if n % 7 == 0 {
+            e.sequence(u64::MAX - n);
             e.keep_unmapped("note", "1").expect("a short name");
         }
         e.finish(1).expect("a short event");
         all.push(&frame, n, position);
         position = position.plus(frame.len() as u64);
     }
+    let file = FileId { day: Day(0), schema: TickSchema::Quotes, generation: 1, tape: TapeId(1), commit: 0 };
+    let place = BlockPlace { file, instrument: InstrumentId(3), stripe: 0, number: 0 };
     let mut out = Vec::new();
-    BlockEncoder::default().encode(
-        EventSchema::for_kind(EventKind::Quote),
-        InstrumentId(3),
-        0,
-        0,
-        &all,
-        &mut out,
-    );
+    BlockEncoder::default().encode_plain(EventSchema::for_kind(EventKind::Quote), &place, &all, &mut out);
     out
 }
 
-/// Reads `data` as a manifest.
+/// Reads `data` as the file of a manifest, and as what is sealed in one.
 pub fn any_manifest(data: &[u8]) {
-    _ = Manifest::parse(data, Path::new("manifest"));
+    _ = ManifestFile::parse(data.to_vec(), Path::new("manifest"));
+    _ = Manifest::from_body(data);
 }
 
-/// Puts the right checksums into what may be a block.
-fn mend_checksums(block: &mut [u8]) {
+/// Puts lengths that add up into what may be a block: the last chunk takes the rest.
+fn mend_lengths(block: &mut [u8]) {
     if block.len() < HEADER {
         return;
     }
-    let columns = usize::from(u16::from_le_bytes([block[18], block[19]]));
-    let length = block.len() as u32;
-    block[4..8].copy_from_slice(&length.to_le_bytes());
-    let table_end = (HEADER + columns * ENTRY).min(block.len());
-    let mut at = table_end;
-    for entry in (HEADER..table_end).step_by(ENTRY).filter(|e| e + ENTRY <= table_end) {
-        let bytes = u32::from_le_bytes(block[entry + 4..entry + 8].try_into().expect("four bytes"));
-        let end = at.saturating_add(bytes as usize).min(block.len());
-        let crc = crc32c::crc32c(&block[at..end]);
-        block[entry + 8..entry + 12].copy_from_slice(&crc.to_le_bytes());
-        at = end;
-    }
-    let crc = crc32c::crc32c(&block[HEADER..table_end]);
-    block[88..92].copy_from_slice(&crc.to_le_bytes());
-    let crc = crc32c::crc32c(&block[..92]);
-    block[92..96].copy_from_slice(&crc.to_le_bytes());
+    let part = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().expect("four bytes")) as usize;
+    let before = part(76).saturating_sub(SEAL_BYTES) + part(82).saturating_sub(SEAL_BYTES);
+    let last = (block.len() - HEADER).saturating_sub(before) + SEAL_BYTES;
+    let bytes = crate::block::START + part(76) + part(82) + last;
+    block[88..92].copy_from_slice(&(last as u32).to_le_bytes());
+    block[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
 }

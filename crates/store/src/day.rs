@@ -8,7 +8,8 @@ use unitape_model::{CivilDate, DateParseError, UnixNanos};
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A day of the store: in version 0 the UTC date of the event time, counted from 1970-01-01.
+/// A day of the store: the UTC date of the event time, counted from 1970-01-01. Events without a time are in
+/// [`Day::UNDATED`].
 ///
 /// ```
 /// use unitape_model::UnixNanos;
@@ -20,6 +21,9 @@ const DAY_NS: i64 = 86_400_000_000_000;
 pub struct Day(pub i32);
 
 impl Day {
+    /// The partition of events without a time.
+    pub const UNDATED: Self = Self(i32::MIN);
+
     /// The day of an event time.
     #[inline]
     pub fn from_time(ts: UnixNanos) -> Self {
@@ -27,8 +31,11 @@ impl Day {
         Self(ts.0.div_euclid(DAY_NS) as i32)
     }
 
-    /// First and last nanosecond of the day, as far as there are such times.
+    /// First and last nanosecond of the day, as far as there are such times. Undated events may have any in their place.
     pub fn span(self) -> (UnixNanos, UnixNanos) {
+        if self == Self::UNDATED {
+            return (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
+        }
         let start = i64::from(self.0).saturating_mul(DAY_NS);
         (UnixNanos(start), UnixNanos(start.saturating_add(DAY_NS - 1)))
     }
@@ -41,7 +48,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        CivilDate::from_days(self.0).fmt(f)
+        if *self == Self::UNDATED { f.write_str("undated") } else { CivilDate::from_days(self.0).fmt(f) }
     }
 }
 
@@ -49,6 +56,9 @@ impl FromStr for Day {
     type Err = DateParseError;
 
     fn from_str(text: &str) -> Result<Self, DateParseError> {
+        if text == "undated" {
+            return Ok(Self::UNDATED);
+        }
         let day = Self(text.parse::<CivilDate>()?.days());
         if day.is_possible() { Ok(day) } else { Err(DateParseError) }
     }
@@ -64,6 +74,7 @@ mod tests {
         for n in -106_752..=106_751 {
             assert_eq!(Day(n).to_string().parse(), Ok(Day(n)));
         }
+        assert_eq!(Day::UNDATED.to_string().parse(), Ok(Day::UNDATED));
         assert_eq!(Day(0).to_string(), "1970-01-01");
         assert_eq!(Day::from_time(UnixNanos(-1)).to_string(), "1969-12-31");
         assert_eq!(Day::from_time(UnixNanos(1_709_164_800_000_000_000)).to_string(), "2024-02-29");

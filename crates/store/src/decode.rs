@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use unitape_model::frame::LINE;
 use unitape_model::schema::at;
-use unitape_model::{EventSchema, FrameHeader, InstrumentId, Position, UnixNanos};
+use unitape_model::{EventSchema, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
-use crate::bits::PAD;
-use crate::block::{BlockHeader, ENTRY, HEADER, special};
+use crate::bits::{PAD, take_varint};
+use crate::block::{BlockHeader, ENTRY, HEADER, START, special};
 use crate::cells::EventKindLayout;
+use crate::class::FieldClass;
 use crate::column::{ColumnReader, VECTOR};
+use crate::keys::SEAL_BYTES;
 
 /// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
 #[derive(Clone, Debug)]
@@ -98,6 +100,39 @@ pub(crate) struct BlockFault {
     pub what: &'static str,
 }
 
+/// A block whose chunks have been opened: all of them, or that of market data alone.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenBlock<'a> {
+    /// The block, with [`PAD`] bytes after it.
+    pub bytes: &'a [u8],
+    /// Where the opened chunks are, in the order of [`FieldClass::ALL`].
+    pub parts: [Option<Range<usize>>; 3],
+}
+
+impl<'a> OpenBlock<'a> {
+    fn is_whole(&self) -> bool {
+        self.parts.iter().all(Option::is_some)
+    }
+
+    /// The block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written, with [`PAD`] bytes
+    /// after it. `None` if there is not as much of it as its header says.
+    pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
+        let mut end = HEADER;
+        let parts = head.parts.map(|part| {
+            let start = end;
+            end += (part.bytes as usize).saturating_sub(SEAL_BYTES);
+            Some(start..end)
+        });
+        (end + PAD <= bytes.len()).then_some(Self { bytes, parts })
+    }
+
+    /// The block as a reader has it who has the key of market data alone.
+    pub fn market_alone(&self) -> Self {
+        let [market, ..] = self.parts.clone();
+        Self { bytes: self.bytes, parts: [market, None, None] }
+    }
+}
+
 /// Decodes blocks; keeps its memory.
 #[derive(Debug, Default)]
 pub(crate) struct BlockDecoder {
@@ -105,18 +140,28 @@ pub(crate) struct BlockDecoder {
     times: Vec<u64>,
     venues: Vec<u64>,
     values: Vec<u64>,
-    columns: [Vec<u64>; 5],
+    columns: [Vec<u64>; SPECIAL_MAX],
     starts: Vec<u32>,
     keep: Vec<bool>,
     template: Vec<u8>,
 }
+
+/// Columns beside cells and streams, in all classes.
+const SPECIAL_MAX: usize = 6;
+/// Their places among the columns that are open.
+const ORDINAL: usize = 0;
+const MARKET_BYTES: usize = 1;
+const LINES: usize = 2;
+const IDENTITY_BYTES: usize = 3;
+const BEHIND: usize = 4;
+const FLAGS: usize = 5;
 
 /// A column of a block that is being read.
 struct BlockColumn<'a> {
     number: u16,
     width: u8,
     chunk: ColumnReader<'a>,
-    /// Where its chunk begins, for errors.
+    /// Where its values begin, for errors.
     start: usize,
 }
 
@@ -130,14 +175,23 @@ impl BlockColumn<'_> {
     }
 }
 
+/// The columns of a block that are open.
+#[derive(Default)]
+struct OpenColumns<'a> {
+    special: Vec<BlockColumn<'a>>,
+    cells: Vec<BlockColumn<'a>>,
+    market_tail: Range<usize>,
+    identity_tail: Range<usize>,
+}
+
 impl BlockDecoder {
-    /// Appends the wanted rows of the block to `batch`. `bytes` is the block, with [`PAD`] bytes after it. On an
-    /// error the batch is as it was.
+    /// Appends the wanted rows of the block to `batch`. Of a block whose market data alone are open, a row is a frame with
+    /// nothing else in it, at no position. On an error the batch is as it was.
     // Within the loop of a scan it costs a tenth more instructions.
     #[inline(never)]
     pub fn decode(
         &mut self,
-        bytes: &[u8],
+        block: &OpenBlock<'_>,
         head: &BlockHeader,
         wanted: &RowFilter,
         batch: &mut FrameBatch,
@@ -147,10 +201,10 @@ impl BlockDecoder {
         }
         let (arena, keys) = (batch.arena.len(), batch.keys.len());
         let mut tables = std::mem::take(&mut self.tables);
-        let mut columns = Vec::with_capacity(usize::from(head.columns));
-        let result = open(bytes, head, &mut tables, &mut columns)
-            .and_then(|tail| self.rows(bytes, head, &mut columns, tail, wanted, batch));
-        tables.extend(columns.into_iter().map(|c| c.chunk.into_table()));
+        let mut columns = OpenColumns::default();
+        let result = open(block, head, &mut tables, &mut columns)
+            .and_then(|()| self.rows(block, head, &mut columns, wanted, batch));
+        tables.extend(columns.special.into_iter().chain(columns.cells).map(|c| c.chunk.into_table()));
         self.tables = tables;
         if result.is_err() {
             batch.arena.truncate(arena);
@@ -161,59 +215,68 @@ impl BlockDecoder {
 
     fn rows(
         &mut self,
-        bytes: &[u8],
+        block: &OpenBlock<'_>,
         head: &BlockHeader,
-        columns: &mut [BlockColumn<'_>],
-        tail: Range<usize>,
+        columns: &mut OpenColumns<'_>,
         wanted: &RowFilter,
         batch: &mut FrameBatch,
     ) -> Result<(), BlockFault> {
-        let plan = head.layout();
-        let (special, cells) = columns.split_at_mut(special::ALL.len() - 1);
+        let (plan, whole, bytes) = (head.layout(), block.is_whole(), block.bytes);
+        let OpenColumns { special, cells, market_tail, identity_tail } = columns;
+        let (mut market_at, mut identity_at) = (market_tail.start, identity_tail.start);
         self.make_template(plan, head, cells);
         let mut firsts = std::mem::take(&mut self.columns);
-        let mut tail_at = tail.start;
         let mut raw_left = head.raw_bytes as usize;
         let (mut left, limit) = (head.rows as usize, LINE * usize::from(u16::MAX) - plan.fixed);
         while left > 0 {
             let n = left.min(VECTOR);
             left -= n;
-            for (column, values) in special.iter_mut().zip(&mut firsts) {
+            for values in &mut firsts {
                 values.resize(n, 0);
+            }
+            for (column, values) in special.iter_mut().zip(&mut firsts) {
                 column.next(values)?;
             }
             // The place of each frame, and that the block holds no more than it says.
             self.starts.clear();
             let mut total = 0;
-            let [ordinals, behind, bits, lines, tails] = &firsts;
-            for (extra, tail) in lines.iter().zip(tails) {
+            for (lines, market) in firsts[LINES].iter().zip(&firsts[MARKET_BYTES]) {
                 self.starts.push(total as u32);
-                let extra =
-                    usize::try_from(*extra).ok().and_then(|l| l.checked_mul(LINE)).filter(|e| *e <= limit);
-                let Some(extra) = extra.filter(|e| *tail <= *e as u64) else {
-                    return Err(BlockFault {
-                        offset: special[3].start,
-                        what: "a frame of a length that none has",
-                    });
+                let extra = match whole {
+                    true => lines.checked_mul(LINE as u64),
+                    false => market.checked_next_multiple_of(LINE as u64),
                 };
-                total += plan.fixed + extra;
+                // What identity has of the tail may be longer than the frame, by the lengths of its runs.
+                let Some(extra) = extra.filter(|extra| (*market..=limit as u64).contains(extra)) else {
+                    let what = "a frame of a length that none has";
+                    return Err(BlockFault { offset: special[MARKET_BYTES].start, what });
+                };
+                total += plan.fixed + extra as usize;
                 if total > raw_left {
-                    return Err(BlockFault {
-                        offset: special[3].start,
-                        what: "more than the block says it holds",
-                    });
+                    let what = "more than the block says it holds";
+                    return Err(BlockFault { offset: special[MARKET_BYTES].start, what });
                 }
             }
             raw_left -= total;
-            let tail_bytes = tails.iter().sum::<u64>() as usize;
-            if tail_bytes > tail.end - tail_at {
-                return Err(BlockFault { offset: tail_at, what: "tails that end before their rows do" });
+            let sum = |values: &[u64]| values.iter().try_fold(0u64, |sum, v| sum.checked_add(*v));
+            let tails = [
+                (MARKET_BYTES, market_tail.end - market_at),
+                (IDENTITY_BYTES, identity_tail.end - identity_at),
+            ];
+            for (column, left) in &tails[..if whole { 2 } else { 1 }] {
+                if sum(&firsts[*column]).is_none_or(|sum| sum > *left as u64) {
+                    let what = "tails that end before their rows do";
+                    return Err(BlockFault { offset: special[*column].start, what });
+                }
             }
             if !self.choose(cells, n, wanted)? {
                 for column in cells.iter_mut().filter(|c| !is_looked_at(c.number, wanted)) {
                     column.skip(n)?;
                 }
-                tail_at += tail_bytes;
+                market_at += firsts[MARKET_BYTES].iter().sum::<u64>() as usize;
+                if whole {
+                    identity_at += firsts[IDENTITY_BYTES].iter().sum::<u64>() as usize;
+                }
                 continue;
             }
             let base = batch.arena.len();
@@ -242,23 +305,36 @@ impl BlockDecoder {
                 scatter(frames, stride, &self.starts, column.number.into(), column.width, values);
             }
             if head.kind.has_layouts() && !are_of_layout(head, frames, &self.starts) {
-                return Err(BlockFault { offset: tail_at, what: "a frame of another layout than its block" });
+                let what = "a frame of another layout than its block";
+                return Err(BlockFault { offset: special[ORDINAL].start, what });
             }
             for r in 0..n {
                 let start = self.starts[r] as usize;
-                let position = Position(behind[r].wrapping_add(ordinals[r]).wrapping_mul(LINE as u64));
-                let whole = (plan.fixed / LINE) as u16 + lines[r] as u16;
-                let header =
-                    FrameHeader::new_unstamped(head.kind as u8, bits[r] as u8, whole).with_stamp(position);
+                let end = self.starts.get(r + 1).map_or(total, |next| *next as usize);
+                let market = &bytes[market_at..][..firsts[MARKET_BYTES][r] as usize];
+                let (mut identity, mut position, mut bits) = (&[][..], Position(0), 0);
+                if whole {
+                    identity = &bytes[identity_at..][..firsts[IDENTITY_BYTES][r] as usize];
+                    let line = firsts[BEHIND][r].wrapping_add(firsts[ORDINAL][r]);
+                    position = Position(line.wrapping_mul(LINE as u64));
+                    bits = firsts[FLAGS][r] as u8;
+                } else if !market.is_empty() {
+                    bits = flags::EXT;
+                }
+                let header = FrameHeader::new_unstamped(head.kind as u8, bits, ((end - start) / LINE) as u16)
+                    .with_stamp(position);
                 header.write(&mut frames[start..]);
-                let length = tails[r] as usize;
-                frames[start + plan.fixed..][..length].copy_from_slice(&bytes[tail_at..][..length]);
-                tail_at += length;
+                if join_tail(&mut frames[start + plan.fixed..end], market, identity).is_none() {
+                    let what = "two parts of a tail that make no whole";
+                    return Err(BlockFault { offset: identity_at, what });
+                }
+                market_at += market.len();
+                identity_at += identity.len();
                 if self.keep[r] {
-                    let frame = &frames[start..start + usize::from(whole) * LINE];
+                    let frame = &frames[start..end];
                     if wanted.listed.as_ref().is_none_or(|list| plan.lists_instrument(frame, list)) {
                         let line = ((base + start) / LINE) as u32;
-                        batch.keys.push(FrameKey { ordinal: ordinals[r], position, line });
+                        batch.keys.push(FrameKey { ordinal: firsts[ORDINAL][r], position, line });
                     }
                 }
             }
@@ -266,10 +342,12 @@ impl BlockDecoder {
         self.columns = firsts;
         let unread = special.iter().chain(&*cells).find(|c| !c.chunk.is_at_end());
         if let Some(column) = unread {
-            return Err(BlockFault { offset: column.start, what: "a chunk that is longer than its rows" });
+            return Err(BlockFault { offset: column.start, what: "a column that is longer than its rows" });
         }
-        if raw_left != 0 || tail_at != tail.end {
-            return Err(BlockFault { offset: tail_at, what: "less than the block says it holds" });
+        let is_read =
+            market_at == market_tail.end && (!whole || (identity_at == identity_tail.end && raw_left == 0));
+        if !is_read {
+            return Err(BlockFault { offset: market_at, what: "less than the block says it holds" });
         }
         Ok(())
     }
@@ -297,10 +375,10 @@ impl BlockDecoder {
         Ok(self.keep.contains(&true))
     }
 
-    /// The fixed part with what all rows have in common.
+    /// The fixed part with what all rows have in common. Fields of classes that are not open are none.
     fn make_template(&mut self, plan: &EventKindLayout, head: &BlockHeader, cells: &[BlockColumn<'_>]) {
         self.template.clear();
-        self.template.resize(plan.fixed, 0);
+        self.template.extend_from_slice(&plan.empty);
         FrameHeader::new_unstamped(head.kind as u8, 0, 0).write(&mut self.template);
         for column in cells {
             if let Some(v) = column.chunk.constant() {
@@ -309,6 +387,31 @@ impl BlockDecoder {
             }
         }
     }
+}
+
+/// Puts the two parts of a tail into their places in `out`, which is zero; see `split_tail`. `None` if they do not fit.
+fn join_tail(out: &mut [u8], market: &[u8], identity: &[u8]) -> Option<()> {
+    if market.is_empty() || identity.is_empty() {
+        let tail = if market.is_empty() { identity } else { market };
+        out.get_mut(..tail.len())?.copy_from_slice(tail);
+        return Some(());
+    }
+    let (mut lengths_at, mut end) = (0, 0);
+    let runs = take_varint(identity, &mut lengths_at)?;
+    let mut rest_at = lengths_at;
+    for _ in 0..runs {
+        take_varint(identity, &mut rest_at)?;
+    }
+    let (mut market, mut identity, lengths) = (market, &identity[rest_at..], identity);
+    for run in 0..runs {
+        let length = usize::try_from(take_varint(lengths, &mut lengths_at)?).ok()?;
+        let part = if run % 2 == 0 { &mut market } else { &mut identity };
+        let (taken, left) = part.split_at_checked(length)?;
+        out.get_mut(end..)?.get_mut(..length)?.copy_from_slice(taken);
+        (*part, end) = (left, end + length);
+    }
+    out.get_mut(end..)?.get_mut(..identity.len())?.copy_from_slice(identity);
+    market.is_empty().then_some(())
 }
 
 const VENUE: u16 = at::VENUE as u16;
@@ -358,81 +461,102 @@ fn are_of_layout(head: &BlockHeader, frames: &[u8], starts: &[u32]) -> bool {
     })
 }
 
-/// Checks the table and the checksum of each chunk and opens the columns; gives the place of the tails.
+/// Opens the columns of the chunks that are open, in the order of the frame.
 fn open<'a>(
-    bytes: &'a [u8],
+    block: &OpenBlock<'a>,
     head: &BlockHeader,
     tables: &mut Vec<Vec<u64>>,
-    columns: &mut Vec<BlockColumn<'a>>,
-) -> Result<Range<usize>, BlockFault> {
-    let end = head.bytes as usize;
-    if bytes.len() < end + PAD {
-        return Err(BlockFault { offset: 0, what: "a block that is cut short" });
-    }
+    columns: &mut OpenColumns<'a>,
+) -> Result<(), BlockFault> {
     let plan = head.layout();
-    let table_end = HEADER + usize::from(head.columns) * ENTRY;
-    let table = bytes.get(HEADER..table_end.min(end)).unwrap_or(&[]);
-    if crc32c::crc32c(table) != head.table_crc {
-        return Err(BlockFault {
-            offset: HEADER,
-            what: "the checksum of the table of columns does not match",
-        });
+    for class in FieldClass::ALL {
+        let Some(part) = block.parts[class.index()].clone() else { continue };
+        let table_end = part.start + usize::from(head.part(class).columns) * ENTRY;
+        let bad = |offset, what| Err(BlockFault { offset, what });
+        let Some(table) = block.bytes.get(part.start..table_end.min(part.end)) else {
+            return bad(part.start, "a chunk that is cut short");
+        };
+        let (expected, mut at) = (special::of_class(class), table_end);
+        for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
+            let entry_at = part.start + i * ENTRY;
+            let number = u16::from_le_bytes([entry[0], entry[1]]);
+            let (width, encoding) = (entry[2], entry[3]);
+            let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
+            let range = at..at.saturating_add(length);
+            if range.end > part.end {
+                return bad(entry_at, "a column that leaves its chunk");
+            }
+            at = range.end;
+            if expected.get(i).map_or(number >= special::ORDINAL, |special| *special != number) {
+                return bad(entry_at, "a column that is missing");
+            }
+            match number {
+                special::MARKET_TAIL => columns.market_tail = range,
+                special::IDENTITY_TAIL => columns.identity_tail = range,
+                _ => {
+                    let memory = tables.pop().unwrap_or_default();
+                    let chunk = ColumnReader::open(block.bytes, range.clone(), encoding, width, memory);
+                    let chunk = chunk.map_err(|what| BlockFault { offset: entry_at, what })?;
+                    let column = BlockColumn { number, width, chunk, start: range.start };
+                    let list =
+                        if number >= special::ORDINAL { &mut columns.special } else { &mut columns.cells };
+                    list.push(column);
+                }
+            }
+        }
+        if at != part.end || table.len() < expected.len() * ENTRY {
+            return bad(part.start, "a table that does not cover its chunk");
+        }
     }
-    let (mut at, mut tail, mut cells_end) = (table_end, None, at::TS_EVENT);
-    for (i, entry) in table.chunks_exact(ENTRY).enumerate() {
-        let flaw = |what| BlockFault { offset: HEADER + i * ENTRY, what };
-        let number = u16::from_le_bytes([entry[0], entry[1]]);
-        let (width, encoding) = (entry[2], entry[3]);
-        let length = u32::from_le_bytes(entry[4..8].try_into().expect("four bytes")) as usize;
-        let range = at..at.saturating_add(length);
-        let chunk = bytes[..end].get(range.clone()).ok_or(flaw("a chunk that leaves its block"))?;
-        if crc32c::crc32c(chunk).to_le_bytes() != entry[8..] {
-            return Err(BlockFault { offset: at, what: "the checksum of a chunk does not match" });
+    columns.cells.sort_unstable_by_key(|column| column.number);
+    // The cells of all classes tile the fixed part, so that no byte is written twice or left out.
+    let (mut end, mut is_tiled) = (at::TS_EVENT, true);
+    for column in &columns.cells {
+        is_tiled &= usize::from(column.number) == end;
+        if usize::from(column.number) < end {
+            let what = "a column that does not follow";
+            return Err(BlockFault { offset: column.start, what });
         }
-        match special::ALL.get(i) {
-            Some(special) if *special != number => return Err(flaw("a column that is missing")),
-            Some(_) => {}
-            // Cells must tile the fixed part, so that no byte is written twice or left out.
-            None if usize::from(number) != cells_end => return Err(flaw("a column that does not follow")),
-            None => cells_end += usize::from(width),
-        }
-        if number == special::TAIL {
-            tail = Some(range.clone());
-        } else {
-            let memory = tables.pop().unwrap_or_default();
-            let chunk = ColumnReader::open(bytes, range.clone(), encoding, width, memory);
-            columns.push(BlockColumn { number, width, chunk: chunk.map_err(flaw)?, start: at });
-        }
-        at = range.end;
+        end = usize::from(column.number) + usize::from(column.width);
     }
-    let first = columns.get(special::ALL.len() - 1);
-    let has_venue = columns.iter().any(|c| c.number == VENUE && c.width == 2);
-    let sound = first.is_some_and(|c| usize::from(c.number) == at::TS_EVENT && c.width == 8)
-        && (has_venue || !plan.has_venue);
-    match tail.filter(|_| at == end && cells_end == plan.fixed && sound) {
-        Some(tail) => Ok(tail),
-        None => Err(BlockFault { offset: HEADER, what: "a table that does not cover the frame" }),
+    let has =
+        |at: usize, width| columns.cells.iter().any(|c| usize::from(c.number) == at && c.width == width);
+    let sound = end <= plan.fixed
+        && (!block.is_whole() || (is_tiled && end == plan.fixed))
+        && has(at::TS_EVENT, 8)
+        && (!plan.has_venue || has(at::VENUE, 2));
+    if sound {
+        Ok(())
+    } else {
+        Err(BlockFault { offset: START, what: "columns that do not cover the frame" })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockEncoder, BlockRows};
+    use crate::block::{BlockEncoder, BlockPlace, BlockRows, BlockSealer};
+    use crate::day::Day;
+    use crate::file::{BlockOpener, FileId};
+    use crate::keys::{
+        Binding, DayKeys, Leaf, LeafKeys, MasterKey, Piece, StoreId, StoreKeys, SystemRandomness,
+    };
+    use crate::schema::TickSchema;
     use proptest::prelude::*;
-    use unitape_model::EventKind;
+    use unitape_model::{Event, EventField, EventKind};
 
     /// The slow twin: one value after the other out of each column, by its definition.
-    fn naive(bytes: &[u8], head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
-        let (mut columns, plan) = (Vec::new(), head.layout());
-        let tail = open(bytes, head, &mut Vec::new(), &mut columns).expect("a sound block");
+    fn naive(block: &OpenBlock<'_>, head: &BlockHeader) -> Vec<(u64, u64, Vec<u8>)> {
+        let (mut columns, plan) = (OpenColumns::default(), head.layout());
+        open(block, head, &mut Vec::new(), &mut columns).expect("a sound block");
         let mut all: Vec<(u16, u8, Vec<u64>)> = Vec::new();
-        for mut c in columns {
+        for mut c in columns.special.into_iter().chain(columns.cells) {
             let mut values = vec![0; head.rows as usize];
             values.chunks_mut(VECTOR).for_each(|v| c.chunk.next(v).expect("a sound chunk"));
             all.push((c.number, c.width, values));
         }
-        let mut tail = bytes[tail].iter();
+        let mut market = block.bytes[columns.market_tail].iter().copied();
+        let mut identity = block.bytes[columns.identity_tail].iter().copied();
         (0..head.rows as usize)
             .map(|r| {
                 let of = |n: u16| all.iter().find(|c| c.0 == n).expect("a column").2[r];
@@ -443,8 +567,29 @@ mod tests {
                     frame[usize::from(*number)..][..usize::from(*width)]
                         .copy_from_slice(&bytes[..usize::from(*width)]);
                 }
-                (0..of(special::TAIL_BYTES) as usize)
-                    .for_each(|i| frame[plan.fixed + i] = *tail.next().unwrap());
+                let market: Vec<u8> = market.by_ref().take(of(special::MARKET_BYTES) as usize).collect();
+                let identity: Vec<u8> =
+                    identity.by_ref().take(of(special::IDENTITY_BYTES) as usize).collect();
+                let mut tail = Vec::new();
+                if market.is_empty() || identity.is_empty() {
+                    tail = [market, identity].concat();
+                } else {
+                    let mut at = 0;
+                    let runs = take_varint(&identity, &mut at).unwrap();
+                    let lengths: Vec<u64> =
+                        (0..runs).map(|_| take_varint(&identity, &mut at).unwrap()).collect();
+                    let (mut market, mut identity) = (market.into_iter(), identity.into_iter().skip(at));
+                    for (i, length) in lengths.into_iter().enumerate() {
+                        let take = length as usize;
+                        if i % 2 == 0 {
+                            tail.extend(market.by_ref().take(take))
+                        } else {
+                            tail.extend(identity.by_ref().take(take))
+                        }
+                    }
+                    tail.extend(identity);
+                }
+                frame[plan.fixed..][..tail.len()].copy_from_slice(&tail);
                 let position = (of(special::BEHIND) + of(special::ORDINAL)) * 64;
                 let header =
                     FrameHeader::new_unstamped(head.kind as u8, of(special::FLAGS) as u8, lines as u16);
@@ -480,6 +625,17 @@ mod tests {
             let some = if extra == 0 { 0 } else { random() as usize % (extra * LINE + 1) };
             frame.resize(plan.fixed + extra * LINE, 0);
             frame[plan.fixed..plan.fixed + some].iter_mut().for_each(|b| *b = random() as u8);
+            let mut at = plan.fixed;
+            // Entries of the extension, of market data and of others by turns, before bytes of any kind.
+            for _ in 0..random() % 6 {
+                let (tag, length) =
+                    ([1u16, 2, 9, 20, 0xfffe, 23, 500][random() as usize % 7], random() as usize % 20);
+                if at + 6 + length <= plan.fixed + some {
+                    frame[at..at + 2].copy_from_slice(&tag.to_le_bytes());
+                    frame[at + 2..at + 6].copy_from_slice(&(length as u32).to_le_bytes());
+                    at += 6 + length;
+                }
+            }
             if kind.has_layouts() {
                 frame[at::KIND_A] = EventSchema::for_kind(kind).layout;
             }
@@ -493,16 +649,17 @@ mod tests {
         (rows, all)
     }
 
+    fn place() -> BlockPlace {
+        let (day, tape) = (Day(3), unitape_tape::TapeId(5));
+        let file = FileId { day, schema: TickSchema::Bbo, generation: 1, tape, commit: 9 };
+        BlockPlace { file, instrument: InstrumentId(7), stripe: 3, number: 5 }
+    }
+
+    /// The block before it is sealed, with room to load from.
     fn block(kind: EventKind, rows: &BlockRows) -> (BlockHeader, Vec<u8>) {
         let mut bytes = Vec::new();
-        let head = BlockEncoder::default().encode(
-            EventSchema::for_kind(kind),
-            InstrumentId(7),
-            3,
-            5,
-            rows,
-            &mut bytes,
-        );
+        let schema = EventSchema::for_kind(kind);
+        let head = BlockEncoder::default().encode_plain(schema, &place(), rows, &mut bytes);
         assert_eq!(BlockHeader::decode(&bytes), Ok(head));
         bytes.resize(bytes.len() + PAD, 0);
         (head, bytes)
@@ -513,12 +670,12 @@ mod tests {
     }
 
     fn decoded(
-        bytes: &[u8],
+        block: &OpenBlock<'_>,
         head: &BlockHeader,
         wanted: &RowFilter,
     ) -> Result<Vec<(u64, u64, Vec<u8>)>, BlockFault> {
         let mut batch = FrameBatch::default();
-        BlockDecoder::default().decode(bytes, head, wanted, &mut batch)?;
+        BlockDecoder::default().decode(block, head, wanted, &mut batch)?;
         Ok(batch.keys.iter().map(|k| (k.ordinal, k.position.0, batch.frame(k).to_vec())).collect())
     }
 
@@ -534,8 +691,37 @@ mod tests {
         fn rows_come_back(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..2100], wild in any::<bool>()) {
             let (rows, want) = rows(kind, seed, n, wild);
             let (head, bytes) = block(kind, &rows);
-            prop_assert_eq!(&decoded(&bytes, &head, &everything()).unwrap(), &want);
-            prop_assert_eq!(&naive(&bytes, &head), &want);
+            let block = OpenBlock::from_plain(&bytes, &head).unwrap();
+            prop_assert_eq!(&decoded(&block, &head, &everything()).unwrap(), &want);
+            prop_assert_eq!(&naive(&block, &head), &want);
+        }
+
+        /// Who has the key of market data alone has every value of it, also what is in the extension, and nothing else.
+        #[test]
+        fn market_data_alone_have_the_market_fields(kind in kinds(), seed in any::<u64>(), n in prop_oneof![1usize..40, 1000usize..1100]) {
+            let (rows, want) = rows(kind, seed, n, false);
+            let (head, bytes) = block(kind, &rows);
+            let whole = OpenBlock::from_plain(&bytes, &head).unwrap();
+            let got = decoded(&whole.market_alone(), &head, &everything()).unwrap();
+            prop_assert_eq!(got.len(), want.len());
+            for ((ordinal, position, frame), (want_ordinal, _, want)) in got.iter().zip(&want) {
+                let (event, want) = (Event::new(frame).unwrap(), Event::new(want).unwrap());
+                prop_assert_eq!((ordinal, *position, event.ts_event()), (want_ordinal, 0, want.ts_event()));
+                prop_assert_eq!((event.source(), event.offset()), (0, 0));
+                prop_assert_eq!(event.unmapped_fields().count(), 0);
+                prop_assert_eq!(event.ts_recv(), want.ts_recv());
+                if FieldClass::of(kind, EventField::SrcSeq) == FieldClass::Market {
+                    prop_assert_eq!(event.sequence(), want.sequence());
+                }
+                for spec in event.schema().fields {
+                    let (mut a, mut b) = ([0; 36], [0; 36]);
+                    let value = format!("{:?}", event.value(spec, &mut a));
+                    match FieldClass::of(kind, spec.field) {
+                        FieldClass::Market => prop_assert_eq!(value, format!("{:?}", want.value(spec, &mut b)), "{:?}", spec.field),
+                        _ => prop_assert_eq!(value, "None", "{:?}", spec.field),
+                    }
+                }
+            }
         }
 
         /// Rows that are left out must not shift those that are not.
@@ -552,7 +738,8 @@ mod tests {
                 venue: (seed % 2 == 0).then_some(venue(middle)),
                 listed: None,
             };
-            let got = decoded(&bytes, &head, &wanted).unwrap();
+            let block = OpenBlock::from_plain(&bytes, &head).unwrap();
+            let got = decoded(&block, &head, &wanted).unwrap();
             want.retain(|(_, _, f)| (wanted.from..=wanted.to).contains(&UnixNanos(time(f))) && wanted.venue.is_none_or(|v| v == venue(f)));
             prop_assert_eq!(got, want);
         }
@@ -576,24 +763,55 @@ mod tests {
         }
     }
 
-    /// One bit on the disk, and a price was another one.
+    /// One bit on the disk, and a price was another one; or a block that was put in the place of another.
     #[test]
-    fn no_changed_bit_goes_unnoticed() {
-        let (rows, _) = rows(EventKind::Quote, 11, 300, false);
-        let (head, good) = block(EventKind::Quote, &rows);
-        for at in 0..good.len() - PAD {
+    fn no_changed_bit_and_no_other_place_goes_unnoticed() {
+        let (rows, want) = rows(EventKind::Quote, 11, 300, false);
+        let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([1; 16]));
+        let (leaves, random) = (LeafKeys::new(&keys), &SystemRandomness);
+        let mut sealer = BlockSealer { keys: &keys, leaves, days: DayKeys::new(), random };
+        let (mut good, schema) = (Vec::new(), EventSchema::for_kind(EventKind::Quote));
+        let head = BlockEncoder::default().encode(schema, &place(), &rows, &mut sealer, &mut good).unwrap();
+        let mut opener = BlockOpener::new(&keys, &sealer.days);
+        let opens = |opener: &mut BlockOpener<'_>, id: &FileId, head: &BlockHeader, block: &[u8]| {
+            opener.open(id, head, &FieldClass::ALL, &mut block.to_vec()).is_ok()
+        };
+        let file = place().file;
+        assert!(opens(&mut opener, &file, &head, &good));
+        for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1 << (at % 8);
-            let head = match BlockHeader::decode(&bad) {
-                Err(_) => continue,
-                Ok(changed) => {
-                    assert_eq!(changed, head, "byte {at}");
-                    changed
-                }
-            };
-            assert!(decoded(&bad, &head, &everything()).is_err(), "byte {at}");
+            assert!(!opens(&mut opener, &file, &head, &bad), "byte {at}");
         }
-        assert!(decoded(&good[..good.len() - 1], &head, &everything()).is_err());
+        for other in [
+            FileId { day: Day(4), ..file },
+            FileId { schema: TickSchema::Trades, ..file },
+            FileId { generation: 2, ..file },
+            FileId { tape: unitape_tape::TapeId(6), ..file },
+            FileId { commit: 8, ..file },
+        ] {
+            assert!(!opens(&mut opener, &other, &head, &good), "{other:?}");
+        }
+        // A header of the index's own is not enough: a chunk names its block.
+        for class in FieldClass::ALL {
+            for other in [
+                BlockHeader { instrument: InstrumentId(8), ..head },
+                BlockHeader { number: 6, ..head },
+                BlockHeader { rows: 299, ..head },
+            ] {
+                let leaf = Leaf { day: file.day, schema: file.schema, instrument: other.instrument, class };
+                let binding = Binding::new(Piece::Chunk, keys.store).file(&file).chunk(&other, class);
+                let (end, mut block) = (head.end_of(class), good.clone());
+                let chunk = &mut block[end - head.part(class).bytes as usize..end];
+                let cipher = opener.leaves.open(leaf, opener.days).unwrap();
+                assert!(cipher.open(binding.bytes(), chunk).is_none(), "{class:?} {other:?}");
+            }
+        }
+        let mut block = good.clone();
+        let parts = opener.open(&file, &head, &FieldClass::ALL, &mut block).unwrap();
+        block.resize(good.len() + PAD, 0);
+        let open = OpenBlock { bytes: &block, parts };
+        assert_eq!(decoded(&open, &head, &everything()).unwrap(), want);
     }
 
     /// A header that asks for memory: refused before it is given.

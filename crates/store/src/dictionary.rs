@@ -1,8 +1,9 @@
 //! The store's own names: `dictionary.log`, only ever appended to; the manifest says how much of it counts.
 //!
 //! ```text
-//! 0  "UNIDICT0"   8  format version u32   12  crc32c of 0..12 u32
-//! then records:  sort u8 │ 0 0 0 │ bytes u32 │ crc32c of sort, bytes and what follows u32 │ name, or source
+//! 0  "UNIDICT1"   8  format version u32   12  crc32c of 0..12 u32
+//! then one sealed segment of each seal that met new names. Opened, it is records:
+//!     sort u8 │ 0 0 0 │ bytes u32 │ name, or source
 //! ```
 //!
 //! A name's token is its place among the names of its sort, from 1. A source (sort 255) is the id of its tape, its id
@@ -10,7 +11,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -20,10 +20,12 @@ use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
 use crate::error::{Error, IoContext, Result};
+use crate::keys::{Binding, Piece, Randomness, SEAL_BYTES, StoreKeys};
+use crate::manifest::NamesSegment;
 
-const MAGIC: &[u8; 8] = b"UNIDICT0";
+const MAGIC: &[u8; 8] = b"UNIDICT1";
 const HEAD: u64 = 16;
-const RECORD: usize = 12;
+const RECORD: usize = 8;
 const SOURCE: u8 = 255;
 /// Tape id and source id before the frame of a source.
 const SOURCE_HEAD: usize = 20;
@@ -47,60 +49,49 @@ impl TokenDictionary {
         store.join("dictionary.log")
     }
 
-    /// Reads the first `bytes` of the file. With a damaged one, gives the part before the damage, and the damage.
-    pub fn load(store: &Path, bytes: u64) -> (Self, Option<Error>) {
+    /// Reads the segments that the manifest names.
+    pub fn load(store: &Path, keys: &StoreKeys, segments: &[NamesSegment]) -> Result<Self> {
         let mut this = Self::default();
-        let problem = if bytes == 0 { None } else { this.read(&Self::path(store), bytes).err() };
-        (this, problem)
+        if segments.is_empty() {
+            return Ok(this);
+        }
+        let path = Self::path(store);
+        let file = File::open(&path).with_context("open", &path)?;
+        let length = file.metadata().with_context("look at", &path)?.len();
+        let mut head = [0; HEAD as usize];
+        if length < HEAD || file.read_exact_at(&mut head, 0).is_err() || head != header() {
+            return Err(Error::damage(&path, 0, "the head of the dictionary is not one"));
+        }
+        let (mut start, mut sealed) = (HEAD, Vec::new());
+        for segment in segments {
+            let bad = |what: &str| Error::damage(&path, start, what);
+            if segment.bytes > length - start {
+                return Err(bad("the dictionary is shorter than the manifest says"));
+            }
+            sealed.clear();
+            sealed.resize(segment.bytes as usize, 0);
+            file.read_exact_at(&mut sealed, start).with_context("read", &path)?;
+            let plain = keys.names.open(binding(keys, segment, start).bytes(), &mut sealed);
+            let plain = plain.ok_or_else(|| bad("the names are not as they were sealed"))?;
+            this.take(plain)
+                .ok_or_else(|| bad("a record of the dictionary that is no name and no source"))?;
+            start += segment.bytes;
+        }
+        Ok(this)
     }
 
-    fn read(&mut self, path: &Path, bytes: u64) -> Result<()> {
-        let file = File::open(path).with_context("open", path)?;
-        let mut file = BufReader::new(file.take(bytes));
-        let mut offset = 0;
-        let mut exact = |buffer: &mut [u8], offset: &mut u64| {
-            match file.read_exact(buffer) {
-                Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(Error::damage(
-                        path,
-                        *offset,
-                        "the dictionary is shorter than the manifest says",
-                    ));
-                }
-                other => other.with_context("read", path)?,
-            }
-            *offset += buffer.len() as u64;
-            Ok(())
-        };
-        let mut head = [0; HEAD as usize];
-        exact(&mut head, &mut offset)?;
-        if head != header() {
-            return Err(Error::damage(path, 0, "the head of the dictionary is not one"));
-        }
-        let mut payload = Vec::new();
-        while offset < bytes {
-            let start = offset;
-            let bad = |what: &str| Err(Error::damage(path, start, what));
-            let mut head = [0; RECORD];
-            exact(&mut head, &mut offset)?;
-            let length = u32::from_le_bytes(head[4..8].try_into().expect("four bytes")) as usize;
-            if length > PAYLOAD_MAX || length as u64 > bytes - offset {
-                return bad("a record of the dictionary has no length that it can have");
-            }
-            payload.resize(length, 0);
-            exact(&mut payload, &mut offset)?;
-            if head[8..] != crc32c::crc32c_append(crc32c::crc32c(&head[..8]), &payload).to_le_bytes() {
-                return bad("the checksum of a record of the dictionary does not match");
-            }
+    /// Takes the records of an opened segment.
+    fn take(&mut self, mut records: &[u8]) -> Option<()> {
+        while let Some((head, rest)) = records.split_first_chunk::<RECORD>() {
+            let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes")) as usize;
+            let (payload, rest) = rest.split_at_checked(length).filter(|_| length <= PAYLOAD_MAX)?;
             let taken = match NameKind::from_u8(head[0]) {
-                Some(dict) => self.names.define(dict, self.names.len(dict) + 1, &payload),
-                None => head[0] == SOURCE && self.take_source(&payload),
+                Some(dict) => self.names.define(dict, self.names.len(dict) + 1, payload),
+                None => head[0] == SOURCE && self.take_source(payload),
             };
-            if !taken {
-                return bad("a record of the dictionary that is no name and no source");
-            }
+            records = taken.then_some(rest)?;
         }
-        Ok(())
+        records.is_empty().then_some(())
     }
 
     fn take_source(&mut self, payload: &[u8]) -> bool {
@@ -151,14 +142,22 @@ impl TokenDictionary {
         let length: usize = parts.iter().map(|p| p.len()).sum();
         let mut head = [sort, 0, 0, 0, 0, 0, 0, 0];
         head[4..].copy_from_slice(&(length as u32).to_le_bytes());
-        let crc = parts.iter().fold(crc32c::crc32c(&head), |crc, p| crc32c::crc32c_append(crc, p));
         self.pending.extend_from_slice(&head);
-        self.pending.extend_from_slice(&crc.to_le_bytes());
         parts.iter().for_each(|p| self.pending.extend_from_slice(p));
     }
 
-    /// Appends what is new after the first `bytes` of the file and flushes it; gives how much of it counts then.
-    pub fn append(&mut self, store: &Path, bytes: u64) -> Result<u64> {
+    /// Appends what is new behind `segments` and flushes it; gives the new segment, or nothing where no name is new.
+    pub fn append(
+        &mut self,
+        store: &Path,
+        keys: &StoreKeys,
+        segments: &[NamesSegment],
+        commit: (u64, u128),
+        random: &dyn Randomness,
+    ) -> Result<Option<NamesSegment>> {
+        if self.pending.is_empty() {
+            return Ok(None);
+        }
         let path = Self::path(store);
         let file = OpenOptions::new()
             .write(true)
@@ -166,19 +165,25 @@ impl TokenDictionary {
             .truncate(false)
             .open(&path)
             .with_context("open", &path)?;
-        let mut start = bytes;
-        if start == 0 {
+        if segments.is_empty() {
             file.write_all_at(&header(), 0).with_context("write", &path)?;
-            start = HEAD;
         }
+        let start = HEAD + segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        let bytes = (self.pending.len() + SEAL_BYTES) as u64;
+        let segment = NamesSegment { bytes, generation: commit.0, commit: commit.1 };
+        let mut sealed = Vec::with_capacity(bytes as usize);
+        keys.names.seal(random, binding(keys, &segment, start).bytes(), &self.pending, &mut sealed)?;
         // The tail that a killed seal may have left is cut off.
         file.set_len(start).with_context("cut", &path)?;
-        file.write_all_at(&self.pending, start).with_context("append to", &path)?;
+        file.write_all_at(&sealed, start).with_context("append to", &path)?;
         file.sync_all().with_context("sync", &path)?;
-        let end = start + self.pending.len() as u64;
         self.pending.clear();
-        Ok(end)
+        Ok(Some(segment))
     }
+}
+
+fn binding(keys: &StoreKeys, segment: &NamesSegment, start: u64) -> Binding {
+    Binding::new(Piece::Names, keys.store).commit(segment.generation, segment.commit).number(start)
 }
 
 fn header() -> [u8; HEAD as usize] {
@@ -193,37 +198,50 @@ fn header() -> [u8; HEAD as usize] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::{MasterKey, StoreId, SystemRandomness};
 
     /// A token that means another name after a damage, or after a seal that was killed, makes all rows lie.
     #[test]
-    fn tokens_stay_and_damage_is_found_where_it_is() {
+    fn tokens_stay_and_no_changed_byte_gives_a_name() {
         let dir = tempfile::tempdir().unwrap();
+        let keys = StoreKeys::new(&MasterKey::random(&SystemRandomness).unwrap(), StoreId([7; 16]));
         let mut names = TokenDictionary::default();
         for (dict, name) in [(NameKind::Venue, "XLON"), (NameKind::Owner, "ACME"), (NameKind::Venue, "CHIX")]
         {
             names.intern(dict, name).unwrap();
         }
         assert_eq!(names.intern(NameKind::Venue, "CHIX").unwrap(), 2);
-        let bytes = names.append(dir.path(), 0).unwrap();
+        let append = |names: &mut TokenDictionary, segments: &[NamesSegment], commit| {
+            names.append(dir.path(), &keys, segments, (1, commit), &SystemRandomness).unwrap()
+        };
+        let first = append(&mut names, &[], 1).unwrap();
+        assert_eq!(append(&mut names, std::slice::from_ref(&first), 2), None);
         names.intern(NameKind::Owner, "BETA").unwrap();
-        let more = names.append(dir.path(), bytes).unwrap();
+        let second = append(&mut names, std::slice::from_ref(&first), 3).unwrap();
 
-        let (back, problem) = TokenDictionary::load(dir.path(), bytes);
-        assert!(problem.is_none() && back.names.len(NameKind::Owner) == 1, "only what counts: {problem:?}");
-        let (back, _) = TokenDictionary::load(dir.path(), more);
+        let load = |segments: &[NamesSegment]| TokenDictionary::load(dir.path(), &keys, segments);
+        let back = load(std::slice::from_ref(&first)).unwrap();
+        assert_eq!(back.names.len(NameKind::Owner), 1, "only what counts");
+        let all = [first, second];
+        let back = load(&all).unwrap();
         assert_eq!(back.names.name(NameKind::Venue, 2), Some("CHIX"));
         assert_eq!(back.names.name(NameKind::Owner, 2), Some("BETA"));
+        // The segment of a seal that was killed, at the same place, is not the one that counts.
+        let other = NamesSegment { commit: 4, ..all[1].clone() };
+        assert!(matches!(load(&[all[0].clone(), other]), Err(Error::Damage { .. })));
 
-        let good = std::fs::read(TokenDictionary::path(dir.path())).unwrap();
+        let path = TokenDictionary::path(dir.path());
+        let good = std::fs::read(&path).unwrap();
+        assert!(!good.windows(4).any(|w| [b"XLON", b"ACME", b"BETA"].iter().any(|name| w == *name)));
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 4;
-            std::fs::write(TokenDictionary::path(dir.path()), &bad).unwrap();
-            let (_, problem) = TokenDictionary::load(dir.path(), more);
-            let Some(Error::Damage { offset, .. }) = problem else { panic!("byte {at}: {problem:?}") };
+            std::fs::write(&path, &bad).unwrap();
+            let problem = load(&all);
+            let Err(Error::Damage { offset, .. }) = problem else { panic!("byte {at}: {problem:?}") };
             assert!(offset <= at as u64, "byte {at}, reported {offset}");
         }
-        std::fs::write(TokenDictionary::path(dir.path()), &good[..good.len() - 1]).unwrap();
-        assert!(matches!(TokenDictionary::load(dir.path(), more).1, Some(Error::Damage { .. })));
+        std::fs::write(&path, &good[..good.len() - 1]).unwrap();
+        assert!(matches!(load(&all), Err(Error::Damage { .. })));
     }
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use unitape_model::{ErrorCause, Position};
 use unitape_tape::TapeId;
 
+use crate::day::Day;
+
 /// Error of the store. Days sealed before it stay readable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -41,7 +43,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The store was written in a format that this build does not know.
-    #[error("foreign version: {} is format {found}, this build knows {known}", path.display())]
+    #[error("foreign version: {} is format {found}, this build knows {known}{}", path.display(), advice(*found))]
     ForeignVersion {
         /// The file that says so.
         path: PathBuf,
@@ -50,6 +52,21 @@ pub enum Error {
         /// Ours.
         known: u64,
     },
+    /// The key is not that of the store.
+    #[error("wrong key: {} was sealed with another key; give its own with --key FILE", path.display())]
+    WrongKey {
+        /// The store's manifest.
+        path: PathBuf,
+    },
+    /// A file that should hold a key holds something else.
+    #[error("not a key: {} does not hold 64 hexadecimal digits", .0.display())]
+    NotAKey(PathBuf),
+    /// The key of a day is not in the manifest, or does not open.
+    #[error("no key: the manifest has no key that opens the day {0}")]
+    NoDayKey(Day),
+    /// The system gives no random bytes.
+    #[error("no random bytes: the system has none to give, and nothing is sealed without")]
+    NoRandomness,
     /// Somebody else is sealing into the store.
     #[error("locked: {} is held by another seal", path.display())]
     Locked {
@@ -108,11 +125,16 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Io { source, .. } => ErrorCause::from_io(source),
-            Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } => ErrorCause::Data,
+            Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
+                ErrorCause::Data
+            }
             Self::Option(_) | Self::UnknownName { .. } => ErrorCause::Call,
             Self::Tape(error) => error.cause(),
             Self::NotAStore { .. }
             | Self::ForeignVersion { .. }
+            | Self::WrongKey { .. }
+            | Self::NotAKey(_)
+            | Self::NoRandomness
             | Self::Locked { .. }
             | Self::DictionaryFull(_)
             | Self::Stopped => ErrorCause::Outside,
@@ -125,6 +147,15 @@ impl Error {
 
     pub(crate) fn block_damage(path: &Path, block: u32, offset: u64, what: impl Into<String>) -> Self {
         Self::Damage { path: path.into(), block: Some(block), offset, what: what.into() }
+    }
+}
+
+/// Said to who has a store of version 0, of which nothing was final.
+fn advice(version: u64) -> &'static str {
+    if version == 0 {
+        ", which cannot read version 0: seal its tapes again, into a new directory"
+    } else {
+        ""
     }
 }
 

@@ -1,13 +1,15 @@
 //! A file of blocks: one schema of one day, as one seal wrote it.
 //!
 //! ```text
-//! header 64 B │ block │ block │ … │ index: offset and header of each block │ end 24 B
+//! header 64 B │ block │ block │ … │ sealed index: offset and header of each block │ end 24 B
 //! ```
 //!
-//! The index is what a scan looks at first. Should it be damaged or cut off, the headers are walked instead.
+//! The index is what a scan looks at first. Should it be damaged or cut off, the headers are walked instead. All that says
+//! what is in the file is sealed; day, schema, generation and lengths are in clear.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +17,13 @@ use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
 use crate::bits::PAD;
-use crate::block::{self, BlockHeader};
+use crate::block::{self, BlockHeader, BlockSealer};
+use crate::class::FieldClass;
 use crate::day::Day;
+use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
+use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
+use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys};
 use crate::manifest::FileEntry;
 use crate::schema::TickSchema;
 
@@ -37,6 +43,8 @@ pub(crate) struct FileId {
     pub schema: TickSchema,
     pub generation: u64,
     pub tape: TapeId,
+    /// A random number of the seal that wrote it: a killed seal had the same generation.
+    pub commit: u128,
 }
 
 impl FileId {
@@ -48,12 +56,12 @@ impl FileId {
             .join(format!("{:08x}.blocks", self.generation))
     }
 
-    fn header(&self) -> [u8; HEADER] {
+    fn header(&self, store: StoreId) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, MAGIC);
         put(8, &FORMAT_VERSION.to_le_bytes());
-        put(16, &self.tape.0.to_le_bytes());
+        put(16, &store.0);
         put(32, &self.generation.to_le_bytes());
         put(40, &self.day.0.to_le_bytes());
         put(44, &[self.schema as u8]);
@@ -66,6 +74,7 @@ impl FileId {
 /// A file being written. It is opened again for each stripe: a tape may have more days than a process may have files.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
+    id: FileId,
     path: PathBuf,
     index: Vec<u8>,
     pub entry: FileEntry,
@@ -74,11 +83,11 @@ pub(crate) struct FileWriter {
 
 impl FileWriter {
     /// Begins the file, in place of one that a killed seal may have left.
-    pub fn create(store: &Path, id: FileId) -> Result<Self> {
+    pub fn create(store: &Path, store_id: StoreId, id: FileId) -> Result<Self> {
         let path = id.path(store);
         let folder = path.parent().expect("a file in a folder");
         std::fs::create_dir_all(folder).with_context("make", folder)?;
-        std::fs::write(&path, id.header()).with_context("write", &path)?;
+        std::fs::write(&path, id.header(store_id)).with_context("write", &path)?;
         let entry = FileEntry {
             schema: id.schema,
             bytes: HEADER as u64,
@@ -88,7 +97,7 @@ impl FileWriter {
             ts_min: i64::MAX,
             ts_max: i64::MIN,
         };
-        Ok(Self { path, index: Vec::new(), entry, ordinals: (u64::MAX, 0) })
+        Ok(Self { id, path, index: Vec::new(), entry, ordinals: (u64::MAX, 0) })
     }
 
     /// Appends blocks that follow each other in `bytes`.
@@ -112,19 +121,19 @@ impl FileWriter {
     }
 
     /// Writes the index and flushes all of it to the disk.
-    pub fn finish(&mut self) -> Result<()> {
+    pub fn finish(&mut self, sealer: &BlockSealer<'_>) -> Result<()> {
+        let mut index = Vec::with_capacity(self.index.len() + SEAL_BYTES + END);
+        let binding = index_binding(sealer.keys, &self.id, self.entry.blocks);
+        sealer.keys.index.seal(sealer.random, binding.bytes(), &self.index, &mut index)?;
         let mut end = [0; END];
         end[..4].copy_from_slice(END_MAGIC);
-        end[4..8].copy_from_slice(&self.entry.blocks.to_le_bytes());
         end[8..16].copy_from_slice(&self.entry.bytes.to_le_bytes());
-        end[16..20].copy_from_slice(&crc32c::crc32c(&self.index).to_le_bytes());
         let crc = crc32c::crc32c(&end[..20]);
         end[20..].copy_from_slice(&crc.to_le_bytes());
+        index.extend_from_slice(&end);
         let mut file = OpenOptions::new().append(true).open(&self.path).with_context("open", &self.path)?;
-        file.write_all(&self.index)
-            .and_then(|()| file.write_all(&end))
-            .with_context("append to", &self.path)?;
-        self.entry.bytes += (self.index.len() + END) as u64;
+        file.write_all(&index).with_context("append to", &self.path)?;
+        self.entry.bytes += index.len() as u64;
         self.index = Vec::new();
         file.sync_all().with_context("sync", &self.path)
     }
@@ -161,6 +170,7 @@ impl BlockFile {
     /// The blocks that can be found, and what was wrong on the way.
     pub fn places(
         &self,
+        keys: &StoreKeys,
         id: &FileId,
         entry: &FileEntry,
         problems: &mut impl FnMut(Error),
@@ -172,20 +182,20 @@ impl BlockFile {
         }
         if head[60..] != crc32c::crc32c(&head[..60]).to_le_bytes() {
             problems(Error::damage(&self.path, 0, "the checksum of the file's header does not match"));
-        } else if head != id.header() {
+        } else if head != id.header(keys.store) {
             problems(Error::damage(&self.path, 0, "the file belongs to another place or version"));
             return Vec::new();
         }
-        match self.index(entry) {
+        match self.index(keys, id, entry) {
             Ok(places) => places,
             Err(e) => {
                 problems(e);
-                self.walk(problems)
+                self.walk(keys, id, problems)
             }
         }
     }
 
-    fn index(&self, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
+    fn index(&self, keys: &StoreKeys, id: &FileId, entry: &FileEntry) -> Result<Vec<BlockLocation>> {
         let bad = |offset: u64, what: &str| Err(Error::damage(&self.path, offset, what));
         if self.length != entry.bytes {
             let what = format!("{} bytes long, not {} as the manifest says", self.length, entry.bytes);
@@ -197,24 +207,25 @@ impl BlockFile {
         if end[..4] != *END_MAGIC || end[20..] != crc32c::crc32c(&end[..20]).to_le_bytes() {
             return bad(end_at, "the end of the index does not match its checksum");
         }
-        let blocks = u64::from(u32::from_le_bytes(end[4..8].try_into().expect("four bytes")));
         let index_at = u64::from_le_bytes(end[8..16].try_into().expect("eight bytes"));
         // The index is no longer than the file.
-        if index_at.checked_add(blocks * ENTRY as u64) != Some(end_at) || blocks != u64::from(entry.blocks) {
-            return bad(end_at, "the index has another length than it says");
+        let bytes = u64::from(entry.blocks) * ENTRY as u64 + SEAL_BYTES as u64;
+        if index_at.checked_add(bytes) != Some(end_at) {
+            return bad(end_at, "the index has another length than the manifest says");
         }
-        let mut index = vec![0; (end_at - index_at) as usize];
+        let mut index = vec![0; bytes as usize];
         self.file.read_exact_at(&mut index, index_at).with_context("read", &self.path)?;
-        if end[16..20] != crc32c::crc32c(&index).to_le_bytes() {
-            return bad(index_at, "the checksum of the index does not match");
-        }
+        let binding = index_binding(keys, id, entry.blocks);
+        let Some(index) = keys.index.open(binding.bytes(), &mut index) else {
+            return bad(index_at, "the index is not as it was sealed");
+        };
         let mut places = Vec::with_capacity(index.len() / ENTRY);
         let mut next = HEADER as u64;
         for (i, e) in index.chunks_exact(ENTRY).enumerate() {
             let offset = u64::from_le_bytes(e[..8].try_into().expect("eight bytes"));
             let head = BlockHeader::decode(&e[8..]);
             let sound = head.ok().filter(|h| offset == next && offset + u64::from(h.bytes) <= index_at);
-            let Some(head) = sound else {
+            let Some(head) = sound.filter(|head| head.number as usize == i) else {
                 return bad(index_at + (i * ENTRY) as u64, "an entry of the index that is no block's");
             };
             next = offset + u64::from(head.bytes);
@@ -224,46 +235,102 @@ impl BlockFile {
     }
 
     /// Finds blocks by their headers, as far as they follow one another.
-    fn walk(&self, problems: &mut impl FnMut(Error)) -> Vec<BlockLocation> {
+    fn walk(&self, keys: &StoreKeys, id: &FileId, problems: &mut impl FnMut(Error)) -> Vec<BlockLocation> {
         let (mut places, mut offset) = (Vec::new(), HEADER as u64);
-        let mut head = [0; block::HEADER];
-        while offset + block::HEADER as u64 <= self.length {
-            if let Err(source) = self.file.read_exact_at(&mut head, offset) {
+        let mut start = [0; block::START];
+        while offset + block::START as u64 <= self.length {
+            if let Err(source) = self.file.read_exact_at(&mut start, offset) {
                 problems(Error::Io { doing: "read", path: self.path.clone(), source });
                 break;
             }
             let number = places.len() as u32;
-            match BlockHeader::decode(&head) {
-                Ok(head) if offset + u64::from(head.bytes) <= self.length => {
-                    places.push(BlockLocation { offset, head });
-                    offset += u64::from(head.bytes);
-                }
-                Ok(_) => {
-                    problems(Error::block_damage(&self.path, number, offset, "the block is cut short"));
-                    break;
-                }
-                // The index follows the last block, and it is known to be damaged.
-                Err(_) => break,
+            // The index follows the last block, and it is known to be damaged.
+            let Some(head) = open_header(keys, id, number, &mut start) else { break };
+            if offset + u64::from(head.bytes) > self.length {
+                problems(Error::block_damage(&self.path, number, offset, "the block is cut short"));
+                break;
             }
+            places.push(BlockLocation { offset, head });
+            offset += u64::from(head.bytes);
         }
         places
     }
 
-    /// Reads a block into `out`, with room after it to load from.
-    pub fn read(&self, place: &BlockLocation, out: &mut Vec<u8>) -> Result<()> {
-        let bytes = place.head.bytes as usize;
-        out.clear();
-        out.resize(bytes + PAD, 0);
-        self.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &self.path)?;
-        // The index has a copy; its own checksum says which of the two is damaged.
-        if out[..block::HEADER] != place.head.encode() {
-            let what = "the block header is not the one that the index has";
-            return Err(Error::block_damage(&self.path, place.head.number, place.offset, what));
-        }
-        Ok(())
-    }
-
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+fn index_binding(keys: &StoreKeys, id: &FileId, blocks: u32) -> Binding {
+    Binding::new(Piece::Index, keys.store).file(id).number(blocks.into())
+}
+
+/// Opens the header of a block, which begins `start`. `None` if it is not as it was sealed.
+fn open_header(keys: &StoreKeys, id: &FileId, number: u32, start: &mut [u8]) -> Option<BlockHeader> {
+    let (clear, sealed) = start.get_mut(..block::START)?.split_at_mut(block::CLEAR);
+    let binding = BlockHeader::binding(keys, id, number);
+    let head = BlockHeader::decode(keys.index.open(binding.bytes(), sealed)?).ok()?;
+    let is_same = clear[..4] == block::MAGIC && clear[4..] == head.bytes.to_le_bytes();
+    (is_same && head.number == number).then_some(head)
+}
+
+/// Opens blocks of a store.
+#[derive(Debug)]
+pub(crate) struct BlockOpener<'a> {
+    pub keys: &'a StoreKeys,
+    pub days: &'a DayKeys,
+    pub leaves: LeafKeys<'a>,
+}
+
+impl<'a> BlockOpener<'a> {
+    pub fn new(keys: &'a StoreKeys, days: &'a DayKeys) -> Self {
+        Self { keys, days, leaves: LeafKeys::new(keys) }
+    }
+
+    /// Reads a block into `out` and opens its chunks of these classes: market data alone, or all.
+    pub fn read<'b>(
+        &mut self,
+        file: &BlockFile,
+        id: &FileId,
+        place: &BlockLocation,
+        classes: &[FieldClass],
+        out: &'b mut Vec<u8>,
+    ) -> Result<OpenBlock<'b>> {
+        let head = &place.head;
+        let bytes = head.end_of(*classes.last().expect("a class at least"));
+        out.clear();
+        out.resize(bytes + PAD, 0);
+        file.file.read_exact_at(&mut out[..bytes], place.offset).with_context("read", &file.path)?;
+        let parts = self.open(id, head, classes, out).map_err(|(offset, what)| {
+            Error::block_damage(&file.path, head.number, place.offset + offset as u64, what)
+        })?;
+        Ok(OpenBlock { bytes: out, parts })
+    }
+
+    /// Opens the chunks of a block in their places, and gives where they are then. An error has its offset in the block.
+    pub fn open(
+        &mut self,
+        id: &FileId,
+        head: &BlockHeader,
+        classes: &[FieldClass],
+        block: &mut [u8],
+    ) -> std::result::Result<[Option<Range<usize>>; 3], (usize, String)> {
+        let mut parts = [const { None }; 3];
+        // The index has a copy; both are sealed, so a difference is damage of the block.
+        if open_header(self.keys, id, head.number, block) != Some(*head) {
+            return Err((0, "the block header is not the one that the index has".to_owned()));
+        }
+        for class in classes {
+            let (end, part) = (head.end_of(*class), head.part(*class));
+            let start = end - part.bytes as usize;
+            let leaf = Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
+            let cipher = self.leaves.open(leaf, self.days).map_err(|e| (start, e.to_string()))?;
+            let binding = Binding::new(Piece::Chunk, self.keys.store).file(id).chunk(head, *class);
+            if cipher.open(binding.bytes(), &mut block[start..end]).is_none() {
+                return Err((start, format!("the {} data are not as they were sealed", class.name())));
+            }
+            parts[class.index()] = Some(start + NONCE_BYTES..end - TAG_BYTES);
+        }
+        Ok(parts)
     }
 }

@@ -1,21 +1,24 @@
-//! Sealed days of ticks. **Version 0**: real, exact, checked, and not yet the final format.
+//! Sealed days of ticks, encrypted. **Format 1**, which is not final before its golden files.
 //!
 //! ```text
-//!  tape ──seal──▶ STORE/manifest                       what belongs to the store; renamed into place last
-//!                 STORE/dictionary.log                 names → the store's own tokens
+//!  tape ──seal──▶ STORE/manifest                       what belongs to the store, sealed; renamed into place last
+//!   + key         STORE/dictionary.log                 names → the store's own tokens, sealed
 //!                 STORE/2024-03-11/bbo/00000001.blocks  one schema of one day, as seal 1 wrote it
 //!                                                        │
-//!                 block: ≤ 65,536 rows of one kind and instrument, by column, a checksum on each
+//!                 block: ≤ 65,536 rows of one kind and instrument, by column, sealed in three classes
+//!                          market │ identity │ provenance      each with a key of its own
 //!                                                        │
-//!  events ◀─scan──────────────────────────────────────────┘  in the order of the tape, byte for byte
+//!  rows   ◀─rows──── market alone, in the order of event time
+//!  events ◀─scan──── all classes, in the order of the tape, byte for byte
 //! ```
 //!
 //! A scan returns every sealed event of every kind, with flags, extension, ordinal and position; only the ids are the
-//! store's. A day is the UTC date of the event time. The layout is drawn in `docs/formats-store.md`.
+//! store's. Rows need the key of the market data alone. A day is the UTC date of the event time. The layout, and what is in
+//! clear, are in `docs/formats-store.md`.
 //!
 //! ```
 //! use unitape_model::{Dictionary, EventBuilder, EventKind, EventSchema, UnixNanos, flags};
-//! use unitape_store::{ScanFilter, SealOptions, Store, seal};
+//! use unitape_store::{MasterKey, ScanFilter, SealOptions, Store, SystemRandomness, seal};
 //! use unitape_tape::{WriterOptions, TapeId, Writer};
 //!
 //! let dir = tempfile::tempdir()?;
@@ -27,8 +30,9 @@
 //! let position = writer.append(&unit)?;
 //! writer.close()?;
 //!
-//! assert_eq!(seal(&tape, &store, &SealOptions::default())?.rows, 1);
-//! let store = Store::open(&store)?;
+//! let key = MasterKey::random(&SystemRandomness)?;
+//! assert_eq!(seal(&tape, &store, &key, &SealOptions::default())?.rows, 1);
+//! let store = Store::open(&store, &key)?;
 //! let mut scan = store.scan(&ScanFilter::default())?;
 //! let row = scan.next().expect("what was sealed");
 //! assert_eq!((row.position, &row.frame[4..]), (position, &unit[4..]));
@@ -36,32 +40,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The store does not yet encrypt, check entitlements, read corrections or as-of states, compact or export. It never
+//! The store does not yet check entitlements, read as-of states, compact or export, and its manifest is not signed. It never
 //! keeps books or raises alerts.
 
 mod bits;
 mod block;
 mod cells;
 pub mod check;
+mod class;
 mod column;
 mod day;
 mod decode;
 mod dictionary;
 mod error;
 mod file;
+mod keys;
 mod manifest;
+mod rows;
 mod scan;
 mod schema;
 mod seal;
+mod selection;
 mod store;
 mod stripe;
 
+pub use class::FieldClass;
 pub use day::Day;
 pub use error::{Error, Result};
+pub use keys::{KEY_FILE_VARIABLE, MasterKey, Randomness, SystemRandomness};
+pub use manifest::check_format;
+pub use rows::{ColumnForm, ColumnValue, RowColumn, RowScan, StoredRow, row_columns};
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
-pub use seal::{SealOptions, SealReport, StoreProgress, seal};
+pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
 pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
 
-/// Version of everything that the store writes. 0 is not final: a later one may not read it.
-pub const FORMAT_VERSION: u32 = 0;
+/// Version of everything that the store writes. It is not final before there are golden files of it.
+pub const FORMAT_VERSION: u32 = 1;

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{Event, InstrumentId, LINE, NameKind, Position, UnixNanos};
+use unitape_model::{Event, LINE, Position, UnixNanos};
 use unitape_tape::TapeId;
 
+use crate::class::FieldClass;
 use crate::day::Day;
-use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
+use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, BlockLocation, FileId};
+use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::manifest::SealedPart;
 use crate::schema::TickSchema;
 use crate::seal::{STRIPE_BYTES_MAX, StoreProgress};
+use crate::selection::Selection;
 use crate::store::Store;
 
 /// Which events are wanted; those that meet all of it.
@@ -54,11 +56,8 @@ impl<'a> StoredEvent<'a> {
     }
 }
 
-/// The token of a block whose rows have no instrument.
-const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
-
 /// Problems that are kept; a store that is broken all over is described well enough by the first ones.
-const PROBLEMS_MAX: usize = 1000;
+pub(crate) const PROBLEMS_MAX: usize = 1000;
 
 /// Events, one after the other: of each tape in its order, tapes in the order of their first seal.
 ///
@@ -66,10 +65,8 @@ const PROBLEMS_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct Scan<'a> {
     store: &'a Store,
-    wanted: RowFilter,
-    /// Tokens of instruments, sorted; none: all.
-    instruments: Option<Vec<InstrumentId>>,
-    schemas: Vec<TickSchema>,
+    wanted: Selection,
+    opener: BlockOpener<'a>,
     /// The parts of each tape that are left to read, by generation, in order.
     tapes: VecDeque<(TapeId, VecDeque<PendingGeneration<'a>>)>,
     active: Vec<GenerationReader>,
@@ -108,40 +105,12 @@ impl GenerationReader {
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(store: &'a Store, filter: &ScanFilter) -> Result<Self> {
-        let token = |dict: NameKind, sort, name: &String| {
-            let found = store.names().get(dict, name.as_bytes());
-            found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
-        };
-        let symbols =
-            filter.symbols.iter().map(|s| token(NameKind::Instrument, "symbol", s).map(InstrumentId));
-        let mut symbols = symbols.collect::<Result<Vec<InstrumentId>>>()?;
-        symbols.sort_unstable();
-        let instruments = (!symbols.is_empty()).then_some(symbols);
-        let venue = filter.venue.as_ref().map(|v| token(NameKind::Venue, "venue", v)).transpose()?;
-        let (mut from, mut to) = (UnixNanos(i64::MIN), UnixNanos(i64::MAX));
-        if let Some(day) = filter.date {
-            (from, to) = day.span();
-        }
-        from = filter.from.map_or(from, |t| t.max(from));
-        // Before the first nanosecond there is nothing.
-        let nothing = filter.to == Some(UnixNanos(i64::MIN));
-        to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
-        let schemas = match &filter.schemas[..] {
-            [] => TickSchema::ALL.to_vec(),
-            some => some.to_vec(),
-        };
-        // Tokens of venues fit the 16 bits that a frame has for them.
-        let venue = venue.map(|v| v as u16);
-        let wanted = RowFilter { from, to, venue, listed: None };
+        let wanted = Selection::new(store, filter)?;
         let mut tapes = VecDeque::new();
-        for state in store.manifest.tapes.iter().filter(|_| !nothing && from <= to) {
+        for state in &store.manifest.tapes {
             let mut generations: BTreeMap<u64, PendingGeneration<'a>> = BTreeMap::new();
             for part in store.manifest.parts.iter().filter(|p| p.tape == state.tape) {
-                let some = part
-                    .files
-                    .iter()
-                    .any(|f| schemas.contains(&f.schema) && f.ts_min <= to.0 && f.ts_max >= from.0);
-                if some {
+                if part.files.iter().any(|f| wanted.wants_file(part, f)) {
                     let empty = || PendingGeneration { ordinal_first: u64::MAX, parts: Vec::new() };
                     let pending = generations.entry(part.generation).or_insert_with(empty);
                     pending.ordinal_first = pending.ordinal_first.min(part.ordinal_first);
@@ -155,8 +124,7 @@ impl<'a> Scan<'a> {
         Ok(Self {
             store,
             wanted,
-            instruments,
-            schemas,
+            opener: BlockOpener::new(&store.keys, &store.manifest.day_keys),
             tapes,
             active: Vec::new(),
             bound: 0,
@@ -239,21 +207,20 @@ impl<'a> Scan<'a> {
         let mut bytes = 0;
         for part in &pending.parts {
             for entry in &part.files {
-                let in_time = entry.ts_min <= self.wanted.to.0 && entry.ts_max >= self.wanted.from.0;
-                if !in_time || !self.schemas.contains(&entry.schema) {
+                if !self.wanted.wants_file(part, entry) {
                     continue;
                 }
                 let id = part.file(entry);
                 let mut problems = Vec::new();
                 let places = match BlockFile::open(self.store.dir(), &id) {
-                    Ok(file) => file.places(&id, entry, &mut |e| problems.push(e)),
+                    Ok(file) => file.places(&self.store.keys, &id, entry, &mut |e| problems.push(e)),
                     Err(e) => {
                         problems.push(e);
                         Vec::new()
                     }
                 };
                 problems.into_iter().for_each(|e| self.problem(e));
-                for place in places.into_iter().filter(|p| self.may_have(p)) {
+                for place in places.into_iter().filter(|p| self.wanted.wants_block(p)) {
                     bytes += u64::from(place.head.bytes);
                     stripes.entry(place.head.stripe).or_default().push((files.len() as u32, place));
                 }
@@ -266,18 +233,6 @@ impl<'a> Scan<'a> {
         let mut batch = self.batches.pop().unwrap_or_default();
         batch.clear();
         self.active.push(GenerationReader { files, stripes: stripes.into_values().collect(), batch, at: 0 });
-    }
-
-    fn may_have(&self, place: &BlockLocation) -> bool {
-        let (head, plan) = (&place.head, place.head.layout());
-        let instrument = self.instruments.as_ref().is_none_or(|list| {
-            list.binary_search(&head.instrument).is_ok()
-                || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
-        });
-        instrument
-            && (self.wanted.venue.is_none() || plan.has_venue)
-            && head.ts_min <= self.wanted.to
-            && head.ts_max >= self.wanted.from
     }
 
     /// Reads stripes of an active stream until one has something; false when there are no more.
@@ -300,7 +255,10 @@ impl<'a> Scan<'a> {
                 }
                 let (_, opened) = open.as_mut().expect("just opened");
                 let result = match opened {
-                    Ok(file) => self.read(file, &place, &mut room, &mut batch),
+                    Ok(opened) => {
+                        let id = self.active[index].files[file as usize];
+                        self.read(opened, &id, &place, &mut room, &mut batch)
+                    }
                     Err(e) => {
                         let what = format!("its file cannot be opened any more: {e}");
                         let path = self.active[index].files[file as usize].path(self.store.dir());
@@ -331,6 +289,7 @@ impl<'a> Scan<'a> {
     fn read(
         &mut self,
         file: &BlockFile,
+        id: &FileId,
         place: &BlockLocation,
         room: &mut usize,
         batch: &mut FrameBatch,
@@ -343,12 +302,9 @@ impl<'a> Scan<'a> {
             Some(left) => *room = left,
             None => return at(0, "its stripe holds more than any that a seal writes"),
         }
-        file.read(place, &mut self.block)?;
-        let listed = |list: &Vec<InstrumentId>| {
-            place.head.instrument == NO_INSTRUMENT && list.binary_search(&NO_INSTRUMENT).is_err()
-        };
-        self.wanted.listed = self.instruments.clone().filter(listed);
-        match self.decoder.decode(&self.block, &place.head, &self.wanted, batch) {
+        let block = self.opener.read(file, id, place, &FieldClass::ALL, &mut self.block)?;
+        let wanted = self.wanted.in_block(place.head.instrument);
+        match self.decoder.decode(&block, &place.head, &wanted, batch) {
             Ok(()) => Ok(()),
             Err(flaw) => at(flaw.offset as u64, flaw.what),
         }

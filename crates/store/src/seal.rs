@@ -14,15 +14,16 @@ use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
 };
 
-use crate::block::RAW_MAX;
+use crate::block::{BlockSealer, RAW_MAX};
 use crate::cells::EventKindLayout;
 use crate::column::ROWS_MAX;
 use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, IoContext, Result};
+use crate::keys::{LeafKeys, MasterKey, Randomness, StoreId, StoreKeys, SystemRandomness};
 use crate::manifest::{Manifest, SealedPart, TapeSealProgress};
 use crate::schema::TickSchema;
-use crate::stripe::{BufferKey, StripeWriter};
+use crate::stripe::{BufferKey, SealId, StripeWriter};
 
 /// How a tape is sealed.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ pub struct SealOptions<'a> {
     /// Continues past damage of the tape instead of failing: later events are sealed, and lost ones are counted. A
     /// part that is mended later is not sealed any more.
     pub skip_damage: bool,
+    /// Where keys, nonces and ids come from; the system by default.
+    pub random: &'a dyn Randomness,
 }
 
 impl Default for SealOptions<'_> {
@@ -52,6 +55,7 @@ impl Default for SealOptions<'_> {
             stop: None,
             progress: None,
             skip_damage: false,
+            random: &SystemRandomness,
         }
     }
 }
@@ -87,8 +91,6 @@ pub struct SealReport {
     pub from: Position,
     /// Position after the last frame that was read.
     pub to: Position,
-    /// Events without a time, which are of no day and were left out: they stay on the tape.
-    pub untimed: u64,
     /// Positions that retention had removed before they were sealed.
     pub gap: Option<(Position, Position)>,
     /// Damaged parts that the seal passed over.
@@ -99,7 +101,7 @@ pub struct SealReport {
     pub unverified: UnverifiedBytes,
 }
 
-/// Seals what the store in `store` does not have yet of the tape in `tape`. The store is made if there is none.
+/// Seals what the store in `store` does not have yet of the tape in `tape`, with `key`. The store is made if there is none.
 ///
 /// Sealed is what is durable and matches its checksums: all of a tape that was closed, and what is before the durable
 /// position of one that somebody is writing, or whose writer died. Killed at any moment, it leaves the store as it
@@ -107,8 +109,8 @@ pub struct SealReport {
 ///
 /// # Errors
 /// A tape or store that is none or damaged, a tape whose checksums are missing, a tape that is another one than was sealed under its id, events that
-/// name what is not defined, and the system's refusals. The store is then as it was.
-pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<SealReport> {
+/// name what is not defined, a key that is not the store's, and the system's refusals. The store is then as it was.
+pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_>) -> Result<SealReport> {
     if !(1 << 10..=STRIPE_BYTES_MAX).contains(&options.stripe_bytes) {
         return Err(Error::Option("stripe_bytes must be 1 KiB to 1 GiB"));
     }
@@ -117,21 +119,26 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
     }
     // The tape first: a wrong path must not leave an empty store behind.
     let standing = unitape_tape::tape_status(tape)?;
-    let (_lock, mut manifest) = open_for_sealing(store)?;
-    let (mut names, problem) = TokenDictionary::load(store, manifest.dictionary_bytes);
-    if let Some(problem) = problem {
-        return Err(problem);
-    }
+    let (_lock, mut manifest, keys) = open_for_sealing(store, key, options.random)?;
+    let mut names = TokenDictionary::load(store, &keys, &manifest.names)?;
     let state = manifest.tape(standing.id).cloned();
     let mut sealed = SealReport::default();
     let mut work = TapeSealer::new(tape, &standing, state.as_ref(), options)?;
     (sealed.from, sealed.gap) = (work.from, work.gap);
     let generation = manifest.generation + 1;
+    let mut commit = [0; 16];
+    options.random.fill(&mut commit)?;
+    let commit = u128::from_le_bytes(commit);
+    let sealer = BlockSealer {
+        keys: &keys,
+        leaves: LeafKeys::new(&keys),
+        days: std::mem::take(&mut manifest.day_keys),
+        random: options.random,
+    };
     let mut stripes =
-        StripeWriter::new(store, standing.id, generation, options.stripe_bytes, options.block_rows);
+        StripeWriter::new(store, SealId { tape: standing.id, generation, commit }, sealer, options);
     let done = work.run(&mut names, &mut stripes)?;
     sealed.to = done.position.max(work.from);
-    sealed.untimed = done.untimed;
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
     sealed.names = work.names.lost_names();
@@ -144,6 +151,7 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
         let part = parts.entry(id.day).or_insert_with(|| SealedPart {
             date: id.day,
             generation,
+            commit,
             tape: id.tape,
             ordinal_first: u64::MAX,
             ordinal_last: 0,
@@ -158,10 +166,17 @@ pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> Result<Seal
         *sealed.days.entry(id.day).or_default() += file.entry.rows;
     }
     manifest.parts.extend(parts.into_values());
-    manifest.dictionary_bytes = names.append(store, manifest.dictionary_bytes)?;
+    manifest.names.extend(names.append(
+        store,
+        &keys,
+        &manifest.names,
+        (generation, commit),
+        options.random,
+    )?);
+    manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
     manifest.generation = generation;
     note(&mut manifest, standing.id, options.date, &done);
-    manifest.store(store)?;
+    manifest.store(store, &keys, options.random)?;
     stripes.keep();
     sealed.generation = Some(generation);
     Ok(sealed)
@@ -173,7 +188,6 @@ struct SealEnd {
     position: Position,
     last_position: Position,
     last_crc: u32,
-    untimed: u64,
 }
 
 /// Writes into the manifest how far the tape is sealed now.
@@ -266,7 +280,7 @@ impl<'a> TapeSealer<'a> {
 
     /// Reads to the end, or as far as it may seal.
     fn run(&mut self, store: &mut TokenDictionary, stripes: &mut StripeWriter<'_>) -> Result<SealEnd> {
-        let mut done = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0, untimed: 0 };
+        let mut done = SealEnd { position: Position(0), last_position: Position(0), last_crc: 0 };
         let mut scratch = Vec::new();
         // The run borrows the reader, and what is done with it the rest.
         let Self { reader, tape, options, from, days, limit, names, tokens, source_tokens, .. } = self;
@@ -307,14 +321,10 @@ impl<'a> TapeSealer<'a> {
                     // For names from the log; what has none is refused below.
                     _ = names.admit(&event);
                 }
-                let (kind, day) = (event.kind(), Day::from_time(event.ts_event()));
                 // A message that was refused before its feed had a time has none: 1970 is not its day.
-                if kind == EventKind::Quarantine && event.ts_event().0 == 0 {
-                    done.untimed += u64::from(position >= *from);
-                    (done.position, done.last_position) = (position.plus(frame.len() as u64), position);
-                    ordinal += 1;
-                    continue;
-                }
+                let (kind, ts) = (event.kind(), event.ts_event());
+                let is_undated = kind == EventKind::Quarantine && ts.0 == 0;
+                let day = if is_undated { Day::UNDATED } else { Day::from_time(ts) };
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
                 if position >= sealed && options.date.is_none_or(|wanted| wanted == day) {
                     scratch.clear();
@@ -452,20 +462,35 @@ fn shorter(error: unitape_tape::Error, tape: TapeId, sealed: Position) -> Error 
     }
 }
 
-/// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
-fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
-    const LOCK: &str = "store.lock";
-    fs::create_dir_all(store).with_context("make", store)?;
-    if !Manifest::path(store).exists() {
-        for entry in fs::read_dir(store).with_context("list", store)? {
-            let name = entry.with_context("list", store)?.file_name();
-            // A first seal that was killed at once leaves these two files.
-            if name != LOCK && name != "manifest.new" {
-                let what = "it is not empty, and there is no manifest in it";
-                return Err(Error::NotAStore { path: store.into(), what });
-            }
+/// Fails if `store` is a directory of something else, where a seal makes no store.
+///
+/// # Errors
+/// It is not empty and has no manifest, or it cannot be listed.
+pub fn check_place(store: &Path) -> Result<()> {
+    if Manifest::path(store).exists() || !store.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(store).with_context("list", store)? {
+        let name = entry.with_context("list", store)?.file_name();
+        // A first seal that was killed at once leaves these two files.
+        if name != LOCK && name != "manifest.new" {
+            let what = "it is not empty, and there is no manifest in it";
+            return Err(Error::NotAStore { path: store.into(), what });
         }
     }
+    Ok(())
+}
+
+const LOCK: &str = "store.lock";
+
+/// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
+fn open_for_sealing(
+    store: &Path,
+    master: &MasterKey,
+    random: &dyn Randomness,
+) -> Result<(File, Manifest, StoreKeys)> {
+    fs::create_dir_all(store).with_context("make", store)?;
+    check_place(store)?;
     let path = store.join(LOCK);
     let lock = OpenOptions::new()
         .write(true)
@@ -479,12 +504,14 @@ fn open_for_sealing(store: &Path) -> Result<(File, Manifest)> {
         Err(TryLockError::Error(e)) => return Err(e).with_context("lock", &path),
     }
     if !Manifest::path(store).exists() {
-        Manifest::default().store(store)?;
+        let mut id = StoreId::default();
+        random.fill(&mut id.0)?;
+        Manifest::default().store(store, &StoreKeys::new(master, id), random)?;
     }
-    let manifest = Manifest::load(store)?;
+    let (manifest, keys) = Manifest::load(store, master)?;
     remove(&Manifest::path_new(store))?;
     clean(store, manifest.generation)?;
-    Ok((lock, manifest))
+    Ok((lock, manifest, keys))
 }
 
 /// Removes files of generations that the manifest does not know, and directories that are empty then. Only what has

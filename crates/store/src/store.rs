@@ -9,7 +9,9 @@ use unitape_tape::TapeId;
 use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
+use crate::keys::{MasterKey, StoreKeys};
 use crate::manifest::Manifest;
+use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
 
@@ -18,8 +20,8 @@ use crate::schema::TickSchema;
 pub struct Store {
     dir: PathBuf,
     pub(crate) manifest: Manifest,
+    pub(crate) keys: StoreKeys,
     names: TokenDictionary,
-    problem: Option<Error>,
 }
 
 /// Facts about a store: its tapes, days and names.
@@ -87,14 +89,14 @@ impl StoreSummary {
 }
 
 impl Store {
-    /// Opens the store in `dir`.
+    /// Opens the store in `dir` with its key.
     ///
     /// # Errors
-    /// Not a store, a foreign version, or a damaged manifest. [`Store::problem`] reports a damaged dictionary.
-    pub fn open(dir: &Path) -> Result<Self> {
-        let manifest = Manifest::load(dir)?;
-        let (names, problem) = TokenDictionary::load(dir, manifest.dictionary_bytes);
-        Ok(Self { dir: dir.to_owned(), manifest, names, problem })
+    /// Not a store, a foreign version, another store's key, or a damaged manifest or dictionary.
+    pub fn open(dir: &Path, key: &MasterKey) -> Result<Self> {
+        let (manifest, keys) = Manifest::load(dir, key)?;
+        let names = TokenDictionary::load(dir, &keys, &manifest.names)?;
+        Ok(Self { dir: dir.to_owned(), manifest, keys, names })
     }
 
     /// Its directory.
@@ -112,18 +114,13 @@ impl Store {
         self.names.sources()
     }
 
-    /// Damage of the dictionary, after which some names are missing.
-    pub fn problem(&self) -> Option<&Error> {
-        self.problem.as_ref()
-    }
-
     /// The summary of the store, from the manifest alone.
     pub fn info(&self) -> StoreSummary {
         let mut info = StoreSummary {
             generation: self.manifest.generation,
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
             names: NameKind::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
-            dictionary_bytes: self.manifest.dictionary_bytes,
+            dictionary_bytes: self.manifest.names.iter().map(|segment| segment.bytes).sum(),
             ..StoreSummary::default()
         };
         for part in &self.manifest.parts {
@@ -135,8 +132,9 @@ impl Store {
                     blocks: f.blocks.into(),
                     bytes: f.bytes,
                     raw_bytes: f.raw_bytes,
-                    ts_min: Some(UnixNanos(f.ts_min)),
-                    ts_max: Some(UnixNanos(f.ts_max)),
+                    // An undated event has no time, only a number in its place.
+                    ts_min: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_min)),
+                    ts_max: (part.date != Day::UNDATED).then_some(UnixNanos(f.ts_max)),
                 };
                 day.schemas.entry(f.schema).or_default().add(&amount);
                 day.all.add(&amount);
@@ -170,5 +168,13 @@ impl Store {
     /// A symbol or a venue that no event in the store has.
     pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
         Scan::new(self, filter)
+    }
+
+    /// Begins to read the rows of `schema` that `filter` wants; its own schemas are not looked at.
+    ///
+    /// # Errors
+    /// A symbol or a venue that no event in the store has, or a schema without rows.
+    pub fn rows(&self, schema: TickSchema, filter: &ScanFilter) -> Result<RowScan<'_>> {
+        RowScan::new(self, schema, filter)
     }
 }

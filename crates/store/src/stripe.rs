@@ -10,11 +10,12 @@ use rustc_hash::FxHashMap;
 use unitape_model::{EventKind, EventSchema, InstrumentId, Position};
 use unitape_tape::TapeId;
 
-use crate::block::{BlockEncoder, BlockRows};
+use crate::block::{BlockEncoder, BlockPlace, BlockRows, BlockSealer};
 use crate::day::Day;
 use crate::error::Result;
 use crate::file::{FileId, FileWriter};
 use crate::schema::TickSchema;
+use crate::seal::SealOptions;
 
 /// Bytes that a buffer costs beside its rows, so that a tape with a new instrument in every event stays bounded too.
 const BUFFER_BYTES: usize = 512;
@@ -32,12 +33,23 @@ pub(crate) struct BufferKey {
     pub layout: u8,
 }
 
+/// Which seal it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SealId {
+    pub tape: TapeId,
+    pub generation: u64,
+    /// A random number.
+    pub commit: u128,
+}
+
 /// The files of one seal, and the stripe being gathered.
 #[derive(Debug)]
 pub(crate) struct StripeWriter<'a> {
     store: &'a Path,
     tape: TapeId,
     generation: u64,
+    commit: u128,
+    pub sealer: BlockSealer<'a>,
     stripe_bytes: usize,
     block_rows: usize,
     open: FxHashMap<BufferKey, usize>,
@@ -53,19 +65,15 @@ pub(crate) struct StripeWriter<'a> {
 }
 
 impl<'a> StripeWriter<'a> {
-    pub fn new(
-        store: &'a Path,
-        tape: TapeId,
-        generation: u64,
-        stripe_bytes: usize,
-        block_rows: usize,
-    ) -> Self {
+    pub fn new(store: &'a Path, seal: SealId, sealer: BlockSealer<'a>, options: &SealOptions<'_>) -> Self {
         Self {
             store,
-            tape,
-            generation,
-            stripe_bytes,
-            block_rows,
+            tape: seal.tape,
+            generation: seal.generation,
+            commit: seal.commit,
+            sealer,
+            stripe_bytes: options.stripe_bytes,
+            block_rows: options.block_rows,
             open: FxHashMap::default(),
             buffers: Vec::new(),
             pool: Vec::new(),
@@ -106,10 +114,15 @@ impl<'a> StripeWriter<'a> {
         buffers.sort_by_key(|(key, _)| *key);
         for run in buffers.chunk_by(|(a, _), (b, _)| (a.day, a.schema) == (b.day, b.schema)) {
             let (key, _) = &run[0];
-            let id =
-                FileId { day: key.day, schema: key.schema, generation: self.generation, tape: self.tape };
+            let id = FileId {
+                day: key.day,
+                schema: key.schema,
+                generation: self.generation,
+                tape: self.tape,
+                commit: self.commit,
+            };
             if !self.files.contains_key(&id) {
-                self.files.insert(id, FileWriter::create(self.store, id)?);
+                self.files.insert(id, FileWriter::create(self.store, self.sealer.keys.store, id)?);
             }
             let file = self.files.get_mut(&id).expect("just made");
             let mut headers = Vec::with_capacity(run.len());
@@ -117,8 +130,8 @@ impl<'a> StripeWriter<'a> {
             for (key, rows) in run {
                 let number = file.entry.blocks + headers.len() as u32;
                 let layout = EventSchema::for_layout(key.kind, key.layout).expect("the layout of an event");
-                let header =
-                    self.encoder.encode(layout, key.instrument, self.stripe, number, rows, &mut self.out);
+                let place = BlockPlace { file: id, instrument: key.instrument, stripe: self.stripe, number };
+                let header = self.encoder.encode(layout, &place, rows, &mut self.sealer, &mut self.out)?;
                 headers.push(header);
             }
             file.append(&self.out, &headers)?;
@@ -141,7 +154,7 @@ impl<'a> StripeWriter<'a> {
         self.flush()?;
         let mut folders: Vec<PathBuf> = Vec::new();
         for file in self.files.values_mut() {
-            file.finish()?;
+            file.finish(&self.sealer)?;
             let schema = file.path().parent().expect("a file in a folder");
             folders.extend([schema.to_owned(), schema.parent().expect("a folder of a day").to_owned()]);
         }

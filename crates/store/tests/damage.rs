@@ -3,11 +3,13 @@
 
 mod common;
 
-use common::{Maker, Rng, Seen, assert_same, seen_in_store, seen_on_tape, tape, writer};
+use common::{Maker, Rng, Seen, assert_same, open, seal, seen_in_store, seen_on_tape, tape, writer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, Position, UnixNanos, flags};
-use unitape_store::{Error, ScanFilter, SealOptions, SealReport, Store, seal};
+use unitape_store::{
+    Error, MasterKey, ScanFilter, SealOptions, SealReport, Store, SystemRandomness, TickSchema, row_columns,
+};
 
 fn blocks(store: &Path) -> Vec<PathBuf> {
     let (mut all, mut open) = (Vec::new(), vec![store.to_owned()]);
@@ -50,7 +52,7 @@ fn a_changed_byte_costs_one_block_at_most() {
         let mut bad = good.clone();
         bad[at] ^= 1 << rng.below(8);
         fs::write(file, &bad).unwrap();
-        let store = Store::open(&path).unwrap();
+        let store = open(&path).unwrap();
         let (got, problems) = seen_in_store(&store, &ScanFilter::default());
         assert!(problems > 0, "round {round}: byte {at} of {}", file.display());
         assert!(is_part_of(&got, &want) && want.len() - got.len() <= 8, "round {round}: byte {at}");
@@ -62,7 +64,7 @@ fn a_changed_byte_costs_one_block_at_most() {
         }
         fs::write(file, &good).unwrap();
     }
-    assert_same(&seen_in_store(&Store::open(&path).unwrap(), &ScanFilter::default()).0, &want);
+    assert_same(&seen_in_store(&open(&path).unwrap(), &ScanFilter::default()).0, &want);
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn a_file_that_is_cut_off_is_read_as_far_as_it_goes() {
     let mut most = 0;
     for length in [0, 1, 63, 64, 65, 160, good.len() / 3, good.len() / 2, good.len() - 25, good.len() - 1] {
         fs::write(&file, &good[..length]).unwrap();
-        let store = Store::open(&path).unwrap();
+        let store = open(&path).unwrap();
         let (got, problems) = seen_in_store(&store, &ScanFilter::default());
         assert!(problems > 0 && is_part_of(&got, &want), "cut at {length}");
         assert!(got.len() >= most, "cut at {length}: a longer file gives no less");
@@ -97,36 +99,174 @@ fn a_file_in_the_wrong_place_is_not_taken() {
     let files = blocks(&path);
     let of_schema: Vec<_> = files.iter().filter(|f| f.to_str().unwrap().contains("trades")).collect();
     fs::copy(of_schema[0], of_schema[1]).unwrap();
-    let (got, problems) = seen_in_store(&Store::open(&path).unwrap(), &ScanFilter::default());
+    let (got, problems) = seen_in_store(&open(&path).unwrap(), &ScanFilter::default());
     assert!(problems == 1 && is_part_of(&got, &seen_on_tape(&tape)));
 }
 
-/// Names that are gone: rows are still given, under their tokens.
+/// Names that are gone: a row without its names, or with those of others, would be a wrong row.
 #[test]
-fn a_damaged_dictionary_costs_names_and_no_rows() {
+fn a_damaged_dictionary_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let tape = tape(dir.path(), "tape", 34, 1, 200);
     let path = dir.path().join("store");
-    let sealed = seal(&tape, &path, &SealOptions::default()).unwrap();
+    seal(&tape, &path, &SealOptions::default()).unwrap();
     let file = path.join("dictionary.log");
     let mut bytes = fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 8;
     fs::write(&file, &bytes).unwrap();
-    let store = Store::open(&path).unwrap();
-    assert!(
-        matches!(store.problem(), Some(Error::Damage { path, .. }) if *path == file),
-        "{:?}",
-        store.problem()
-    );
-    let (mut scan, mut rows) = (store.scan(&ScanFilter::default()).unwrap(), 0);
-    while scan.next().is_some() {
-        rows += 1;
-    }
-    assert_eq!(rows, sealed.rows);
+    let opened = open(&path);
+    assert!(matches!(&opened, Err(Error::Damage { path, .. }) if *path == file), "{opened:?}");
     // More tokens on top of what cannot be read would mean other names.
     let again = seal(&tape, &path, &SealOptions::default());
     assert!(matches!(again, Err(Error::Damage { .. })), "{again:?}");
+}
+
+fn files(store: &Path) -> Vec<PathBuf> {
+    let mut all = blocks(store);
+    all.extend(["manifest", "dictionary.log"].map(|name| store.join(name)));
+    all
+}
+
+/// Rows of `trades` and `bbo` as text, and how many problems there were.
+fn rows(store: &Store) -> (Vec<String>, u64) {
+    let (mut all, mut problems) = (Vec::new(), 0);
+    for schema in [TickSchema::Trades, TickSchema::Bbo] {
+        let (mut scan, columns) =
+            (store.rows(schema, &ScanFilter::default()).unwrap(), row_columns(schema).unwrap());
+        while let Some(row) = scan.next() {
+            let values: Vec<_> = columns.iter().map(|column| row.value(column)).collect();
+            all.push(format!("{values:?}"));
+        }
+        problems += scan.problem_count();
+    }
+    (all, problems)
+}
+
+/// Each byte of each file of a small store. An event or a row that nobody sealed would be believed.
+#[test]
+fn each_changed_byte_is_refused_and_no_wrong_row_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 37, 1, 9);
+    let path = dir.path().join("store");
+    seal(&tape, &path, &SealOptions { block_rows: 4, ..SealOptions::default() }).unwrap();
+    let (want, want_rows) = (seen_on_tape(&tape), rows(&open(&path).unwrap()).0);
+    assert!(want_rows.len() > 3);
+    let mut changes = 0;
+    for file in files(&path) {
+        let good = fs::read(&file).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            fs::write(&file, &bad).unwrap();
+            changes += 1;
+            let Ok(store) = open(&path) else { continue };
+            let (got, problems) = seen_in_store(&store, &ScanFilter::default());
+            assert!(problems > 0, "byte {at} of {}", file.display());
+            assert!(is_part_of(&got, &want), "byte {at} of {}", file.display());
+            let (got, problems) = rows(&store);
+            let mut rest = want_rows.iter();
+            assert!(got.iter().all(|row| rest.any(|want| want == row)), "byte {at} of {}", file.display());
+            // Who reads market data alone does not read the other chunks, and loses nothing by their damage.
+            assert!(problems > 0 || got.len() == want_rows.len(), "byte {at} of {}", file.display());
+        }
+        fs::write(&file, &good).unwrap();
+    }
+    assert!(changes > 3_000, "{changes}");
+    assert_same(&seen_in_store(&open(&path).unwrap(), &ScanFilter::default()).0, &want);
+}
+
+/// Sealed bytes that are whole, in the place of others: two blocks of one length, a file of another store, an older manifest's
+/// dictionary.
+#[test]
+fn what_was_moved_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 38, 1, 900);
+    let [path, other] = ["store", "other"].map(|name| dir.path().join(name));
+    for store in [&path, &other] {
+        seal(&tape, store, &SealOptions { block_rows: 4, ..SealOptions::default() }).unwrap();
+    }
+    let want = seen_on_tape(&tape);
+    let mut swaps = 0;
+    for file in blocks(&path) {
+        let good = fs::read(&file).unwrap();
+        // Blocks follow one another behind 64 bytes; each has its length at 4.
+        let (mut starts, mut at) = (vec![], 64);
+        while good[at..].starts_with(b"UBLK") {
+            let bytes = u32::from_le_bytes(good[at + 4..at + 8].try_into().unwrap()) as usize;
+            starts.push((bytes, at));
+            at += bytes;
+        }
+        starts.sort_unstable();
+        for pair in starts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            let [(bytes, a), (_, b)] = pair else { unreachable!() };
+            let mut bad = good.clone();
+            bad[*a..a + bytes].copy_from_slice(&good[*b..b + bytes]);
+            bad[*b..b + bytes].copy_from_slice(&good[*a..a + bytes]);
+            fs::write(&file, &bad).unwrap();
+            let (got, problems) = seen_in_store(&open(&path).unwrap(), &ScanFilter::default());
+            assert!(problems == 2 && is_part_of(&got, &want) && got.len() < want.len());
+            swaps += 1;
+        }
+        fs::write(&file, &good).unwrap();
+    }
+    assert!(swaps > 0, "no two blocks have one length");
+    for file in files(&path) {
+        let (good, name) = (fs::read(&file).unwrap(), file.strip_prefix(&path).unwrap());
+        fs::copy(other.join(name), &file).unwrap();
+        // The other store has the same tape under the same key: all that differs is its id.
+        match open(&path) {
+            Ok(store) => {
+                let (got, problems) = seen_in_store(&store, &ScanFilter::default());
+                assert!(problems > 0 && is_part_of(&got, &want), "{}", file.display());
+            }
+            Err(e) => assert!(matches!(e, Error::Damage { .. }), "{e}"),
+        }
+        fs::write(&file, &good).unwrap();
+    }
+}
+
+/// A name in clear tells who traded, whatever else is sealed.
+#[test]
+fn no_name_is_in_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 39, 2, 600);
+    let path = dir.path().join("store");
+    seal(&tape, &path, &SealOptions::default()).unwrap();
+    let store = open(&path).unwrap();
+    let mut names: Vec<String> =
+        ["a rather long name of file number", "note", "feed", "text that is far"].map(Into::into).into();
+    for dict in NameKind::ALL {
+        names
+            .extend((1..=store.names().len(dict)).map(|id| store.names().name(dict, id).unwrap().to_owned()));
+    }
+    assert!(names.len() > 30, "{}", names.len());
+    for file in files(&path) {
+        let bytes = fs::read(&file).unwrap();
+        let place = file.display().to_string();
+        for name in &names {
+            let is_there =
+                bytes.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name.as_bytes()));
+            assert!(
+                !is_there && !place[path.display().to_string().len()..].contains(name),
+                "{name} in {place}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_key_opens_nothing_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = tape(dir.path(), "tape", 40, 1, 50);
+    let path = dir.path().join("store");
+    seal(&tape, &path, &SealOptions::default()).unwrap();
+    let manifest = fs::read(path.join("manifest")).unwrap();
+    let other = MasterKey::random(&SystemRandomness).unwrap();
+    assert!(matches!(Store::open(&path, &other), Err(Error::WrongKey { .. })));
+    let sealed = unitape_store::seal(&tape, &path, &other, &SealOptions::default());
+    assert!(matches!(sealed, Err(Error::WrongKey { .. })), "{sealed:?}");
+    assert_eq!(fs::read(path.join("manifest")).unwrap(), manifest);
 }
 
 #[test]
@@ -151,7 +291,7 @@ fn an_event_that_names_what_is_not_defined_is_not_sealed() {
         other => panic!("{other:?}"),
     }
     // Nothing of it is in the store, and nothing is left lying about.
-    assert_eq!(Store::open(&store).unwrap().info().all().rows, 0);
+    assert_eq!(open(&store).unwrap().info().all().rows, 0);
     assert_eq!(blocks(&store), Vec::<PathBuf>::new());
 }
 
@@ -171,7 +311,7 @@ fn another_tape_under_the_same_id_is_refused() {
             _ => assert!(matches!(sealed, Err(Error::OtherTape { .. })), "{sealed:?}"),
         }
     }
-    assert_eq!(Store::open(&store).unwrap().info().all().rows, 100);
+    assert_eq!(open(&store).unwrap().info().all().rows, 100);
 }
 
 /// Events that retention removed before they were sealed are reported; the rest is sealed with names from the
@@ -189,7 +329,7 @@ fn what_retention_took_is_told_as_a_gap() {
     let first = Position(256 << 10);
     assert_eq!(gap, Some((Position(0), first)));
     assert!(rows > 0 && (rows as usize) < whole.len());
-    let (got, problems) = seen_in_store(&Store::open(&store).unwrap(), &ScanFilter::default());
+    let (got, problems) = seen_in_store(&open(&store).unwrap(), &ScanFilter::default());
     let want: Vec<Seen> = whole.into_iter().filter(|s| s.position >= first.0).collect();
     assert_eq!(problems, 0);
     assert_same(&got, &want);

@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, case, consolidate, decode, demo, doctor, mapping, quarantine, run, store, tape, user,
-    watch,
+    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, store,
+    tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -62,10 +62,14 @@ enum CliCommand {
     Mapping(mapping::MappingArgs),
     /// Books and best prices from a tape
     Book(book::BookArgs),
+    /// The best price of many banks, and the quotes behind it
+    Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
     /// Turn alerts into cases, work on them, close them with two persons, audit what was done
     Case(case::CaseArgs),
+    /// Serve the desk: cases, pictures and actions, in a browser
+    Serve(serve::ServeArgs),
     /// Add, list and disable the users who work on cases
     User(user::UserArgs),
     /// Print the session date of a venue, or the trade and spot date of a currency pair
@@ -110,8 +114,10 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Quarantine(args) => quarantine::run(args),
         CliCommand::Mapping(args) => mapping::run(args),
         CliCommand::Book(args) => book::run(args),
+        CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
         CliCommand::Case(args) => case::run(args),
+        CliCommand::Serve(args) => serve::run(args),
         CliCommand::User(args) => user::run(args),
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]

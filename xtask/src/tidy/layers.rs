@@ -34,6 +34,7 @@ const HEAVY: &[&str] = &[
     "prost*",
     "pyo3*",
     "quick-xml",
+    "ring",
     "rusqlite",
     "rusteron*",
     "rustls*",

@@ -98,12 +98,12 @@ pub(super) fn explain(rows: &[ChainRow], head: StoreHead, findings: &mut Finding
         };
         if before.is_some_and(|hash| hash != row.prev) {
             let blamed = if *number == 1 { row.id } else { genuine[&(number - 1)].id };
-            let detail = format!("its hash was made anew: row {} holds another one", row.id);
+            let detail = format!("its hash was replaced: row {} holds another one", row.id);
             add(blamed, AuditProblem::Changed, detail);
         }
     }
     if let Some(last) = genuine.get(&head.actions).filter(|last| last.hash != head.hash) {
-        let detail = "its hash is not that of the recorded end: it or the end was made anew";
+        let detail = "its hash is not that of the recorded end: it or the end was replaced";
         add(last.id, AuditProblem::Changed, detail.to_owned());
     }
     if head.actions == 0 && head.hash != [0; 32] {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `hash` is BLAKE3 of the number of the row and of BLAKE3 of all its other fields, the hash of the row before included. So a
-//! row cannot be changed, removed, inserted or moved unless all rows after it and the head are made anew. Somebody who may write
+//! row cannot be changed, removed, inserted or moved unless all rows after it and the head are replaced. Somebody who may write
 //! the database can do that: only a head that was signed elsewhere would show it.
 
 pub(crate) mod chain;

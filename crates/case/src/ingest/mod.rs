@@ -46,7 +46,7 @@ pub struct IngestOptions<'a> {
     pub end: &'a dyn Fn() -> IngestEnd,
 }
 
-/// Whether ingest goes on.
+/// When ingest ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IngestEnd {
     /// Ends once all that is on the tape was read.

@@ -128,7 +128,7 @@ pub fn parties_of(alert: &Alert) -> Vec<String> {
     parties
 }
 
-/// The names in the keys of scenarios that stand for a party.
+/// The names in the keys of scenarios that name a party.
 const PARTY_NAMES: [&str; 13] = [
     "acct", "algo", "cpty", "cr_acct", "desk", "dr_acct", "firm", "from", "group", "owner", "owners", "to",
     "trader",

@@ -284,9 +284,9 @@ fn swapped_and_inserted_rows_are_named() {
     assert!(found.contains(&(worked.actions + 1, AuditProblem::Inserted)), "{found:?}");
 }
 
-/// Whoever changes a row and makes its hash anew is found by the row after it, or by the head.
+/// A changed row with a new hash is found by the row after it, or by the head.
 #[test]
-fn a_row_with_a_hash_made_anew_is_named() {
+fn a_row_with_a_replaced_hash_is_named() {
     let worked = worked();
     for row in 1..=worked.actions {
         let mut columns = worked.action(row);
@@ -301,7 +301,7 @@ fn a_row_with_a_hash_made_anew_is_named() {
     }
 }
 
-/// A chain that somebody made anew as a whole holds; the rules that its actions break remain.
+/// A chain that somebody replaced as a whole holds; the rules that its actions break remain.
 #[test]
 fn an_action_that_breaks_a_rule_is_named_though_the_chain_holds() {
     let worked = worked();

@@ -114,13 +114,13 @@ fn an_alert_that_other_parameters_raise_again_is_seen_again() {
 fn an_alert_after_the_close_opens_the_next_case_and_one_before_it_withdraws_the_proposal() {
     let sample = Sample::new(&[alert("ACME", 1, NOON)]);
     sample.ingest().unwrap();
-    let close = || CaseCommand::Close { outcome: Some(Disposition::Explained), text: None };
+    let close = || CaseCommand::Close { disposition: Some(Disposition::Explained), text: None };
     sample.act(1, &anna(), CaseCommand::Assign { to: anna() }).unwrap();
     sample.act(1, &anna(), close()).unwrap();
     sample.write_alerts(&sample.alerts(), &[alert("ACME", 1, NOON), alert("ACME", 2, NOON)]);
     sample.ingest().unwrap();
     assert_eq!(sample.cases_in_short(), [(1, "investigating", 2, 0)]);
-    assert_eq!(sample.store().case(1).unwrap().outcome, None);
+    assert_eq!(sample.store().case(1).unwrap().disposition, None);
     sample.act(1, &bo(), close()).unwrap();
     sample.act(1, &anna(), close()).unwrap();
     sample.write_alerts(
@@ -155,7 +155,7 @@ fn a_control_blind_is_kept_and_others_are_counted() {
     assert!(audit::verify(&store).unwrap().is_intact());
 }
 
-/// Ingest that ends after a transaction, and goes on, must leave the rows of one that never ended: the hashes show it.
+/// Ingest that ends after a transaction, and continues later, must leave the rows of one that never ended: the hashes show it.
 #[test]
 fn ingest_in_parts_leaves_the_rows_of_ingest_in_one() {
     let alerts: Vec<Alert> =

@@ -11,11 +11,11 @@
 //! cut away since, and whose frames are on the tape, by their checksums. The layout is drawn in `docs/formats-tape.md`.
 
 use crate::Error;
-use crate::address::{EventAddress, TapeStopPoint};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use unitape_model::Position;
+use unitape_query::address::{EventAddress, TapeStopPoint};
 use unitape_tape::{
     LineagePoint, ReadOptions, Reader, StartPosition, TapeId, oldest_position, segment_prefix,
 };

@@ -13,14 +13,14 @@
 mod checkpoint;
 
 use crate::Error;
-use crate::address::{EventAddress, TapeStopPoint};
-use crate::follow::{FollowOutcome, TapeFollower};
 use checkpoint::{CheckpointFile, CheckpointHeader, frames_crc, state_hash};
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
+use unitape_query::address::{EventAddress, TapeStopPoint};
+use unitape_query::follow::{FollowOutcome, TapeFollower};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// The point that the books of a replay show.
@@ -436,6 +436,7 @@ impl BookReplay {
     }
 }
 
-fn oldest(follower: &TapeFollower) -> EventAddress {
+/// The oldest event of a follower that has not moved, and its first frame.
+pub(crate) fn oldest(follower: &TapeFollower) -> EventAddress {
     EventAddress { seq: follower.reader().ordinal() + 1, position: follower.reader().position() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unitape_model::{CivilDate, Price, Side};
+use unitape_model::{CivilDate, Decimal, Price, Side};
 
 use super::event::QuoteId;
 use super::exact::ExactNumber;
@@ -39,6 +39,8 @@ pub struct BankQuote {
     pub inverted: bool,
     /// Rule 12: the quantity in units of the first currency of the pair.
     pub qty: ExactNumber,
+    /// The quantity as quoted.
+    pub quoted_qty: Decimal,
     /// Its id.
     pub quote_id: Option<QuoteId>,
     /// Rule 6: `now` when it was placed.
@@ -147,6 +149,11 @@ impl QuoteBooks {
     /// The quotes of a pair and date.
     pub fn book_mut(&mut self, key: &BookKey) -> &mut DateBook {
         self.books.entry(key.clone()).or_default()
+    }
+
+    /// The books that have a quote, in the order of rule 3.
+    pub fn with_quotes(&self) -> impl Iterator<Item = (&BookKey, &DateBook)> {
+        self.books.iter().filter(|(_, book)| !book.is_empty())
     }
 
     /// The quotes of a pair and date, if there ever was one.

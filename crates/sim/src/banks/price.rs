@@ -226,7 +226,7 @@ pub fn enabled_quotes<'a>(
 }
 
 /// Rule 2: bank, tier (0 where it was missing) and the id, if there is one.
-fn write_origin(q: &OfferedQuote<'_>, text: &mut String) {
+pub(super) fn write_origin(q: &OfferedQuote<'_>, text: &mut String) {
     let json = |text: &str| serde_json::to_string(text).expect("a text is JSON");
     _ = write!(text, ",\"bank\":{},\"tier\":{}", json(&q.slot.bank), q.slot.tier);
     match &q.quote.quote_id {

@@ -3,7 +3,8 @@
 //! The numbers are those of `docs/best-price-rules.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use unitape_model::Decimal;
 
@@ -11,7 +12,7 @@ use super::book::{BankQuote, BookKey, QuoteBooks, QuoteSlot, WithdrawalFilter};
 use super::event::BankEvent;
 use super::exact::ExactNumber;
 use super::pair::{OrientedPair, ValueDates, pip_nanos};
-use super::price::{BestPrices, SpikeRule, enabled_quotes};
+use super::price::{BestPrices, OfferedQuote, SpikeRule, enabled_quotes, offer_order, write_origin};
 use crate::error::Error;
 
 /// What best prices are asked for, and the bounds of rule 19.
@@ -160,6 +161,32 @@ impl BestPriceTruth {
         self.lines
     }
 
+    /// The books after the last event, a line each in the order of rule 3, with all quotes in the order of rule 14. The form
+    /// is that of `unitape fx book --json`.
+    #[must_use]
+    pub fn book_lines(&self) -> String {
+        let mut out = String::new();
+        for (BookKey { pair, value_date }, book) in self.books.with_quotes() {
+            let ts = self.now.unwrap_or(0);
+            _ = write!(out, "{{\"ts\":{ts},\"instr\":\"{pair}\",\"value_date\":\"{value_date}\"");
+            let enabled = enabled_quotes(book, |bank| is_disabled(&self.disabled, bank, pair));
+            let mut all = enabled_quotes(book, |_| false);
+            for (side, name) in unitape_model::Side::BOTH.into_iter().zip(["bids", "asks"]) {
+                let spikes = spike_rule(&self.config, pair).spikes(&enabled[side.index()], side);
+                let quotes = &mut all[side.index()];
+                quotes.sort_by(|a, b| offer_order(side, a, b));
+                let off = |q: &OfferedQuote<'_>| match is_disabled(&self.disabled, &q.slot.bank, pair) {
+                    true => Some("disabled"),
+                    false => spikes.contains(q.slot).then_some("spike"),
+                };
+                let entries: Vec<String> = quotes.iter().map(|q| book_entry(q, off(q))).collect();
+                _ = write!(out, ",\"{name}\":[{}]", entries.join(","));
+            }
+            out.push_str("}\n");
+        }
+        out
+    }
+
     /// Rule 4: timers due at or before the new `now`, in due order, those of one due time together; their lines carry it.
     fn fire_timers(&mut self, now: i64, out: &mut Vec<u8>) {
         while let Some(entry) = self.timers.first_entry().filter(|entry| *entry.key() <= now) {
@@ -232,7 +259,8 @@ impl BestPriceTruth {
             self.books.empty(&key, &slot, changed);
             return self.refuse(reason);
         }
-        let (px, qty) = (px.expect("it was checked"), exact(qty.expect("it was checked")));
+        let (px, quoted_qty) = (px.expect("it was checked"), qty.expect("it was checked"));
+        let qty = exact(quoted_qty);
         // Rule 12: the quantity in base is qty × px.
         let qty = if inverted { qty.times(&ExactNumber::new(px.0 as u128, -9)) } else { qty };
         if let Some(until) = event.valid_until {
@@ -242,6 +270,7 @@ impl BestPriceTruth {
             px,
             inverted,
             qty,
+            quoted_qty,
             quote_id: event.quote_id.clone(),
             placed: now,
             valid_until: event.valid_until,
@@ -290,15 +319,8 @@ impl BestPriceTruth {
     fn evaluate(&mut self, changed: &BTreeSet<BookKey>, ts: i64, out: &mut Vec<u8>) {
         for key in changed {
             let disabled = &self.disabled;
-            let is_disabled = |bank: &str| {
-                [None, Some(key.pair.clone())]
-                    .into_iter()
-                    .any(|pair| disabled.contains_key(&BankSwitch { bank: bank.to_owned(), pair }))
-            };
-            let spike = SpikeRule {
-                distance_nanos: i128::from(self.config.spike_pips) * i128::from(pip_nanos(&key.pair)),
-                banks: self.config.spike_banks as usize,
-            };
+            let is_disabled = |bank: &str| is_disabled(disabled, bank, &key.pair);
+            let spike = spike_rule(&self.config, &key.pair);
             let book = self.books.book_mut(key);
             let enabled = enabled_quotes(book, is_disabled);
             let mut spikes = BTreeSet::new();
@@ -359,6 +381,38 @@ impl BestPriceTruth {
     fn refuse(&mut self, reason: &'static str) {
         *self.refused.entry(reason).or_default() += 1;
     }
+}
+
+fn spike_rule(config: &BestPriceConfig, pair: &str) -> SpikeRule {
+    SpikeRule {
+        distance_nanos: i128::from(config.spike_pips) * i128::from(pip_nanos(pair)),
+        banks: config.spike_banks as usize,
+    }
+}
+
+/// Rule 18: whether a bank is switched off, or is in this pair.
+fn is_disabled(disabled: &BTreeMap<BankSwitch, ControlEnd>, bank: &str, pair: &str) -> bool {
+    let pairs = [None, Some(pair.to_owned())];
+    pairs.into_iter().any(|pair| disabled.contains_key(&BankSwitch { bank: bank.to_owned(), pair }))
+}
+
+/// A quote of a book, with why it is not on offer.
+fn book_entry(q: &OfferedQuote<'_>, off: Option<&str>) -> String {
+    let mut text = format!("{{\"px\":\"{}\",\"qty\":\"{}\"", q.quote.px, q.quote.quoted_qty);
+    write_origin(q, &mut text);
+    _ = write!(text, ",\"placed\":{}", q.quote.placed);
+    if let Some(until) = q.quote.valid_until {
+        _ = write!(text, ",\"valid_until\":{until}");
+    }
+    for (flag, name) in [(q.slot.full_amount, "full_amount"), (q.quote.inverted, "inverted")] {
+        if flag {
+            _ = write!(text, ",\"{name}\":true");
+        }
+    }
+    if let Some(off) = off {
+        _ = write!(text, ",\"off\":\"{off}\"");
+    }
+    text + "}"
 }
 
 fn exact(number: Decimal) -> ExactNumber {

@@ -8,8 +8,23 @@ use unitape_model::{
     Amount, CivilDate, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId,
     NameKind, Position, Price, TapePosition, UnixNanos, flags,
 };
-use unitape_store::{Scan, ScanFilter, Store};
+use unitape_store::{MasterKey, Scan, ScanFilter, SealOptions, SealReport, Store};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
+
+/// The key of the stores.
+pub fn key() -> MasterKey {
+    MasterKey::parse(&"c0ffee00".repeat(8)).unwrap()
+}
+
+/// Seals with the key of the stores.
+pub fn seal(tape: &Path, store: &Path, options: &SealOptions<'_>) -> unitape_store::Result<SealReport> {
+    unitape_store::seal(tape, store, &key(), options)
+}
+
+/// Opens with the key of the stores.
+pub fn open(store: &Path) -> unitape_store::Result<Store> {
+    Store::open(store, &key())
+}
 
 /// A small generator of numbers; the seed is all there is to it.
 pub struct Rng(u64);

@@ -1,6 +1,5 @@
 //! Options of commands that read a part of a tape.
 
-use unitape_model::DefinitionTable;
 use unitape_run::address::{self, TapeRangeBound};
 use unitape_run::follow::{TapeFollower, TapeRange};
 use unitape_tape::TimeRange;
@@ -59,22 +58,6 @@ impl RangeArgs {
         let times = (since.is_some() || until.is_some()).then_some(TimeRange { since, until });
         Ok(TapeRange { from, to, times })
     }
-}
-
-/// Goes to the beginning of the range, and prints what retention has removed of it. Returns whether all of it is there.
-///
-/// # Errors
-/// Fails if the tape is damaged or cannot be read.
-pub fn seek(
-    range: &TapeRange,
-    follower: &mut TapeFollower,
-    names: &mut DefinitionTable,
-) -> Result<bool, CommandFailure> {
-    let is_complete = range.seek(follower, names)?;
-    if !is_complete {
-        print_removed(range, follower);
-    }
-    Ok(is_complete)
 }
 
 /// Prints that retention has removed the beginning of the range.

@@ -4,7 +4,7 @@
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
 use unitape_model::{DefinitionTable, LostNameCounts};
-use unitape_run::follow::{self, TapeFollower};
+use unitape_run::follow;
 use unitape_tape::{DamagedParts, ReadOptions, Reader, UnverifiedBytes};
 
 /// Options of every command that reads a tape.
@@ -22,11 +22,6 @@ impl ReadArgs {
     /// These options for a reader.
     pub fn options(self) -> ReadOptions {
         ReadOptions { verify: !self.no_verify, skip_damage: self.skip_damage }
-    }
-
-    /// A follower of the tape in `dir`, and the names that retention removed before it.
-    pub fn follow(self, dir: &Path) -> Result<(TapeFollower, DefinitionTable), CommandFailure> {
-        Ok(TapeFollower::open(dir, self.options())?)
     }
 
     /// A reader of all of the tape in `dir`, and the names of what is gone before it.

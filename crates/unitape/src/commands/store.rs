@@ -1,7 +1,11 @@
 //! `unitape store`: a tape into sealed days, and events out of them.
 
 mod empty;
+mod key;
+mod rows;
 
+use self::key::KeyArgs;
+use self::rows::RowFormat;
 use super::read_args;
 use super::tape::{readable, utc};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
@@ -12,7 +16,8 @@ use std::sync::atomic::Ordering;
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{DefinitionTable, UnixNanos};
 use unitape_store::{
-    Day, Error, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TickSchema, seal,
+    Day, Error, RowColumn, Scan, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals,
+    TickSchema, row_columns, seal,
 };
 
 /// Arguments.
@@ -29,17 +34,23 @@ enum StoreCommand {
   unitape store seal tape --store ticks
   unitape store seal tape --store ticks --date 2024-03-11
 
+The store is encrypted. Its key is in the file that --key names, else UNITAPE_STORE_KEY_FILE, else beside the store, where
+the first seal makes one: ticks.key for the store ticks. Without its key a store cannot be read.
+
 Only what the store does not have yet is added; a tape that is being written is taken as far as it is durable.
 Killed or stopped, it leaves the store as it was, and the same command does it again. Nothing is sealed that does not
 match its checksums: exit code 3 when the tape is damaged, or its checksums are missing, and the store is as it was.
 With --skip-damage what is after the damage is sealed; what is mended later is then not sealed any more.")]
     Seal(SealArgs),
-    /// Print events, in the order of the tape
+    /// Print rows of one schema, or events in the order of the tape
     #[command(after_help = "Examples:
+  unitape store scan ticks --schema trades --csv --date 2024-03-11
+  unitape store scan ticks --schema bbo --symbols GB00B03MLX29,VOD --since 2024-03-11T14:30 --until 2024-03-11T15 --json
   unitape store scan ticks --json | head
-  unitape store scan ticks --symbols GB00B03MLX29,VOD --schema bbo,trades --from 2024-03-11T14:30 --to 2024-03-12
-  unitape store scan ticks --schema mbo --venue XLON --json --full
+  unitape store scan ticks --schema mbo,trades --venue XLON --events --json --full
 
+With one --schema, rows: columns by name, in the order of event time, as a table, --json or --csv. Rows are there for trades
+and bbo. Otherwise, with --events or with --full, events, in the order of the tape.
 Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts
 quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
     Scan(ScanArgs),
@@ -48,6 +59,8 @@ quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
     Info {
         /// Directory of the store
         dir: PathBuf,
+        #[command(flatten)]
+        key: KeyArgs,
         /// Print as JSON
         #[arg(long)]
         json: bool,
@@ -61,6 +74,8 @@ struct SealArgs {
     /// Directory of the store; made if it does not exist
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Only this day (UTC date of the event time)
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<Day>,
@@ -79,28 +94,42 @@ struct SealArgs {
 struct ScanArgs {
     /// Directory of the store
     dir: PathBuf,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Only these instruments (repeatable, or with commas)
     #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
     symbols: Vec<String>,
+    /// Only the instrument of this name, which may have commas in it (repeatable)
+    #[arg(long, value_name = "NAME")]
+    symbol: Vec<String>,
     /// Event time from here on: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<UnixNanos>,
+    #[arg(long, visible_alias = "from", value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<UnixNanos>,
     /// Event time before this
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<UnixNanos>,
-    /// Only this day
+    #[arg(long, visible_alias = "to", value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<UnixNanos>,
+    /// Only this day; `undated` for events without a time
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<Day>,
-    /// Only these schemas (repeatable, or with commas)
+    /// Rows of this schema; of events, only these schemas (repeatable, or with commas)
     #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
     schema: Vec<String>,
     /// Only this venue, or bank that quotes
     #[arg(long)]
     venue: Option<String>,
+    /// At most this many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Print events, also of one schema
+    #[arg(long)]
+    events: bool,
     /// Print as JSON, one object a line
     #[arg(long)]
     json: bool,
-    /// With all that an event holds: ids (the store's), source, receive time, flags, position
+    /// Print rows as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print events with all that they hold: ids (the store's), source, receive time, flags, position
     #[arg(long)]
     full: bool,
 }
@@ -110,7 +139,7 @@ pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
         StoreCommand::Seal(args) => run_seal(&args),
         StoreCommand::Scan(args) => scan(&args),
-        StoreCommand::Info { dir, json } => info(&dir, json),
+        StoreCommand::Info { dir, key, json } => info(&dir, &key, json),
     }
 }
 
@@ -125,7 +154,10 @@ fn run_seal(args: &SealArgs) -> output::Result {
         ..SealOptions::default()
     };
     output::print_hot_notice(&args.tape);
-    let sealed = with_progress("seal", &progress, || seal(&args.tape, &args.store, &options));
+    // The tape first: a wrong path must not leave a key behind.
+    unitape_tape::tape_status(&args.tape)?;
+    let key = args.key.for_sealing(&args.store)?;
+    let sealed = with_progress("seal", &progress, || seal(&args.tape, &args.store, &key, &options));
     let sealed = sealed?;
     if args.json {
         let days: serde_json::Map<_, _> =
@@ -133,7 +165,6 @@ fn run_seal(args: &SealArgs) -> output::Result {
         output::print_json(&serde_json::json!({
             "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
             "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
-            "untimed": sealed.untimed,
             "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
             "checks": read_args::fields(&sealed.damaged, &sealed.unverified),
         }))?;
@@ -158,13 +189,48 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
             days.join(", ")
         );
     }
-    if sealed.untimed > 0 {
-        say!("{} events without a time are of no day: they stay on the tape", grouped(sealed.untimed));
-    }
     if let Some((from, to)) = sealed.gap {
         note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
     }
     Ok(())
+}
+
+/// What a scan prints.
+enum ScanOutput {
+    Events,
+    Rows(TickSchema, &'static [RowColumn], RowFormat),
+}
+
+impl ScanOutput {
+    fn new(args: &ScanArgs, schemas: &[TickSchema]) -> Result<Self, CommandFailure> {
+        let rows = || {
+            let with = |schema: &TickSchema| row_columns(*schema).is_some();
+            TickSchema::ALL.iter().filter(|s| with(s)).map(|s| s.name()).collect::<Vec<_>>().join(" and ")
+        };
+        if args.events || args.full || schemas.is_empty() {
+            if args.csv {
+                let what =
+                    format!("--csv prints rows: give one --schema ({}), without --events or --full", rows());
+                return Err(CommandFailure::Usage(what));
+            }
+            return Ok(Self::Events);
+        }
+        let schema = schemas[0];
+        if schemas.iter().any(|other| *other != schema) {
+            let what = "rows are of one schema; with --events, events of several are printed".to_owned();
+            return Err(CommandFailure::Usage(what));
+        }
+        let Some(columns) = row_columns(schema) else {
+            let what = format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
+            return Err(CommandFailure::Usage(what));
+        };
+        let format = match (args.json, args.csv) {
+            (true, _) => RowFormat::Json,
+            (_, true) => RowFormat::Csv,
+            _ => RowFormat::Table,
+        };
+        Ok(Self::Rows(schema, columns, format))
+    }
 }
 
 fn scan(args: &ScanArgs) -> output::Result {
@@ -174,73 +240,92 @@ fn scan(args: &ScanArgs) -> output::Result {
         let none = || CommandFailure::Usage(format!("no schema `{name}`; schemas: {}", known()));
         TickSchema::from_name(name).ok_or_else(none)
     });
+    let schemas = schemas.collect::<Result<Vec<_>, _>>()?;
+    let output = ScanOutput::new(args, &schemas)?;
     let mut filter = ScanFilter {
-        symbols: args.symbols.clone(),
-        from: args.from,
-        to: args.to,
+        symbols: args.symbols.iter().chain(&args.symbol).cloned().collect(),
+        from: args.since,
+        to: args.until,
         date: args.date,
-        schemas: schemas.collect::<Result<_, _>>()?,
+        schemas,
         venue: args.venue.clone(),
     };
-    let store = Store::open(&args.dir)?;
-    let some = empty::known_names(&store, &mut filter);
+    let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
+    // Of names that no event has, nothing is read.
+    let limit = if empty::known_names(&store, &mut filter) { args.limit.unwrap_or(u64::MAX) } else { 0 };
+    let progress = Arc::new(StoreProgress::default());
+    let (printed, problems) = match output {
+        ScanOutput::Events => {
+            let mut scan = store.scan(&filter)?.with_progress(progress.clone());
+            let printed = with_bar(&progress, || print_events(&mut scan, &store, args, limit))?;
+            report(scan.problems(), scan.problem_count());
+            (printed, scan.problem_count())
+        }
+        ScanOutput::Rows(schema, columns, format) => {
+            let mut scan = store.rows(schema, &filter)?.with_progress(progress.clone());
+            let printed = with_bar(&progress, || rows::print(&mut scan, columns, format, limit))?;
+            report(scan.problems(), scan.problem_count());
+            (printed, scan.problem_count())
+        }
+    };
+    if limit > 0 && !printed && problems == 0 {
+        empty::explain(&store, args);
+    }
+    Ok(if problems == 0 { CommandOutcome::Clean } else { CommandOutcome::Flawed })
+}
+
+/// Prints events, `limit` at most; gives whether there was one.
+fn print_events(
+    scan: &mut Scan<'_>,
+    store: &Store,
+    args: &ScanArgs,
+    limit: u64,
+) -> Result<bool, CommandFailure> {
     let mut sources = DefinitionTable::default();
     for event in store.sources() {
         sources.admit(&event)?;
     }
-    let progress = Arc::new(StoreProgress::default());
-    let mut scan = store.scan(&filter)?.with_progress(progress.clone());
-    let mut printed = false;
-    let mut print = || -> Result<(), CommandFailure> {
-        let (mut out, mut line) = (output::stdout(), Vec::new());
-        while some && let Some(row) = scan.next() {
-            printed = true;
-            line.clear();
-            let form = if args.full { EventLineDetail::FullAt(row.position) } else { EventLineDetail::Plain };
-            // As on the tape: ordinals count from 1 where people see them.
-            write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
-            if !args.json {
-                line = readable(&line);
-            }
-            line.push(b'\n');
-            out.write_all(&line)?;
+    let (mut out, mut line, mut count) = (output::stdout(), Vec::new(), 0);
+    while count < limit {
+        let Some(row) = scan.next() else { break };
+        count += 1;
+        line.clear();
+        let form = if args.full { EventLineDetail::FullAt(row.position) } else { EventLineDetail::Plain };
+        // As on the tape: ordinals count from 1 where people see them.
+        write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
+        if !args.json {
+            line = readable(&line);
         }
-        Ok(out.flush()?)
-    };
-    // A bar between the lines of a terminal would be in their way.
-    if std::io::stdout().is_terminal() {
-        print()?
-    } else {
-        with_progress("scan", &progress, print)?
+        line.push(b'\n');
+        out.write_all(&line)?;
     }
-    if some && !printed && scan.problem_count() == 0 {
-        empty::explain(&store, args);
-    }
-    let problems = store.problem().into_iter().chain(scan.problems());
-    problems.for_each(|p| note!("unitape: {p}"));
-    if scan.problem_count() > scan.problems().len() as u64 {
-        note!("unitape: {} problems in all", grouped(scan.problem_count()));
-    }
-    let clean = scan.problem_count() == 0 && store.problem().is_none();
-    Ok(if clean { CommandOutcome::Clean } else { CommandOutcome::Flawed })
+    out.flush()?;
+    Ok(count > 0)
 }
 
-/// First and last event time; the other way round, the last and the first that there can be, where there are no events.
-fn times(a: &StoredTotals) -> (UnixNanos, UnixNanos) {
-    (a.ts_min.unwrap_or(UnixNanos(i64::MAX)), a.ts_max.unwrap_or(UnixNanos(i64::MIN)))
+/// Names the damage that a scan met.
+fn report(problems: &[Error], count: u64) {
+    problems.iter().for_each(|p| note!("unitape: {p}"));
+    if count > problems.len() as u64 {
+        note!("unitape: {} problems in all", grouped(count));
+    }
 }
 
-fn info(dir: &Path, json: bool) -> output::Result {
-    let store = Store::open(dir)?;
+/// Runs a scan with a bar beside it. Between the lines of a terminal a bar would be in their way.
+fn with_bar<T>(progress: &StoreProgress, print: impl FnOnce() -> T) -> T {
+    if std::io::stdout().is_terminal() { print() } else { with_progress("scan", progress, print) }
+}
+
+fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
+    let store = Store::open(dir, &key.of_store(dir)?)?;
     let info = store.info();
-    let problems: Vec<String> =
-        store.problem().into_iter().chain(&store.missing_files()).map(Error::to_string).collect();
+    let problems: Vec<String> = store.missing_files().iter().map(Error::to_string).collect();
     let all = info.all();
     if json {
         let amount = |a: &StoredTotals| {
             serde_json::json!({
                 "rows": a.rows, "blocks": a.blocks, "bytes": a.bytes, "bytes_per_row": per_row(a),
-                "tape_bytes": a.raw_bytes, "ts_min": times(a).0.0, "ts_max": times(a).1.0,
+                "tape_bytes": a.raw_bytes, "ts_min": a.ts_min.map(|ts| ts.0), "ts_max": a.ts_max.map(|ts| ts.0),
             })
         };
         let days: Vec<_> = info
@@ -285,8 +370,9 @@ fn info(dir: &Path, json: bool) -> output::Result {
         table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(["day", "schema", "events", "blocks", "bytes", "per event", "first", "last"]);
         let row = |day: String, schema: &str, a: &StoredTotals| {
-            let time = |ts: UnixNanos| utc(ts.0)[11..].to_owned();
-            let (first, last) = (time(times(a).0), time(times(a).1));
+            // Events without a time have no first one.
+            let time = |ts: Option<UnixNanos>| ts.map_or("-".to_owned(), |ts| utc(ts.0)[11..].to_owned());
+            let (first, last) = (time(a.ts_min), time(a.ts_max));
             let sizes = [grouped(a.rows), grouped(a.blocks), bytes(a.bytes), per_row(a).to_string()];
             [day, schema.to_owned()].into_iter().chain(sizes).chain([first, last])
         };

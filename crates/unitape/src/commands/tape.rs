@@ -11,14 +11,12 @@ pub use unitape_run::address::utc;
 use super::range_args::{self, RangeArgs};
 use super::read_args::{self, ReadArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say};
-use filter::EventFilter;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, EventKind, NameKind, Position, TopicMessage};
-use unitape_run::address::EventAddress;
-use unitape_run::follow::{FollowOutcome, TapeFollower};
+use unitape_model::{EventKind, NameKind, Position, TopicMessage};
+use unitape_query::{CursorOutcome, EventCursor, Selected};
 use unitape_run::removal;
 
 /// Arguments.
@@ -185,113 +183,77 @@ pub fn run(args: TapeArgs) -> output::Result {
 }
 
 fn cat(args: &CatArgs) -> output::Result {
-    let mut filter = EventFilter::new(args)?;
+    let selection = filter::selection(args)?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let (mut follower, mut names) = args.read.follow(&args.dir)?;
-    let whole = range_args::seek(&filter.range(), &mut follower, &mut names)?;
-    // Bookkeeping is printed where it is, so nothing is passed over.
-    let times = filter.range().times.filter(|_| !args.all);
-    let mut skipped = times.and_then(|times| follower.keep_times(times));
-    filter.learn(names.dictionary());
+    let mut cursor = EventCursor::open(&args.dir, selection, args.read.options())?;
+    if !cursor.is_complete() {
+        range_args::print_removed(&cursor.filter().range(), cursor.follower());
+    }
     let mut out = output::stdout();
     let mut line = Vec::new();
-    // Frames before this were printed.
-    let mut quiet_to = Position(0);
     loop {
-        let (ordinal, frame) = match follower.step() {
-            Ok(FollowOutcome::Frame { ordinal, frame }) => (ordinal, frame),
-            Ok(FollowOutcome::AtEnd) => {
+        line.clear();
+        let outcome = cursor.next(|address, selected| match selected {
+            Selected::Event(event, names) => {
+                let detail = match args.full {
+                    true => EventLineDetail::FullAt(address.position),
+                    false => EventLineDetail::Plain,
+                };
+                write_event(&mut line, &event, address.seq, names.dictionary(), names, detail);
+            }
+            Selected::Message(message) => {
+                write_message(&mut line, &message, address.seq, args.full.then_some(address.position));
+            }
+        });
+        let outcome = match outcome {
+            Ok(CursorOutcome::Given) => {
+                if !args.json {
+                    line = readable(&line);
+                }
+                line.push(b'\n');
+                out.write_all(&line)?;
+                continue;
+            }
+            Ok(CursorOutcome::AtEnd) => {
                 out.flush()?;
                 if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
                     break;
                 }
-                if let FollowOutcome::Rewound { from, to } = follower.wait()? {
-                    (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
-                    skipped = None;
-                }
-                continue;
+                cursor.wait()
             }
-            Ok(FollowOutcome::Rewound { from, to }) => {
-                out.flush()?;
-                (names, quiet_to) = (rewind(&mut follower, args.json, from, to, &mut out)?, to);
-                skipped = None;
-                continue;
-            }
-            Err(e) => {
-                out.flush()?;
-                return Err(e.into());
-            }
+            other => other,
         };
-        let position = frame.position;
-        // Ordinals count from 1, as people do and as the vectors of events do.
-        let place = EventAddress { seq: ordinal + 1, position };
-        if filter.is_done(place) {
-            break;
-        }
-        line.clear();
-        if let Some(skipped) = &mut skipped {
-            skipped.learn_before(&frame, &mut names)?;
-        }
-        let (meta, quiet) = (frame.header.is_meta(), position < quiet_to);
-        match names.admit_frame(frame.bytes) {
-            Ok(None) => {
-                if let Some(message) = frame.message()
-                    && !quiet
-                    && filter.wants_message(place)
-                {
-                    write_message(&mut line, &message, place.seq, args.full.then_some(position));
-                }
-            }
-            Ok(Some(event)) => {
-                if meta || skipped.is_some() {
-                    filter.learn(names.dictionary());
-                }
-                if !quiet && filter.wants(&event, place) {
-                    let form =
-                        if args.full { EventLineDetail::FullAt(position) } else { EventLineDetail::Plain };
-                    write_event(&mut line, &event, place.seq, names.dictionary(), &names, form);
-                }
-            }
-            Err(flaw) => {
-                // The output before it is whole.
-                out.flush()?;
-                follower.refuse(position, &flaw)?;
-            }
-        }
-        if !line.is_empty() {
-            if !args.json {
-                line = readable(&line);
-            }
-            line.push(b'\n');
-            out.write_all(&line)?;
+        // Whatever ends or interrupts the output, the lines before it are printed.
+        out.flush()?;
+        match outcome? {
+            CursorOutcome::Rewound { from, to } => print_rewind(args.json, from, to, &mut out)?,
+            CursorOutcome::Done => break,
+            CursorOutcome::Given | CursorOutcome::AtEnd => {}
         }
     }
-    out.flush()?;
     if !args.follow {
-        filter.explain(&args.dir, names.dictionary());
-        filter.explain_end(follower.reader());
+        filter::explain(args, &cursor, &args.dir);
+        filter::explain_end(&cursor);
     }
-    let done = output::outcome_after_rewinds(follower.rewinds());
-    let done = if whole { done } else { CommandOutcome::Flawed };
-    read_args::finish(follower.reader(), names.lost_names(), done)
+    let done = output::outcome_after_rewinds(cursor.follower().rewinds());
+    let done = if cursor.is_complete() { done } else { CommandOutcome::Flawed };
+    read_args::finish(cursor.reader(), cursor.names().lost_names(), done)
 }
 
-/// Begins again at the start of a tape that was cut, and prints the cut.
-fn rewind(
-    follower: &mut TapeFollower,
+/// Prints that the tape was cut.
+fn print_rewind(
     json: bool,
     from: Position,
     to: Position,
     out: &mut impl Write,
-) -> Result<DefinitionTable, CommandFailure> {
+) -> Result<(), CommandFailure> {
     output::print_rewound(from, to);
-    let names = follower.reopen()?;
     if json {
         let (from, to) = (from.0, to.0);
         writeln!(out, "{}", serde_json::json!({ "kind": "rewound", "from": from, "to": to }))?;
     }
-    Ok(names)
+    Ok(())
 }
 
 /// A user's message: text where it is such, else hexadecimal.

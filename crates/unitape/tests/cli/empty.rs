@@ -91,11 +91,13 @@ fn a_store_says_what_there_is() {
     scan("--symbols NOPE", &["nothing in the store has the symbol NOPE", "there is only GB0000000001"]);
     scan("--venue NOPE", &["is of the venue NOPE", "there is only XLON"]);
     scan(
-        "--schema news",
+        "--schema news --events",
         &["no events with --schema news", "the store has 59 mbo", "from 2026-03-02 00:00:01"],
     );
     scan("--date 2020-01-01", &["--date 2020-01-01", "from 2026-03-02"]);
-    scan("--from 2027-01-01", &["--from 2027-01-01 00:00:00"]);
+    scan("--from 2027-01-01", &["--since 2027-01-01 00:00:00"]);
+    scan("--since 2026-03-02 --until 2026-03-02", &["--until 2026-03-02 00:00:00"]);
+    scan("--schema trades", &["no events with --schema trades", "the store has 59 mbo"]);
     // A symbol that exists is printed, and the other is named.
     let ran = inputs.run("store scan s --json --symbols GB0000000001,NOPE").code(0).says(&["symbol NOPE"]);
     assert_eq!(ran.lines().len(), 59);

@@ -63,6 +63,9 @@ fn a_wrong_call_is_2() {
          unitape store scan s --from nope
          unitape store scan s --date 2024-13-01
          unitape store scan s --from 2024-03-12 --to 2024-03-11
+         unitape store scan s --schema bbo,trades
+         unitape store scan s --schema mbo
+         unitape store scan s --csv
          unitape store seal t
          unitape store seal t --store s2 --date x
          unitape watch replay ev.jsonl --scenario nope
@@ -78,6 +81,11 @@ fn a_wrong_call_is_2() {
          unitape book t --group g
          unitape book t --depth x
          unitape book t --handler run.toml --venue v
+         unitape fx
+         unitape fx best
+         unitape fx best t --size 1e6
+         unitape fx best t --instr EUR
+         unitape fx book t --value-date 2026-02-30
          unitape consolidate --tape x
          unitape consolidate o.fix
          unitape consolidate - --tape x
@@ -147,12 +155,17 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store seal t --store dir
          unitape store scan missing
          unitape store info dir
+         unitape store info s --key missing
+         unitape store scan s --key text.txt
+         unitape store seal t --store s3 --key missing
          unitape watch replay missing
          unitape watch replay dir
          unitape watch replay ev.jsonl --params missing.toml
          unitape watch replay ev.jsonl --params wrong.toml
          unitape watch replay ev.jsonl --params dir
          unitape book missing
+         unitape fx best missing
+         unitape fx book dir
          unitape book o.fix --handler missing.toml
          unitape consolidate missing.fix --tape x
          unitape consolidate dir --tape x
@@ -219,6 +232,8 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape tape replay damaged
          unitape tape verify damaged
          unitape book damaged
+         unitape fx best damaged
+         unitape fx book damaged
          unitape watch replay damaged
          unitape store seal damaged --store x
          unitape store info s-damaged
@@ -310,8 +325,12 @@ fn what_went_well_is_0() {
          unitape quarantine list t
          unitape store info s
          unitape store scan s
+         unitape store scan s --schema trades
+         unitape store scan s --since 2024-03-12 --until 2024-03-12
          unitape store seal t --store s
          unitape book t
+         unitape fx best t
+         unitape fx book t
          unitape watch replay t
          unitape watch replay ev.jsonl
          unitape watch scenarios

@@ -1,4 +1,4 @@
-//! A tape, a journal and a store that the release f0271f1 wrote, read by this one.
+//! A tape and a journal that the release f0271f1 wrote, read by this one; its store is refused.
 //! `vectors/golden/f0271f1/README.md` says how they were made. Nobody makes them again.
 
 use crate::common::{self, cat, file, files, finish, order, root, run, unitape};
@@ -118,10 +118,26 @@ fn an_old_journal_of_datagrams_is_a_capture() {
     assert_eq!(cat(&tape, &[]), printed("packets.jsonl"));
 }
 
+/// Nothing of version 0 of the store was final: this release refuses it, and its tape is sealed again.
 #[test]
-fn an_old_store_has_the_same_rows() {
+fn an_old_store_is_refused_and_its_tape_is_sealed_again() {
     let dir = tempfile::tempdir().unwrap();
-    let store = copy("store", dir.path());
-    let scan = run(["store", "scan", store.to_str().unwrap(), "--json"]).code(0).lines();
-    assert_eq!(scan, printed("scan.jsonl"));
+    let (old, tape, new) = (copy("store", dir.path()), copy("tape", dir.path()), dir.path().join("new"));
+    let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
+    let before = files(Path::new(old));
+    for args in [
+        vec!["store", "scan", old, "--json"],
+        vec!["store", "info", old],
+        vec!["store", "seal", tape.to_str().unwrap(), "--store", old],
+    ] {
+        let ran = run(args).code(1).says(&["format 0", "seal its tapes again"]);
+        assert_eq!(ran.text(), "");
+    }
+    assert_eq!(files(Path::new(old)), before);
+    run(["store", "seal", tape.to_str().unwrap(), "--store", new]).code(0);
+    let scan = run(["store", "scan", new, "--json"]).code(0).lines();
+    assert_eq!(scan, cat(&tape, &[]));
+    // The old release left out events without a time.
+    let timed: Vec<Value> = scan.into_iter().filter(|event| event["ts"] != 0).collect();
+    assert_kept(&timed, &printed("scan.jsonl"), is_nothing);
 }

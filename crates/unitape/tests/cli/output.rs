@@ -53,6 +53,9 @@ fn hostile_events() -> String {
     all += &line(
         json!({"kind": "bbo", "venue": name("V"), "instr": name("I"), "bid": "10", "bid_qty": "5", "ask": "11", "ask_qty": "5"}),
     );
+    all += &line(
+        json!({"kind": "quote", "bank": name("B"), "instr": "EURUSD", "side": "B", "px": "1.1", "qty": "5000000", "quote_id": name("Q")}),
+    );
     all
 }
 
@@ -103,7 +106,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 44] = [
+    let table: [&[&str]; 49] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -127,12 +130,17 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["book", "h", "--bbo"],
         &["book", "h", "--venue", "NBBO", "--instr", &missing],
         &["book", "h", "--at", &missing],
+        &["fx", "best", "h"],
+        &["fx", "best", "h", "--instr", &missing],
+        &["fx", "book", "h"],
         &["watch", "replay", "h"],
         &["watch", "replay", &name],
         &["watch", "replay", "h", "--scenario", &missing],
         &["watch", "replay", "h", "--params", &params],
         &["store", "scan", "hs"],
         &["store", "scan", "hs", "--symbols", &missing],
+        &["store", "scan", "hs", "--schema", "bbo"],
+        &["store", "scan", "hs", "--key", &missing],
         &["store", "scan", "hs", "--schema", &missing],
         &["store", "info", &missing],
         &["decode", "jsonl", &name],
@@ -234,6 +242,7 @@ const PRINTS: &str = "
     store seal t --store s --json
     store scan s
     store scan s --json
+    store scan s --schema trades --csv
     store info s
     store info s --json
     quarantine list q
@@ -251,8 +260,14 @@ const PRINTS: &str = "
     book t
     book t --json
     book t --bbo
+    fx best quotes
+    fx best quotes --json
+    fx book quotes
+    fx book quotes --json
     watch replay t
     watch replay alert.jsonl --json
+    watch run t --alerts alerts --until-end
+    watch run t --alerts alerts --until-end --json
     watch scenarios
     watch scenarios --json
     calendar days.csv --venue XCME --at 2026-03-02
@@ -275,8 +290,9 @@ const PRINTS: &str = "
     --version
     tape cat --help";
 
-/// Commands that print nothing to stdout, and a slow one, which is in `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 2] = ["generate man", "demo"];
+/// Commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
+/// `the_demo_ends_as_the_others_do`.
+const OTHERS: [&str; 3] = ["generate man", "serve", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();
@@ -286,6 +302,7 @@ fn prints(inputs: &Inputs) -> Vec<String> {
         inputs.path("text.txt").display()
     );
     file(&inputs.path(""), "alert.jsonl", hostile_events());
+    inputs.run("consolidate --feed h=events::alert.jsonl --tape quotes").code(0);
     let figures = vectors("../bench/record");
     let figures = std::fs::read_dir(figures).unwrap().map(|e| e.unwrap().path());
     let figures = figures.filter(|p| p.extension().is_some_and(|e| e == "jsonl")).min().unwrap();

@@ -30,7 +30,7 @@ fn prints_that_do_not_count_say_so() {
     assert_eq!(kept, indicators, "the indicator itself is kept");
     let (t, s) = (tape.to_str().unwrap(), store.to_str().unwrap());
     run(["store", "seal", t, "--store", s]).code(0);
-    let sealed = run(["store", "scan", s, "--schema", "trades", "--json"]).code(0).lines();
+    let sealed = run(["store", "scan", s, "--schema", "trades", "--events", "--json"]).code(0).lines();
     assert_eq!(actions(&sealed), want);
     // The counted trades have 1, 2 and 8 shares.
     let volume: u32 = sealed

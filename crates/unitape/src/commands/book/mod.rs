@@ -3,6 +3,7 @@
 mod derive;
 pub(super) mod ladder;
 mod packets;
+mod picture;
 mod render;
 
 use super::read_args::{self, ReadArgs};
@@ -31,6 +32,7 @@ use unitape_tape::ReadOptions;
   unitape book tape --bbo --json | head         # each change of a best price
   unitape book tape --bbo --follow              # and on, as the tape grows
   unitape book tape --derive NBBO --tape-out nbbo   # the best prices over all venues, as a tape
+  unitape book tape --picture book.svg --instr GB00S0000160 --venue XLON --since 2026-03-02T09:30 --until 2026-03-02T09:31
   unitape book day.pcap --handler venue.toml --group BUND --depth 10 --stats
 
 --at cuts the tape: through an ordinal of events (`seq`) or a tape position with an @ before it, or before the first event
@@ -90,6 +92,20 @@ pub struct BookArgs {
     /// Directory of the tape that --derive makes or continues
     #[arg(long, value_name = "DIR", requires = "derive")]
     tape_out: Option<PathBuf>,
+    /// Draw the book over time: levels, best prices, trades and orders; JSON where FILE ends in .json
+    #[arg(long, value_name = "FILE.svg", requires = "instr", requires = "venue", requires = "since", requires = "until",
+          conflicts_with_all = ["handler", "at", "checkpoint_every", "verify_checkpoints", "bbo", "derive", "basis", "orders",
+          "follow", "json"])]
+    picture: Option<PathBuf>,
+    /// First time of the picture, in UTC, or nanoseconds since 1970
+    #[arg(long, value_name = "TIME", requires = "picture", allow_hyphen_values = true)]
+    since: Option<String>,
+    /// The picture ends before this time
+    #[arg(long, value_name = "TIME", requires = "picture", allow_hyphen_values = true)]
+    until: Option<String>,
+    /// Draw only the orders of this owner or trader; may be repeated
+    #[arg(long, value_name = "NAME", requires = "picture")]
+    party: Vec<String>,
     /// Only books of this basis
     #[arg(long, value_name = "BASIS", value_parser = basis)]
     basis: Option<Basis>,
@@ -123,6 +139,9 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     if let Some(out) = &args.tape_out {
         return derive::run(&args, out);
+    }
+    if let Some(file) = &args.picture {
+        return picture::run(&args, file);
     }
     let at = args.at.as_deref().map(at).transpose()?;
     let stop = output::stop_flag()?;

@@ -134,7 +134,7 @@ enum AuditCommand {
   unitape case audit verify --cases cases --json
 
 Each action has the hash of the action before. The alerts, the cases and their states must be what the actions give; each transition and
-the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was made anew
+the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was replaced
 as a whole is found, too. Exit code 3 when something is wrong.")]
     Verify {
         /// Directory of the cases
@@ -180,7 +180,7 @@ pub fn run(args: CaseArgs) -> output::Result {
 }
 
 /// Returns our clock, nanoseconds since 1970.
-fn now() -> i64 {
+pub fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

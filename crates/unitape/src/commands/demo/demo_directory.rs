@@ -50,7 +50,7 @@ impl DemoDirectory {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
-        for old in [place.feeds(), place.tape(), place.alerts(), place.store()] {
+        for old in [place.feeds(), place.tape(), place.alerts(), place.cases(), place.store()] {
             match fs::remove_dir_all(&old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                     return Err(directory_failure("remove", &old, &e));
@@ -75,6 +75,11 @@ impl DemoDirectory {
     /// Directory of the alert tape.
     pub fn alerts(&self) -> PathBuf {
         self.dir.join("alerts")
+    }
+
+    /// Directory of the cases.
+    pub fn cases(&self) -> PathBuf {
+        self.dir.join("cases")
     }
 
     /// Directory of the sealed days.

@@ -12,10 +12,12 @@
 //! | `sealed_days` | the tape's days, sealed and read back |
 //! | `check` | whether these are the expected results |
 //! | `report`, `market_data`, `layout` | the summary, for people and as data |
+//! | `desk` | the alerts as cases, in a browser |
 
 mod check;
 mod demo_directory;
 mod depth;
+mod desk;
 mod feeds;
 mod layout;
 mod live;
@@ -26,6 +28,7 @@ mod samples;
 mod sealed_days;
 mod tape_overview;
 
+use crate::commands::serve::ListenArgs;
 use crate::commands::{consolidate, watch};
 use crate::output::{self, CommandFailure, CommandOutcome, note};
 use check::DemoCheck;
@@ -36,6 +39,7 @@ use live::LiveWatchResult;
 use market_data_results::MarketDataResults;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use tape_overview::{ExplainedAlert, TapeOverview};
 use unitape_feed::quarantine::QuarantineEntry;
@@ -49,6 +53,7 @@ use unitape_watch::{Alert, ScenarioSelection};
 #[command(after_help = "Examples:
   unitape demo
   unitape demo --seconds 20 --dir demo
+  unitape demo --desk
   unitape demo --json
 
 No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow, 20,000
@@ -63,7 +68,12 @@ pub struct DemoArgs {
     /// system's temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Print everything as one JSON object
+    /// Then serve the desk, a page on which the alerts are cases, until stopped
+    #[arg(long)]
+    desk: bool,
+    #[command(flatten)]
+    listen: ListenArgs,
+    /// Print everything as one JSON object; with --desk a second one has its address and accounts
     #[arg(long)]
     json: bool,
 }
@@ -103,7 +113,8 @@ struct PhaseTimes {
 
 /// Runs the command.
 pub fn run(args: DemoArgs) -> output::Result {
-    let story = act(&args)?;
+    let stop = output::stop_flag()?;
+    let story = act(&args, &stop)?;
     if args.json {
         output::print_json(&report::json(&story))?;
     } else {
@@ -111,7 +122,10 @@ pub fn run(args: DemoArgs) -> output::Result {
     }
     let failed: Vec<&DemoCheck> = story.checks.iter().filter(|c| !c.holds()).collect();
     if failed.is_empty() {
-        return Ok(CommandOutcome::Clean);
+        return match args.desk {
+            true => desk::serve(&story.place, &args.listen, &stop, args.json),
+            false => Ok(CommandOutcome::Clean),
+        };
     }
     for check in failed {
         note!("  not so: {}", check.what);
@@ -123,22 +137,21 @@ pub fn run(args: DemoArgs) -> output::Result {
     Err(CommandFailure::Error("the demo does not hold; this must not happen, please report it".to_owned()))
 }
 
-fn act(args: &DemoArgs) -> Result<DemoResults, CommandFailure> {
+fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure> {
     let started = Instant::now();
-    let stop = output::stop_flag()?;
     let place = DemoDirectory::prepare(args.dir.as_deref())?;
     let tape = place.tape();
     let workers = unitape_run::cores();
     let mut times = PhaseTimes::default();
 
-    let written = feeds::write(&place, args.seconds, &stop)?;
+    let written = feeds::write(&place, args.seconds, stop)?;
     times.make_s = started.elapsed().as_secs_f64();
 
     let from = Instant::now();
     let options = ConsolidateOptions {
         feeds: written.feeds.clone(),
         workers,
-        stop: Some(&stop),
+        stop: Some(stop),
         ..ConsolidateOptions::default()
     };
     let (outcome, live): (RunOutcome, LiveWatchResult) =

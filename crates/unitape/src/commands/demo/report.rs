@@ -65,7 +65,12 @@ pub fn print(story: &DemoResults) -> Result<(), CommandFailure> {
     lines.extend(near_misses(story).lines(paint));
     section(&mut lines, paint, "Quarantine", "broken on purpose; kept byte for byte, neighbours unharmed");
     lines.extend(quarantine(story).lines(paint));
-    section(&mut lines, paint, "Sealed days", "the tape's events by day and schema, compressed, for scans");
+    section(
+        &mut lines,
+        paint,
+        "Sealed days",
+        "the tape's events by day and schema, compressed and encrypted, for scans",
+    );
     lines.extend(days(story).lines(paint));
     more(&mut lines, story.days.days.len(), DAYS_SHOWN, "the first ones", "days are in the store", paint);
     section(&mut lines, paint, "Checked by the demo itself", "");
@@ -393,7 +398,7 @@ fn next(story: &DemoResults) -> [(String, &'static str); 6] {
             "the same tape with a window of two minutes: some near misses become alerts",
         ),
         (
-            format!("{program} store scan {store} --schema bbo --from 2014-02-06 --to 2014-02-07"),
+            format!("{program} store scan {store} --schema bbo --since 2014-02-06 --until 2014-02-07"),
             "the quotes of a day in New York, out of the sealed days",
         ),
         (

@@ -4,7 +4,7 @@ use super::demo_directory::DemoDirectory;
 use crate::output::CommandFailure;
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::DefinitionTable;
-use unitape_store::{ScanFilter, SealOptions, Store, StoreSummary, seal};
+use unitape_store::{MasterKey, ScanFilter, SealOptions, Store, StoreSummary, SystemRandomness, seal};
 use unitape_tape::{Reader, StartPosition};
 
 /// The days and what differs between them and the tape.
@@ -21,8 +21,9 @@ const READ_OUT: u64 = 16;
 
 /// Seals the days of the tape and reads them back beside it.
 pub fn seal_and_compare(place: &DemoDirectory) -> Result<SealedDaysReport, CommandFailure> {
-    seal(&place.tape(), &place.store(), &SealOptions::default())?;
-    let store = Store::open(&place.store())?;
+    let key = MasterKey::create(&MasterKey::path_beside(&place.store())?, &SystemRandomness)?;
+    seal(&place.tape(), &place.store(), &key, &SealOptions::default())?;
+    let store = Store::open(&place.store(), &key)?;
     let mut scan = store.scan(&ScanFilter::default())?;
     let mut reader = Reader::open(&place.tape(), StartPosition::Oldest)?;
     let mut differs = Vec::new();

@@ -1,19 +1,19 @@
 //! The message of `store scan` when it has no events to print.
 
-use super::{ScanArgs, times};
+use super::ScanArgs;
 use crate::commands::tape::utc;
 use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::collections::BTreeMap;
-use unitape_model::NameKind;
+use unitape_model::{NameKind, UnixNanos};
 use unitape_store::{ScanFilter, Store, StoredTotals, TickSchema};
 
-/// Refuses bounds between which nothing can be.
+/// Refuses bounds in the wrong order. Equal ones are a window without events.
 pub fn check(args: &ScanArgs) -> Result<(), CommandFailure> {
-    match (args.from, args.to) {
-        (Some(from), Some(to)) if from.0 >= to.0 => {
-            let (from, to) = (utc(from.0), utc(to.0));
+    match (args.since, args.until) {
+        (Some(since), Some(until)) if since.0 > until.0 => {
+            let (since, until) = (utc(since.0), utc(until.0));
             Err(CommandFailure::Usage(format!(
-                "--from {from} is not before --to {to}: nothing can be between them"
+                "--since {since} is after --until {until}: nothing can be between them"
             )))
         }
         _ => Ok(()),
@@ -56,17 +56,19 @@ pub fn explain(store: &Store, args: &ScanArgs) {
         schemas.iter().map(|(schema, a)| format!("{} {}", grouped(a.rows), schema.name())).collect();
     let mut asked = Vec::new();
     asked.extend((!args.symbols.is_empty()).then(|| format!("--symbols {}", args.symbols.join(","))));
+    asked.extend(args.symbol.iter().map(|name| format!("--symbol {name}")));
     asked.extend((!args.schema.is_empty()).then(|| format!("--schema {}", args.schema.join(","))));
     asked.extend(args.venue.as_ref().map(|venue| format!("--venue {venue}")));
     asked.extend(args.date.map(|date| format!("--date {date}")));
-    asked.extend(args.from.map(|from| format!("--from {}", utc(from.0))));
-    asked.extend(args.to.map(|to| format!("--to {}", utc(to.0))));
-    let (first, last) = times(&all);
+    asked.extend(args.since.map(|since| format!("--since {}", utc(since.0))));
+    asked.extend(args.until.map(|until| format!("--until {}", utc(until.0))));
+    asked.extend(args.limit.map(|limit| format!("--limit {limit}")));
+    let time = |ts: Option<UnixNanos>| ts.map_or("no time".to_owned(), |ts| utc(ts.0));
     note!(
         "unitape: no events with {}: the store has {}, from {} to {}",
         asked.join(" "),
         schemas.join(", "),
-        utc(first.0),
-        utc(last.0)
+        time(all.ts_min),
+        time(all.ts_max)
     );
 }

@@ -1,0 +1,653 @@
+//! The engine: what each event and each timer does to the books, and which best prices changed by it.
+
+use super::books::{BookTable, FxCounters, FxOptions, PairReference, Pairs, QuoteRefusal, Size};
+use super::exact::Units;
+use super::pair::{PairName, accepts_date};
+use super::publishers::Publishers;
+use super::quote::{Quote, QuoteId, QuoteSlot};
+use super::side::{BankBests, SideOffer, SpikeRule};
+use super::timers::{BankSwitch, DueTimer, Timers};
+use super::view::{BestPrice, FxBookView, PriceListener};
+use crate::error::Error;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use unitape_model::{
+    CivilDate, Decimal, Event, EventField, EventKind, EventValue, InlineId, Price, Side, UnixNanos, flags,
+};
+
+/// The books of quotes of all pairs and dates, with their best prices.
+///
+/// Names come first: [`FxBooks::define_publisher`] and [`FxBooks::define_instrument`] give those of the ids in events.
+#[derive(Clone, Debug)]
+pub struct FxBooks {
+    options: FxOptions,
+    /// In order, each once.
+    sizes: Vec<Size>,
+    publishers: Publishers,
+    pairs: Pairs,
+    books: BookTable,
+    timers: Timers,
+    /// Rule 18: the latest control of each switch, if it disables; its end, if it has one.
+    switches: HashMap<BankSwitch, Option<i64>, FxBuildHasher>,
+    /// Rule 4: the running maximum of the times of events whose clock is not ahead.
+    now: Option<i64>,
+    /// The books that something happened to since they were evaluated.
+    touched: Vec<u32>,
+    quotes: u32,
+    id_bytes: usize,
+    counters: FxCounters,
+    bank_bests: BankBests,
+    offer: SideOffer,
+}
+
+impl FxBooks {
+    /// Makes books without quotes.
+    ///
+    /// # Errors
+    /// No size, a size that is not above zero, or no other bank for a median.
+    pub fn new(options: FxOptions) -> Result<Self, Error> {
+        let size = |decimal: &Decimal| {
+            let units = Units::from_qty(*decimal).ok_or(Error::Size { size: *decimal })?;
+            Ok(Size { decimal: *decimal, units })
+        };
+        let mut sizes = options.sizes.iter().map(size).collect::<Result<Vec<_>, Error>>()?;
+        // Rule 3: sizes are ordered by value, and equal ones are one.
+        sizes.sort_unstable_by_key(|size| size.units);
+        sizes.dedup_by_key(|size| size.units);
+        if sizes.is_empty() {
+            return Err(Error::NoSize);
+        }
+        if options.spike_banks == 0 {
+            return Err(Error::SpikeBanks);
+        }
+        Ok(Self {
+            options,
+            sizes,
+            publishers: Publishers::default(),
+            pairs: Pairs::default(),
+            books: BookTable::default(),
+            timers: Timers::default(),
+            switches: HashMap::default(),
+            now: None,
+            touched: Vec::new(),
+            quotes: 0,
+            id_bytes: 0,
+            counters: FxCounters::default(),
+            bank_bests: BankBests::default(),
+            offer: SideOffer::default(),
+        })
+    }
+
+    /// Gives the id of a bank or venue its name. An id keeps its first name.
+    pub fn define_publisher(&mut self, id: u16, name: &str) {
+        if !self.publishers.is_named(id) {
+            self.publishers.define(id, name);
+        }
+    }
+
+    /// Gives the id of an instrument its name. Several ids may name one pair, and either way round.
+    pub fn define_instrument(&mut self, id: u32, name: &str) {
+        self.pairs.define(id, name);
+    }
+
+    /// Applies an event. Calls `listener` for the best prices that timers change before it, and after the last event of a
+    /// message for those that the message changed.
+    pub fn on_event(&mut self, event: &Event<'_>, listener: &mut PriceListener<'_>) {
+        let header = event.header();
+        let ts = event.ts_event().0;
+        // Rule 4: `now` is the running maximum over all events but those whose clock is ahead; 0 until there is one.
+        let is_ahead = header.flags() & flags::CLOCK_AHEAD != 0;
+        let now = match self.now {
+            Some(now) if is_ahead => now,
+            Some(now) => now.max(ts),
+            None if is_ahead => 0,
+            None => ts,
+        };
+        self.fire_timers(now, listener);
+        if !is_ahead {
+            self.now = Some(now);
+        }
+        match event.kind() {
+            EventKind::Quote => self.on_quote(event, now),
+            EventKind::Status => self.on_status(event, now),
+            EventKind::Control => self.on_control(event, now),
+            // Rule 13: deals and rejects leave book and best price alone.
+            _ => {}
+        }
+        if header.is_last() {
+            self.end_message(listener);
+        }
+    }
+
+    /// Evaluates what the events of a message changed, and calls `listener` for the best prices that are others.
+    /// [`FxBooks::on_event`] does so after the last event of a message.
+    pub fn end_message(&mut self, listener: &mut PriceListener<'_>) {
+        if !self.touched.is_empty() {
+            self.evaluate(self.now().0, listener);
+        }
+    }
+
+    /// Returns `now` after the last event, in nanoseconds since 1970. Rule 4: the running maximum of the times of events.
+    #[must_use]
+    pub fn now(&self) -> UnixNanos {
+        UnixNanos(self.now.unwrap_or(0))
+    }
+
+    /// Returns the books that have quotes, in the order of rule 3: by pair, then by date.
+    #[must_use]
+    pub fn books(&self) -> Vec<FxBookView<'_>> {
+        let mut books: Vec<_> = self.books.all().iter().filter(|book| !book.is_empty()).collect();
+        books.sort_unstable_by_key(|book| (book.name, book.value_date));
+        books.into_iter().map(|book| FxBookView { book, publishers: &self.publishers }).collect()
+    }
+
+    /// Returns the pairs that quotes or controls named so far, in their order.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<PairName> {
+        let mut names: Vec<_> = self.pairs.all.iter().map(|pair| pair.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn counters(&self) -> &FxCounters {
+        &self.counters
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> &FxOptions {
+        &self.options
+    }
+
+    fn on_quote(&mut self, event: &Event<'_>, now: i64) {
+        self.counters.quotes += 1;
+        if let Err(reason) = self.apply_quote(event, now) {
+            self.counters.refused[reason as usize] += 1;
+        }
+    }
+
+    /// Places, withdraws or refuses a quote.
+    fn apply_quote(&mut self, event: &Event<'_>, now: i64) -> Result<(), QuoteRefusal> {
+        // Rule 9: without bank, pair or side it changes nothing. Rule 7: also a refused quote of a bank counts as heard.
+        let publisher = self.publisher(event).ok_or(QuoteRefusal::NoBank)?;
+        self.hear(publisher, now);
+        let pair = self.pairs.find(event.instrument().0, self.options.pairs_max)?;
+        let fields = QuoteFields::read(event);
+        // Rule 12: a quote the other way swaps its side, also in withdrawals.
+        let side = fields.side.map(|side| if pair.inverted { side.opposite() } else { side });
+        if fields.withdrawn {
+            self.withdraw(publisher, pair, side, &fields, event);
+            return Ok(());
+        }
+        let side = side.ok_or(QuoteRefusal::NoSide)?;
+        // Rule 11: a missing date means spot, by the quote's own time; it is not checked.
+        let ts = event.ts_event();
+        let value_date = fields.value_date.unwrap_or_else(|| pair.name.spot_date(ts));
+        let slot = QuoteSlot {
+            publisher,
+            tier: fields.tier.unwrap_or(0),
+            full_amount: fields.full_amount == Some(true),
+        };
+        // Rules 6, 8 and 9: a quote replaces the one in its slot, and a bad one empties it.
+        let book = self.find_book(pair.pair, value_date);
+        if let Some(book) = book {
+            self.empty_slot(book, side, &slot);
+        }
+        let px = fields.px.filter(|px| px.0 > 0).ok_or(QuoteRefusal::Price)?;
+        let qty = fields.qty.ok_or(QuoteRefusal::Quantity)?;
+        let base =
+            if pair.inverted { Units::from_inverted_qty(qty, px.0 as u64) } else { Units::from_qty(qty) };
+        let base = base.ok_or(QuoteRefusal::Quantity)?;
+        if fields.indicative {
+            return Err(QuoteRefusal::Indicative);
+        }
+        if fields.value_date.is_some_and(|date| !accepts_date(date, ts)) {
+            return Err(QuoteRefusal::ValueDate);
+        }
+        // Rule 5: expiry comes before an event of the same nanosecond.
+        if fields.valid_until.is_some_and(|until| until <= now) {
+            return Err(QuoteRefusal::Expired);
+        }
+        let mut scratch = [0; 36];
+        let id = quote_id(event, &mut scratch).map_or(QuoteId::Missing, QuoteId::new);
+        let quote = Quote {
+            slot,
+            px,
+            inverted: pair.inverted,
+            qty,
+            base,
+            id,
+            placed: now,
+            valid_until: fields.valid_until,
+            off: None,
+            was_spike: false,
+        };
+        self.place(pair, value_date, book, side, quote)
+    }
+
+    /// Puts a quote into its slot, which is empty.
+    fn place(
+        &mut self,
+        pair: PairReference,
+        value_date: CivilDate,
+        book: Option<u32>,
+        side: Side,
+        quote: Quote,
+    ) -> Result<(), QuoteRefusal> {
+        let id_bytes = self.id_bytes + quote.id.heap_bytes();
+        let is_full = match book {
+            Some(book) => {
+                let quotes = self.books.get(book).sides[side.index()].quotes();
+                quotes.len() >= self.options.quotes_per_side_max as usize
+            }
+            None => {
+                let dates = self.pairs.all[pair.pair as usize].books.len();
+                dates >= self.options.dates_per_pair_max as usize
+            }
+        };
+        if is_full || self.quotes >= self.options.quotes_max || id_bytes > self.options.id_bytes_max {
+            return Err(QuoteRefusal::NoRoom);
+        }
+        let book = book.unwrap_or_else(|| self.add_book(pair, value_date));
+        self.quotes += 1;
+        self.id_bytes = id_bytes;
+        self.publishers.get_mut(quote.slot.publisher).add_quote(book);
+        if let Some(until) = quote.valid_until {
+            self.expect_expiry(book, until);
+        }
+        let publishers = &self.publishers;
+        let sides = &mut self.books.get_mut(book).sides;
+        sides[side.index()].insert(quote, side, |id| publishers.name(id));
+        self.touch(book);
+        Ok(())
+    }
+
+    fn empty_slot(&mut self, book: u32, side: Side, slot: &QuoteSlot) {
+        let quote = self.books.get_mut(book).sides[side.index()].remove(slot);
+        if let Some(quote) = quote {
+            self.quotes -= 1;
+            self.id_bytes -= quote.id.heap_bytes();
+            self.publishers.get_mut(slot.publisher).remove_quote(book);
+            self.touch(book);
+        }
+    }
+
+    /// Rule 10: empties the slots of a bank and pair that match every field that a withdrawal gives.
+    fn withdraw(
+        &mut self,
+        publisher: u16,
+        pair: PairReference,
+        side: Option<Side>,
+        fields: &QuoteFields,
+        event: &Event<'_>,
+    ) {
+        let mut scratch = [0; 36];
+        let id = quote_id(event, &mut scratch);
+        for n in 0..self.pairs.all[pair.pair as usize].books.len() {
+            let (date, book) = self.pairs.all[pair.pair as usize].books[n];
+            if fields.value_date.is_none_or(|given| given == date) {
+                self.remove_matching(book, |quote_side, quote| {
+                    quote.slot.publisher == publisher
+                        && side.is_none_or(|side| side == quote_side)
+                        && fields.tier.is_none_or(|tier| tier == quote.slot.tier)
+                        && fields.full_amount.is_none_or(|full| full == quote.slot.full_amount)
+                        && id.is_none_or(|id| quote.id.get() == Some(id))
+                });
+            }
+        }
+    }
+
+    /// Rule 7: a heartbeat is heard, a logout withdraws all quotes of the bank.
+    fn on_status(&mut self, event: &Event<'_>, now: i64) {
+        let Some(publisher) = self.publisher(event) else { return };
+        self.hear(publisher, now);
+        if text(event, EventField::State, |state| state == "logout") {
+            self.withdraw_all(publisher);
+        }
+    }
+
+    /// Rule 18: disables or enables a bank, or a bank in a pair; the latest control of each switch counts.
+    fn on_control(&mut self, event: &Event<'_>, now: i64) {
+        let disables = text(event, EventField::Action, |action| action == "disable");
+        if !disables && !text(event, EventField::Action, |action| action == "enable") {
+            return;
+        }
+        let mut scratch = [0; 36];
+        if let Some(EventValue::Bool(true)) = event.field(EventField::DryRun, &mut scratch) {
+            return;
+        }
+        let Some(publisher) = self.publisher(event) else { return };
+        let pair = match event.instrument().0 {
+            0 => None,
+            instrument => match self.pairs.find(instrument, self.options.pairs_max) {
+                Ok(pair) => Some(pair.pair),
+                Err(reason) => {
+                    self.counters.controls_no_room += u64::from(reason == QuoteRefusal::NoRoom);
+                    return;
+                }
+            },
+        };
+        let until = match event.field(EventField::Until, &mut scratch) {
+            Some(EventValue::Nanos(until)) => Some(until.0),
+            _ => None,
+        };
+        let switch = BankSwitch { publisher, pair };
+        self.turn_on(switch);
+        // One whose end is not after `now` ends at once.
+        if disables && until.is_none_or(|until| until > now) {
+            if self.switches.len() >= self.options.switches_max as usize {
+                self.counters.controls_no_room += 1;
+                return;
+            }
+            self.switches.insert(switch, until);
+            self.publishers.get_mut(publisher).switches_off += 1;
+            if let Some(until) = until {
+                self.timers.control_ends.insert((until, switch));
+            }
+        }
+    }
+
+    /// Ends the control of a switch, if it has one that disables, and notes the books that it is about.
+    fn turn_on(&mut self, switch: BankSwitch) {
+        if let Some(until) = self.switches.remove(&switch) {
+            self.publishers.get_mut(switch.publisher).switches_off -= 1;
+            if let Some(until) = until {
+                self.timers.control_ends.remove(&(until, switch));
+            }
+        }
+        self.touch_quoted(switch);
+    }
+
+    /// Rule 4: fires the timers that are due at or before `now` in due order, those of one time together; their prices carry
+    /// the due time. A book that the message in hand has changed waits for the last event of the message (rule 1).
+    fn fire_timers(&mut self, now: i64, listener: &mut PriceListener<'_>) {
+        while let Some(due) = self.timers.next_due().filter(|due| *due <= now) {
+            let waiting = std::mem::take(&mut self.touched);
+            while let Some(timer) = self.timers.pop(due) {
+                match timer {
+                    DueTimer::Expiry(book) => self.expire(book, due),
+                    DueTimer::Silence(publisher) => self.check_silence(publisher, due),
+                    DueTimer::ControlEnd(switch) => self.turn_on(switch),
+                }
+            }
+            self.evaluate(due, listener);
+            if !waiting.is_empty() {
+                self.touched = waiting;
+            }
+        }
+    }
+
+    /// Rule 5: removes the quotes of a book that end at `due`.
+    fn expire(&mut self, book: u32, due: i64) {
+        self.books.get_mut(book).expiry_due = None;
+        self.remove_matching(book, |_, quote| quote.valid_until.is_some_and(|until| until <= due));
+        let quotes = self.books.get(book).sides.iter().flat_map(|side| side.quotes());
+        if let Some(next) = quotes.filter_map(|quote| quote.valid_until).min() {
+            self.expect_expiry(book, next);
+        }
+    }
+
+    /// Rule 7: withdraws the quotes of a bank that was not heard for so long.
+    fn check_silence(&mut self, publisher: u16, due: i64) {
+        let of = self.publishers.get_mut(publisher);
+        of.silence_due = None;
+        match silence_due(&self.options, of.heard) {
+            Some(later) if later > due => self.expect_silence(publisher, later),
+            _ => self.withdraw_all(publisher),
+        }
+    }
+
+    /// Rule 7: a bank is heard at `now`.
+    fn hear(&mut self, publisher: u16, now: i64) {
+        let of = self.publishers.get_mut(publisher);
+        of.heard = now;
+        // A timer that is too early sets the next one. One is too late only if the first events had a clock ahead.
+        if let Some(due) = silence_due(&self.options, now)
+            && of.silence_due.is_none_or(|set| due < set)
+        {
+            self.expect_silence(publisher, due);
+        }
+    }
+
+    fn expect_silence(&mut self, publisher: u16, due: i64) {
+        if let Some(set) = self.publishers.get_mut(publisher).silence_due.replace(due) {
+            self.timers.silences.remove(&(set, publisher));
+        }
+        self.timers.silences.insert((due, publisher));
+    }
+
+    /// Sets the timer of a book, unless it has an earlier one.
+    fn expect_expiry(&mut self, index: u32, due: i64) {
+        let book = self.books.get_mut(index);
+        if book.expiry_due.is_some_and(|set| set <= due) {
+            return;
+        }
+        if let Some(set) = book.expiry_due.replace(due) {
+            self.timers.expiries.remove(&(set, index));
+        }
+        self.timers.expiries.insert((due, index));
+    }
+
+    /// Rule 7: withdraws all quotes of a bank.
+    fn withdraw_all(&mut self, publisher: u16) {
+        let books: Vec<u32> = self.publishers.get(publisher).books.keys().copied().collect();
+        for book in books {
+            self.remove_matching(book, |_, quote| quote.slot.publisher == publisher);
+        }
+    }
+
+    /// Removes the quotes of a book that match.
+    fn remove_matching(&mut self, index: u32, matches: impl Fn(Side, &Quote) -> bool) {
+        let Self { books, publishers, quotes, id_bytes, .. } = self;
+        let before = *quotes;
+        for side in Side::BOTH {
+            books.get_mut(index).sides[side.index()].remove_matching(
+                |quote| matches(side, quote),
+                |quote| {
+                    *quotes -= 1;
+                    *id_bytes -= quote.id.heap_bytes();
+                    publishers.get_mut(quote.slot.publisher).remove_quote(index);
+                },
+            );
+        }
+        if *quotes < before {
+            self.touch(index);
+        }
+    }
+
+    /// Notes the books in which a switch has quotes: these may be on offer now, or no longer.
+    fn touch_quoted(&mut self, switch: BankSwitch) {
+        let mut books: Vec<u32> = self.publishers.get(switch.publisher).books.keys().copied().collect();
+        books.retain(|book| switch.pair.is_none_or(|pair| self.books.get(*book).pair == pair));
+        for book in books {
+            self.books.get_mut(book).sides.iter_mut().for_each(|side| side.is_changed = true);
+            self.touch(book);
+        }
+    }
+
+    fn touch(&mut self, index: u32) {
+        let book = self.books.get_mut(index);
+        if !book.is_touched {
+            book.is_touched = true;
+            self.touched.push(index);
+        }
+    }
+
+    /// Evaluates the books that something happened to, in the order of rule 3, and calls `listener` for each best price
+    /// whose content is another one. Before its first price a book has printed that it has none.
+    fn evaluate(&mut self, ts: i64, listener: &mut PriceListener<'_>) {
+        let mut touched = std::mem::take(&mut self.touched);
+        if touched.len() > 1 {
+            touched.sort_unstable_by_key(|index| {
+                let book = self.books.get(*index);
+                (book.name, book.value_date)
+            });
+        }
+        for &index in &touched {
+            self.evaluate_book(index, ts, listener);
+            if self.books.get(index).is_empty() {
+                self.release_book(index);
+            }
+        }
+        touched.clear();
+        self.touched = touched;
+    }
+
+    fn evaluate_book(&mut self, index: u32, ts: i64, listener: &mut PriceListener<'_>) {
+        let Self { options, sizes, publishers, switches, books, counters, bank_bests, offer, .. } = self;
+        let book = books.get_mut(index);
+        book.is_touched = false;
+        let rule = SpikeRule {
+            distance: i128::from(options.spike_pips) * i128::from(book.name.pip()),
+            banks: options.spike_banks as usize,
+        };
+        let (publishers, pair) = (&*publishers, book.pair);
+        let is_disabled = |publisher: u16| {
+            let is_off = |pair| switches.contains_key(&BankSwitch { publisher, pair });
+            publishers.get(publisher).switches_off > 0 && (is_off(None) || is_off(Some(pair)))
+        };
+        let is_changed = [0, 1].map(|side| std::mem::take(&mut book.sides[side].is_changed));
+        for side in
+            book.sides.iter_mut().zip(is_changed).filter_map(|(side, changed)| changed.then_some(side))
+        {
+            counters.spikes += side.mark_off(rule, is_disabled, bank_bests);
+        }
+        for (size, printed) in sizes.iter().zip(&mut book.printed) {
+            let mut is_other = false;
+            for (side, printed) in printed.iter_mut().enumerate().filter(|(side, _)| is_changed[*side]) {
+                offer.evaluate(&book.sides[side], size.units);
+                if offer != printed {
+                    std::mem::swap(offer, printed);
+                    is_other = true;
+                }
+            }
+            if is_other {
+                counters.prices += 1;
+                listener(&BestPrice {
+                    ts: UnixNanos(ts),
+                    pair: book.name,
+                    value_date: book.value_date,
+                    size: size.decimal,
+                    size_units: size.units,
+                    sides: printed,
+                    publishers,
+                });
+            }
+        }
+    }
+
+    fn find_book(&self, pair: u32, value_date: CivilDate) -> Option<u32> {
+        let books = &self.pairs.all[pair as usize].books;
+        let place = books.binary_search_by_key(&value_date, |(date, _)| *date).ok()?;
+        Some(books[place].1)
+    }
+
+    fn add_book(&mut self, pair: PairReference, value_date: CivilDate) -> u32 {
+        let index = self.books.add(pair, value_date, &self.sizes);
+        let books = &mut self.pairs.all[pair.pair as usize].books;
+        let place = books.partition_point(|(date, _)| *date < value_date);
+        books.insert(place, (value_date, index));
+        index
+    }
+
+    fn release_book(&mut self, index: u32) {
+        let book = self.books.get_mut(index);
+        let (pair, value_date) = (book.pair, book.value_date);
+        if let Some(set) = book.expiry_due.take() {
+            self.timers.expiries.remove(&(set, index));
+        }
+        self.books.release(index);
+        self.pairs.all[pair as usize].books.retain(|(date, _)| *date != value_date);
+    }
+
+    /// Returns the bank of an event. Rule 8: `bank`, else `venue`; both together are one publisher on a tape.
+    fn publisher(&self, event: &Event<'_>) -> Option<u16> {
+        Some(event.venue()).filter(|id| *id != 0 && self.publishers.is_named(*id))
+    }
+}
+
+/// Returns when the quotes of a bank are withdrawn that is not heard again; `None` is never.
+fn silence_due(options: &FxOptions, heard: i64) -> Option<i64> {
+    match i64::from(options.stale_ms) * 1_000_000 {
+        0 => None,
+        stale_ns => heard.checked_add(stale_ns),
+    }
+}
+
+/// The fields of a quote, but its id.
+struct QuoteFields {
+    side: Option<Side>,
+    tier: Option<u64>,
+    px: Option<Price>,
+    qty: Option<Decimal>,
+    valid_until: Option<i64>,
+    indicative: bool,
+    full_amount: Option<bool>,
+    withdrawn: bool,
+    value_date: Option<CivilDate>,
+}
+
+impl QuoteFields {
+    fn read(event: &Event<'_>) -> Self {
+        let mut scratch = [0; 36];
+        let mut flag = |field| match event.field(field, &mut scratch) {
+            Some(EventValue::Bool(value)) => Some(value),
+            _ => None,
+        };
+        let (indicative, full_amount, withdrawn) =
+            (flag(EventField::Indicative), flag(EventField::FullAmount), flag(EventField::Withdrawn));
+        let side = match event.field(EventField::Side, &mut scratch) {
+            Some(EventValue::Text(letter)) => Side::BOTH.into_iter().find(|side| side.letter() == letter),
+            _ => None,
+        };
+        let tier = match event.field(EventField::Tier, &mut scratch) {
+            Some(EventValue::UInt(tier)) => Some(tier),
+            _ => None,
+        };
+        let px = match event.field(EventField::Px, &mut scratch) {
+            Some(EventValue::Price(px)) => Some(px),
+            _ => None,
+        };
+        let qty = match event.field(EventField::Qty, &mut scratch) {
+            Some(EventValue::Decimal(qty)) => Some(qty),
+            _ => None,
+        };
+        let valid_until = match event.field(EventField::ValidUntil, &mut scratch) {
+            Some(EventValue::Nanos(until)) => Some(until.0),
+            _ => None,
+        };
+        let value_date = match event.field(EventField::ValueDate, &mut scratch) {
+            Some(EventValue::Date(date)) => Some(date),
+            _ => None,
+        };
+        Self {
+            side,
+            tier,
+            px,
+            qty,
+            valid_until,
+            // Rule 8: missing ones are false.
+            indicative: indicative == Some(true),
+            full_amount,
+            withdrawn: withdrawn == Some(true),
+            value_date,
+        }
+    }
+}
+
+fn quote_id<'s>(event: &'s Event<'_>, scratch: &'s mut [u8; 36]) -> Option<InlineId<'s>> {
+    match event.field(EventField::QuoteId, scratch) {
+        Some(EventValue::Id(id)) => Some(id),
+        _ => None,
+    }
+}
+
+/// Whether a field is a text that passes.
+fn text(event: &Event<'_>, field: EventField, passes: impl Fn(&str) -> bool) -> bool {
+    match event.field(field, &mut [0; 36]) {
+        Some(EventValue::Text(text)) => passes(text),
+        _ => false,
+    }
+}

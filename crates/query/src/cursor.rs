@@ -1,0 +1,154 @@
+//! The one loop over a tape that applies a selection.
+
+use crate::Error;
+use crate::address::EventAddress;
+use crate::follow::{FollowOutcome, SkippedDefinitions, TapeFollower};
+use crate::selection::{EventFilter, EventSelection};
+use std::path::Path;
+use unitape_model::{DefinitionTable, Event, Position, TopicMessage};
+use unitape_tape::{ReadOptions, Reader};
+
+/// A selected event, or a selected message of a user.
+#[derive(Clone, Copy, Debug)]
+pub enum Selected<'a> {
+    /// An event, with the names of its tape.
+    Event(Event<'a>, &'a DefinitionTable),
+    /// A message, which has no names.
+    Message(TopicMessage<'a>),
+}
+
+/// A step of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum CursorOutcome {
+    /// The next selected event or message was given.
+    Given,
+    /// All that is on the tape was read; there may be more later.
+    AtEnd,
+    /// The selection is at its end: its last place is passed, or its limit is reached.
+    Done,
+    /// The tape was cut back. The cursor reads it again from its oldest frame, and gives the events after the cut.
+    Rewound {
+        /// The position up to which it was read.
+        from: Position,
+        /// The position of the cut.
+        to: Position,
+    },
+}
+
+/// A cursor over the selected events of a tape.
+#[derive(Debug)]
+pub struct EventCursor {
+    follower: TapeFollower,
+    names: DefinitionTable,
+    filter: EventFilter,
+    skipped: Option<SkippedDefinitions>,
+    is_complete: bool,
+    /// Frames before this position were given before the tape was cut.
+    given_to: Position,
+}
+
+impl EventCursor {
+    /// Begins at the start of the selection in the tape in `dir`.
+    ///
+    /// # Errors
+    /// Fails if the tape or its log of definitions cannot be read.
+    pub fn open(dir: &Path, selection: EventSelection, read: ReadOptions) -> Result<Self, Error> {
+        let mut filter = EventFilter::new(&selection);
+        let (mut follower, mut names) = TapeFollower::open(dir, read)?;
+        let is_complete = filter.range().seek(&mut follower, &mut names)?;
+        // Bookkeeping is given where it is, so nothing is passed over.
+        let times = filter.range().times.filter(|_| !selection.bookkeeping);
+        let skipped = times.and_then(|times| follower.keep_times(times));
+        filter.learn(names.dictionary());
+        Ok(Self { follower, names, filter, skipped, is_complete, given_to: Position(0) })
+    }
+
+    /// Gives `sink` the next selected event or message, with its address. Of bookkeeping the ordinal is that of the next event.
+    ///
+    /// # Errors
+    /// Fails if the tape is damaged or cannot be read; what came before was given.
+    #[inline]
+    pub fn next(&mut self, mut sink: impl FnMut(EventAddress, Selected<'_>)) -> Result<CursorOutcome, Error> {
+        loop {
+            let (ordinal, frame) = match self.follower.step()? {
+                FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
+                FollowOutcome::AtEnd => return Ok(CursorOutcome::AtEnd),
+                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+            };
+            let position = frame.position;
+            // Ordinals count from 1, as people do and as the vectors of events do.
+            let address = EventAddress { seq: ordinal + 1, position };
+            if self.filter.is_done(address) {
+                return Ok(CursorOutcome::Done);
+            }
+            if let Some(skipped) = &mut self.skipped {
+                skipped.learn_before(&frame, &mut self.names)?;
+            }
+            let (is_meta, is_given) = (frame.header.is_meta(), position < self.given_to);
+            match self.names.admit_frame(frame.bytes) {
+                Ok(None) => {
+                    if let Some(message) = frame.message()
+                        && !is_given
+                        && self.filter.select_message(address)
+                    {
+                        sink(address, Selected::Message(message));
+                        return Ok(CursorOutcome::Given);
+                    }
+                }
+                Ok(Some(event)) => {
+                    if is_meta || self.skipped.is_some() {
+                        self.filter.learn(self.names.dictionary());
+                    }
+                    if !is_given && self.filter.select(&event, address) {
+                        sink(address, Selected::Event(event, &self.names));
+                        return Ok(CursorOutcome::Given);
+                    }
+                }
+                Err(flaw) => self.follower.refuse(position, &flaw)?,
+            }
+        }
+    }
+
+    /// Waits at the end of the tape until there is more, for a fifth of a second at most. Returns `AtEnd`, or `Rewound`.
+    ///
+    /// # Errors
+    /// As [`EventCursor::next`].
+    pub fn wait(&mut self) -> Result<CursorOutcome, Error> {
+        match self.follower.wait()? {
+            FollowOutcome::Rewound { from, to } => self.rewind(from, to),
+            _ => Ok(CursorOutcome::AtEnd),
+        }
+    }
+
+    /// Returns whether retention has left all of the selected part.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns the filter, with its counts.
+    pub fn filter(&self) -> &EventFilter {
+        &self.filter
+    }
+
+    /// Returns the names of the tape so far.
+    pub fn names(&self) -> &DefinitionTable {
+        &self.names
+    }
+
+    /// Returns the follower, which knows how often the tape was cut back.
+    pub fn follower(&self) -> &TapeFollower {
+        &self.follower
+    }
+
+    /// Returns the reader, which knows the damage that it passed over.
+    pub fn reader(&self) -> &Reader {
+        self.follower.reader()
+    }
+
+    fn rewind(&mut self, from: Position, to: Position) -> Result<CursorOutcome, Error> {
+        self.names = self.follower.reopen()?;
+        (self.skipped, self.given_to) = (None, to);
+        Ok(CursorOutcome::Rewound { from, to })
+    }
+}

@@ -1,0 +1,208 @@
+//! Which events of a tape: a part of it, kinds, instruments, venues, and how many.
+
+use crate::address::EventAddress;
+use crate::follow::TapeRange;
+use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
+
+/// A selection of events. The default selects all.
+#[derive(Clone, Debug, Default)]
+pub struct EventSelection {
+    /// The part of the tape.
+    pub range: TapeRange,
+    /// Only events of these kinds; of all if neither a kind nor messages are chosen.
+    pub kinds: Vec<EventKind>,
+    /// Users' messages as well, where kinds are chosen. A selection without kinds has them in any case.
+    pub messages: bool,
+    /// Only events that name one of these instruments.
+    pub instruments: Vec<String>,
+    /// Only events that name one of these venues; a bank that quotes counts as a venue.
+    pub venues: Vec<String>,
+    /// Bookkeeping as well: definitions, sources, marks of progress.
+    pub bookkeeping: bool,
+    /// The number of events at most.
+    pub limit: Option<u64>,
+}
+
+/// A selection that is being applied, and how many events each part of it let pass.
+///
+/// Once an event was selected, nobody asks why there was none, so nothing more is counted.
+#[derive(Clone, Debug)]
+pub struct EventFilter {
+    range: TapeRange,
+    any_kind: bool,
+    kinds: Vec<EventKind>,
+    messages: bool,
+    names: [NameFilter; 2],
+    bookkeeping: bool,
+    left: u64,
+    counts: FilterCounts,
+}
+
+/// The events that passed each part of a selection while none was selected.
+#[derive(Clone, Debug, Default)]
+pub struct FilterCounts {
+    /// Selected events.
+    pub selected: u64,
+    /// Events of the part of the tape; the other counts are of these.
+    pub within: u64,
+    /// By the number of the kind.
+    pub by_kind: Vec<u64>,
+    /// Users' messages.
+    pub messages: u64,
+    /// Events of the kinds.
+    pub of_kinds: u64,
+    /// Events that name an instrument, and events that name a venue, of those that were asked for.
+    pub of_names: [u64; 2],
+}
+
+impl EventFilter {
+    /// Makes a filter for a selection.
+    pub fn new(selection: &EventSelection) -> Self {
+        let any_kind = selection.kinds.is_empty() && !selection.messages;
+        Self {
+            range: selection.range,
+            any_kind,
+            kinds: selection.kinds.clone(),
+            messages: any_kind || selection.messages,
+            names: [
+                NameFilter::new(NameKind::Instrument, &selection.instruments),
+                NameFilter::new(NameKind::Venue, &selection.venues),
+            ],
+            bookkeeping: selection.bookkeeping,
+            left: selection.limit.unwrap_or(u64::MAX),
+            counts: FilterCounts { by_kind: vec![0; KINDS], ..FilterCounts::default() },
+        }
+    }
+
+    /// Returns the part of the tape.
+    pub fn range(&self) -> TapeRange {
+        self.range
+    }
+
+    /// Returns the kinds, and whether users' messages are among them.
+    pub fn kinds(&self) -> (&[EventKind], bool) {
+        (&self.kinds, self.messages)
+    }
+
+    /// Returns the filters of instruments and of venues.
+    pub fn names(&self) -> &[NameFilter; 2] {
+        &self.names
+    }
+
+    /// Returns the counts.
+    pub fn counts(&self) -> &FilterCounts {
+        &self.counts
+    }
+
+    /// Returns how many more events may be selected.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Learns the ids of the names that were asked for. It must be called after each definition.
+    pub fn learn(&mut self, names: &Dictionary) {
+        self.names.iter_mut().for_each(|filter| filter.learn(names));
+    }
+
+    /// Returns whether no event from this place on can be selected.
+    #[inline]
+    pub fn is_done(&self, address: EventAddress) -> bool {
+        self.left == 0 || self.range.is_over(address)
+    }
+
+    /// Returns whether this event is selected, and counts it.
+    #[inline]
+    pub fn select(&mut self, event: &Event<'_>, address: EventAddress) -> bool {
+        let is_meta = event.header().is_meta();
+        if !self.range.is_reached_by(address) || (is_meta && !self.bookkeeping) {
+            return false;
+        }
+        if self.range.times.is_some_and(|times| !times.contains(event.ts_event())) {
+            return false;
+        }
+        let is_kind = self.any_kind || self.kinds.contains(&event.kind());
+        if self.counts.selected > 0 || is_meta {
+            let is_selected = is_kind && self.names.iter().all(|filter| filter.has(event));
+            return self.count(is_selected);
+        }
+        let of_names = [self.names[0].has(event), self.names[1].has(event)];
+        let counts = &mut self.counts;
+        counts.within += 1;
+        counts.by_kind[event.kind() as usize] += 1;
+        counts.of_kinds += u64::from(is_kind);
+        counts.of_names.iter_mut().zip(of_names).for_each(|(n, is)| *n += u64::from(is));
+        self.count(is_kind && of_names == [true; 2])
+    }
+
+    /// Returns whether a user's message is selected, and counts it. It names no instrument and no venue, and has no time.
+    pub fn select_message(&mut self, address: EventAddress) -> bool {
+        if self.range.times.is_some() || !self.range.is_reached_by(address) {
+            return false;
+        }
+        let counts = &mut self.counts;
+        counts.within += 1;
+        counts.messages += 1;
+        counts.of_kinds += u64::from(self.messages);
+        self.count(self.messages && self.names.iter().all(|filter| filter.wanted.is_empty()))
+    }
+
+    fn count(&mut self, is_selected: bool) -> bool {
+        if is_selected {
+            self.counts.selected += 1;
+            self.left -= 1;
+        }
+        is_selected
+    }
+}
+
+/// Names of a dictionary, one of which an event must have.
+#[derive(Clone, Debug)]
+pub struct NameFilter {
+    dict: NameKind,
+    wanted: Vec<String>,
+    /// The ids of those that the tape has defined so far.
+    ids: Vec<u32>,
+}
+
+impl NameFilter {
+    fn new(dict: NameKind, wanted: &[String]) -> Self {
+        Self { dict, wanted: wanted.to_vec(), ids: Vec::new() }
+    }
+
+    /// Returns the dictionary.
+    pub fn dict(&self) -> NameKind {
+        self.dict
+    }
+
+    /// Returns the names that were asked for.
+    pub fn wanted(&self) -> &[String] {
+        &self.wanted
+    }
+
+    fn learn(&mut self, names: &Dictionary) {
+        if self.ids.len() < self.wanted.len() {
+            self.ids = self.wanted.iter().filter_map(|name| names.get(self.dict, name.as_bytes())).collect();
+        }
+    }
+
+    /// Returns whether a field of the event has one of the names.
+    fn has(&self, event: &Event<'_>) -> bool {
+        if self.wanted.is_empty() {
+            return true;
+        }
+        let mut scratch = [0; 36];
+        !self.ids.is_empty()
+            && event.schema().fields.iter().any(|spec| match event.value(spec, &mut scratch) {
+                Some(EventValue::Sym(dict, id)) => dict == self.dict && self.ids.contains(&id),
+                Some(EventValue::Syms(dict, ids)) => {
+                    let (ids, _) = ids.as_chunks::<4>();
+                    dict == self.dict && ids.iter().any(|id| self.ids.contains(&u32::from_le_bytes(*id)))
+                }
+                _ => false,
+            })
+    }
+}
+
+/// More than the highest number of a kind.
+const KINDS: usize = 64;
+const _: () = assert!(KINDS > EventKind::NUMBER_MAX as usize);

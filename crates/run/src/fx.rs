@@ -1,0 +1,111 @@
+//! Replay of the best prices of many banks from a tape: each change as it was, and the books after the last event.
+
+use crate::Error;
+use crate::replay::{BookMoment, ReplayOutcome, oldest};
+use std::path::Path;
+use unitape_book::fx::{FxBooks, FxOptions, PriceListener, TapeFx};
+use unitape_model::{DefinitionTable, Event, Position};
+use unitape_query::address::EventAddress;
+use unitape_query::follow::{FollowOutcome, TapeFollower};
+use unitape_tape::{ReadOptions, Reader};
+
+/// A replay of the quotes of a tape.
+///
+/// ```no_run
+/// use unitape_book::fx::FxOptions;
+/// use unitape_model::Side;
+/// use unitape_run::{fx::FxReplay, replay::ReplayOutcome};
+///
+/// let mut replay = FxReplay::open("tape".as_ref(), Default::default(), FxOptions::default())?;
+/// let mut print = |price: &unitape_book::fx::BestPrice<'_>| println!("{} {:?}", price.pair, price.best(Side::Buy));
+/// while replay.step(&mut print)? != ReplayOutcome::AtEnd {}
+/// println!("{} pairs and dates have quotes", replay.books().books().len());
+/// # Ok::<(), unitape_run::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FxReplay {
+    follower: TapeFollower,
+    options: FxOptions,
+    tape: TapeFx,
+    moment: BookMoment,
+    first: EventAddress,
+}
+
+impl FxReplay {
+    /// Begins before the oldest event of the tape in `dir`.
+    ///
+    /// # Errors
+    /// When the options cannot be, or the tape or its log of definitions cannot be read.
+    pub fn open(dir: &Path, read: ReadOptions, options: FxOptions) -> Result<Self, Error> {
+        let (follower, names) = TapeFollower::open(dir, read)?;
+        let first = oldest(&follower);
+        let tape = TapeFx::with_names(options.clone(), names)?;
+        Ok(Self { follower, options, tape, moment: BookMoment::default(), first })
+    }
+
+    /// Applies the next event, and the bookkeeping before it. Calls `listener` for each best price that it changed.
+    ///
+    /// # Errors
+    /// When the tape is damaged or cannot be read.
+    pub fn step(&mut self, listener: &mut PriceListener<'_>) -> Result<ReplayOutcome, Error> {
+        loop {
+            let (ordinal, frame) = match self.follower.step()? {
+                FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
+                FollowOutcome::AtEnd => return Ok(ReplayOutcome::AtEnd),
+                FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
+            };
+            let (position, is_meta) = (frame.position, frame.header.is_meta());
+            if !is_meta {
+                let ts = Event::new(frame.bytes).map(|event| event.ts_event().0);
+                self.moment = BookMoment { seq: ordinal + 1, position, ts: ts.unwrap_or(self.moment.ts) };
+            }
+            match self.tape.on_frame(position, frame.bytes, listener) {
+                Ok(()) if is_meta => {}
+                Ok(()) => return Ok(ReplayOutcome::Event),
+                Err(unitape_book::Error::Frame { message, .. }) => {
+                    self.follower.refuse(position, &message)?
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// The books after the last event.
+    pub fn books(&self) -> &FxBooks {
+        &self.tape.books
+    }
+
+    /// The names of the tape.
+    pub fn names(&self) -> &DefinitionTable {
+        &self.tape.names
+    }
+
+    /// The point that the books show.
+    pub fn moment(&self) -> BookMoment {
+        self.moment
+    }
+
+    /// The oldest event that the tape had when it was opened, and its first frame. If it is not the first one of all,
+    /// retention has removed quotes before it.
+    pub fn first(&self) -> EventAddress {
+        self.first
+    }
+
+    /// The number of times that the tape was cut back while it was read.
+    pub fn rewinds(&self) -> u64 {
+        self.follower.rewinds()
+    }
+
+    /// The reader, which knows what it passed over.
+    pub fn reader(&self) -> &Reader {
+        self.follower.reader()
+    }
+
+    /// Begins again at the oldest frame: the books hold quotes that come again, or that the tape no longer has.
+    fn rewind(&mut self, from: Position, to: Position) -> Result<ReplayOutcome, Error> {
+        let names = self.follower.reopen()?;
+        self.tape = TapeFx::with_names(self.options.clone(), names)?;
+        (self.moment, self.first) = (BookMoment::default(), oldest(&self.follower));
+        Ok(ReplayOutcome::Rewound { from, to })
+    }
+}

@@ -1,0 +1,190 @@
+//! AES-256-GCM, HKDF-SHA256 and random bytes. No other file names the library that computes them.
+
+use std::fmt;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::error::{Error, Result};
+
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 32;
+/// Bytes of the nonce before a ciphertext.
+pub(crate) const NONCE_BYTES: usize = NONCE_LEN;
+/// Bytes of the tag behind a ciphertext.
+pub(crate) const TAG_BYTES: usize = 16;
+/// Bytes that sealing adds.
+pub(crate) const SEAL_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+
+/// A source of random bytes, from which keys, nonces and ids are drawn.
+pub trait Randomness: fmt::Debug + Sync {
+    /// Fills `out` with random bytes.
+    ///
+    /// # Errors
+    /// The source has none to give.
+    fn fill(&self, out: &mut [u8]) -> Result<()>;
+}
+
+/// The random bytes of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemRandomness;
+
+impl Randomness for SystemRandomness {
+    fn fill(&self, out: &mut [u8]) -> Result<()> {
+        SystemRandom::new().fill(out).map_err(|_| Error::NoRandomness)
+    }
+}
+
+/// A key as bytes. It is wiped when it is dropped, and never printed.
+#[derive(Clone)]
+pub(crate) struct SecretKey([u8; KEY_BYTES]);
+
+impl SecretKey {
+    pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Draws a key.
+    pub fn random(random: &dyn Randomness) -> Result<Self> {
+        let mut key = Self([0; KEY_BYTES]);
+        random.fill(&mut key.0)?;
+        Ok(key)
+    }
+
+    /// Derives a key from this one by HKDF-SHA256. `salt` and `info` are no secrets.
+    pub fn derive(&self, salt: &[u8], info: &[&[u8]]) -> Self {
+        struct Length;
+        impl KeyType for Length {
+            fn len(&self) -> usize {
+                KEY_BYTES
+            }
+        }
+        let mut key = Self([0; KEY_BYTES]);
+        let extracted = Salt::new(HKDF_SHA256, salt).extract(&self.0);
+        let expanded = extracted.expand(info, Length).expect("32 bytes are less than HKDF gives");
+        expanded.fill(&mut key.0).expect("as many bytes as were asked for");
+        key
+    }
+
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
+    /// The cipher of this key.
+    pub fn cipher(&self) -> Cipher {
+        Cipher(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.0).expect("a key of 32 bytes")))
+    }
+}
+
+impl Drop for SecretKey {
+    fn drop(&mut self) {
+        self.0.fill(0);
+        // The compiler may not leave the zeros out: it does not know who reads them.
+        std::hint::black_box(&self.0);
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// AES-256-GCM under one key.
+pub(crate) struct Cipher(LessSafeKey);
+
+impl Cipher {
+    /// Appends to `out` a fresh nonce, the ciphertext of `plain` and its tag. `binding` is what it can be opened with alone.
+    pub fn seal(
+        &self,
+        random: &dyn Randomness,
+        binding: &[u8],
+        plain: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut nonce = [0; NONCE_BYTES];
+        random.fill(&mut nonce)?;
+        out.extend_from_slice(&nonce);
+        let start = out.len();
+        out.extend_from_slice(plain);
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(binding), &mut out[start..]);
+        out.extend_from_slice(tag.map_err(|_| Error::Option("more bytes than one seal may hold"))?.as_ref());
+        Ok(())
+    }
+
+    /// Opens what [`Cipher::seal`] has written, in its place: the plain text begins behind the nonce. `None` if a byte of
+    /// it, the key or the binding is another one.
+    pub fn open<'b>(&self, binding: &[u8], sealed: &'b mut [u8]) -> Option<&'b mut [u8]> {
+        let (nonce, text) = sealed.split_at_mut_checked(NONCE_BYTES)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        self.0.open_in_place(nonce, Aad::from(binding), text).ok()
+    }
+}
+
+impl fmt::Debug for Cipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cipher(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Test case 16 of the AES-GCM submission (McGrew and Viega, "The Galois/Counter Mode of Operation"): a library that computes something else would open its own stores, and nobody else's.
+    #[test]
+    fn the_library_computes_the_published_vectors() {
+        #[derive(Debug)]
+        struct Fixed(&'static [u8]);
+        impl Randomness for Fixed {
+            fn fill(&self, out: &mut [u8]) -> Result<()> {
+                out.copy_from_slice(self.0);
+                Ok(())
+            }
+        }
+        let hex = |text: &str| -> Vec<u8> {
+            text.as_bytes()
+                .chunks(2)
+                .map(|b| u8::from_str_radix(std::str::from_utf8(b).unwrap(), 16).unwrap())
+                .collect()
+        };
+        let key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
+        let plain = hex(concat!(
+            "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72",
+            "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"
+        ));
+        let binding = hex("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+        let nonce: &[u8] = b"\xca\xfe\xba\xbe\xfa\xce\xdb\xad\xde\xca\xf8\x88";
+        let cipher = SecretKey::new(key.try_into().unwrap()).cipher();
+        let mut sealed = Vec::new();
+        cipher.seal(&Fixed(nonce), &binding, &plain, &mut sealed).unwrap();
+        let want = hex(concat!(
+            "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa",
+            "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662",
+            "76fc6ece0f4e1768cddf8853bb2d551b"
+        ));
+        assert_eq!((&sealed[..NONCE_BYTES], &sealed[NONCE_BYTES..]), (nonce, &want[..]));
+        assert_eq!(cipher.open(&binding, &mut sealed.clone()).unwrap(), plain);
+        for at in 0..sealed.len() {
+            let mut bad = sealed.clone();
+            bad[at] ^= 0x10;
+            assert!(cipher.open(&binding, &mut bad).is_none(), "byte {at}");
+        }
+        assert!(cipher.open(&binding[1..], &mut sealed.clone()).is_none());
+        assert!(cipher.open(&binding, &mut sealed[..SEAL_BYTES - 1]).is_none());
+
+        // By RFC 5869 with the hmac module of Python, for a key of 32 bytes.
+        let info: [&[u8]; 2] = [&hex("f0f1f2f3"), &hex("f4f5f6f7f8f9")];
+        let derived = SecretKey::new([0x0b; 32]).derive(&hex("000102030405060708090a0b0c"), &info);
+        let want = hex("d4100799f26a09615a72af3e58fa3841a2ff20d5ace3fb392e562e207fe6b718");
+        assert_eq!(derived.bytes()[..], want);
+    }
+
+    #[test]
+    fn no_key_is_printed() {
+        let key = SecretKey::new([0x41; 32]);
+        assert_eq!(format!("{key:?} {:?}", key.cipher()), "SecretKey(..) Cipher(..)");
+    }
+}

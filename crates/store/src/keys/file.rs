@@ -1,0 +1,168 @@
+//! The master key and the file that holds it.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, IoContext, Result};
+use crate::keys::cipher::{KEY_BYTES, Randomness, SecretKey};
+use crate::keys::{hex, parse_hex};
+use crate::manifest::sync_dir;
+
+/// The environment variable that names a key file.
+pub const KEY_FILE_VARIABLE: &str = "UNITAPE_STORE_KEY_FILE";
+
+/// The key that opens a store: 32 bytes, 64 hexadecimal digits in a file. It is never printed.
+#[derive(Clone, Debug)]
+pub struct MasterKey(SecretKey);
+
+impl MasterKey {
+    /// Draws a key.
+    ///
+    /// # Errors
+    /// There are no random bytes.
+    pub fn random(random: &dyn Randomness) -> Result<Self> {
+        SecretKey::random(random).map(Self)
+    }
+
+    /// Reads 64 hexadecimal digits, of either case, with white space around them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut digits = text.trim().to_ascii_lowercase();
+        let mut bytes = parse_hex(&digits)?;
+        let key = <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok().map(|key| Self(SecretKey::new(key)));
+        bytes.fill(0);
+        wipe(&mut digits);
+        key
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else.
+    pub fn load(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context("open", path)?;
+        let mut text = String::new();
+        // A wrong path may lead to a file of any size.
+        let read = file.take(4096).read_to_string(&mut text);
+        let key = match read {
+            Ok(_) => Self::parse(&text),
+            Err(e) if e.kind() == ErrorKind::InvalidData => None,
+            Err(e) => return Err(e).with_context("read", path),
+        };
+        wipe(&mut text);
+        key.ok_or_else(|| Error::NotAKey(path.into()))
+    }
+
+    /// Whether others than the owner may read or write the file.
+    pub fn is_exposed(path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
+    }
+
+    /// Draws a key and writes it to a new file that only its owner may read. If somebody else makes the file meanwhile,
+    /// that key is returned. Killed at any moment, it leaves a whole file or none.
+    ///
+    /// # Errors
+    /// The system's refusals, and no random bytes.
+    pub fn create(path: &Path, random: &dyn Randomness) -> Result<Self> {
+        let key = Self::random(random)?;
+        let mut text = hex(key.0.bytes());
+        text.push('\n');
+        let mut new = path.as_os_str().to_owned();
+        new.push(format!(".{}.new", std::process::id()));
+        let new = PathBuf::from(new);
+        // One that a killed process of this number left may have another mode.
+        _ = fs::remove_file(&new);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+        let written =
+            made.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+        wipe(&mut text);
+        // A link is made only where no file has the name: nobody's key is ever replaced.
+        let linked = written.with_context("write", &new).and_then(|()| match fs::hard_link(&new, path) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(false),
+            other => other.map(|()| true).with_context("make", path),
+        });
+        _ = fs::remove_file(&new);
+        if !linked? {
+            return Self::load(path);
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_dir(parent.unwrap_or(Path::new(".")))?;
+        Ok(key)
+    }
+
+    /// The key file beside a store: its path with `.key` at the end.
+    ///
+    /// # Errors
+    /// The path is that of no directory with a name.
+    pub fn path_beside(store: &Path) -> Result<PathBuf> {
+        // `.` and `..` have no name to append to.
+        let named = match store.file_name() {
+            Some(_) => store.to_owned(),
+            None => fs::canonicalize(store).with_context("look at", store)?,
+        };
+        let mut name: OsString = named.file_name().unwrap_or_default().to_owned();
+        name.push(".key");
+        Ok(named.with_file_name(name))
+    }
+
+    pub(crate) fn secret(&self) -> &SecretKey {
+        &self.0
+    }
+}
+
+fn wipe(text: &mut String) {
+    let mut bytes = std::mem::take(text).into_bytes();
+    bytes.fill(0);
+    std::hint::black_box(&bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SystemRandomness;
+
+    /// A key that is replaced closes a store for ever.
+    #[test]
+    fn a_key_file_is_made_once_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = MasterKey::path_beside(&dir.path().join("ticks/")).unwrap();
+        assert_eq!(path, dir.path().join("ticks.key"));
+        let key = MasterKey::create(&path, &SystemRandomness).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = MasterKey::create(&path, &SystemRandomness).unwrap();
+        assert_eq!(key.0.bytes(), again.0.bytes());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the key is left");
+        assert!(!MasterKey::is_exposed(&path));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(MasterKey::is_exposed(&path));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_not_repeated() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k");
+        let digits = "0123456789abcdef".repeat(4);
+        for (text, good) in [
+            (digits.clone(), true),
+            (format!("  {}\r\n", digits.to_uppercase()), true),
+            (String::new(), false),
+            (digits[1..].to_owned(), false),
+            (format!("{digits}0"), false),
+            (format!("{}g", &digits[1..]), false),
+        ] {
+            fs::write(&path, &text).unwrap();
+            match MasterKey::load(&path) {
+                Ok(_) => assert!(good, "{text}"),
+                Err(e) => {
+                    assert!(!good && matches!(e, Error::NotAKey(_)), "{text}: {e}");
+                    assert!(text.is_empty() || !e.to_string().contains(&text), "{e}");
+                }
+            }
+        }
+        fs::write(&path, [0xff; 64]).unwrap();
+        assert!(matches!(MasterKey::load(&path), Err(Error::NotAKey(_))));
+        assert!(matches!(MasterKey::load(&dir.path().join("none")), Err(Error::Io { .. })));
+    }
+}

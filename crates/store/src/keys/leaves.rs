@@ -1,0 +1,79 @@
+//! Keys of days, and the leaf keys that chunks are sealed with.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use rustc_hash::FxHashMap;
+use unitape_model::InstrumentId;
+
+use crate::class::FieldClass;
+use crate::day::Day;
+use crate::error::{Error, Result};
+use crate::keys::cipher::{Cipher, SecretKey};
+use crate::keys::{Randomness, StoreKeys};
+use crate::schema::TickSchema;
+
+/// Sealed keys of days, as the manifest holds them.
+pub(crate) type DayKeys = BTreeMap<Day, Vec<u8>>;
+
+/// The chunks that one key seals: those of a class, in the blocks of an instrument, schema and day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Leaf {
+    pub day: Day,
+    pub schema: TickSchema,
+    pub instrument: InstrumentId,
+    pub class: FieldClass,
+}
+
+/// Derives leaf keys, and keeps the latest ones: each costs a microsecond.
+#[derive(Debug)]
+pub(crate) struct LeafKeys<'a> {
+    keys: &'a StoreKeys,
+    days: BTreeMap<Day, SecretKey>,
+    leaves: FxHashMap<Leaf, Cipher>,
+}
+
+/// Leaf keys that are kept; then all are derived again.
+const LEAVES_MAX: usize = 4096;
+
+impl<'a> LeafKeys<'a> {
+    pub fn new(keys: &'a StoreKeys) -> Self {
+        Self { keys, days: BTreeMap::new(), leaves: FxHashMap::default() }
+    }
+
+    /// The key of a leaf, whose day's key is in `wrapped`.
+    pub fn open(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<&Cipher> {
+        if !self.days.contains_key(&leaf.day) {
+            let key = wrapped.get(&leaf.day).and_then(|key| self.keys.unwrap(leaf.day, key));
+            self.days.insert(leaf.day, key.ok_or(Error::NoDayKey(leaf.day))?);
+        }
+        Ok(self.leaf(leaf))
+    }
+
+    /// The key of a leaf; draws the key of its day and adds it to `wrapped` if the day has none.
+    pub fn open_or_draw(
+        &mut self,
+        leaf: Leaf,
+        wrapped: &mut DayKeys,
+        random: &dyn Randomness,
+    ) -> Result<&Cipher> {
+        if let Entry::Vacant(place) = wrapped.entry(leaf.day) {
+            let key = SecretKey::random(random)?;
+            place.insert(self.keys.wrap(leaf.day, &key, random)?);
+            self.days.insert(leaf.day, key);
+        }
+        self.open(leaf, wrapped)
+    }
+
+    fn leaf(&mut self, leaf: Leaf) -> &Cipher {
+        if self.leaves.len() >= LEAVES_MAX && !self.leaves.contains_key(&leaf) {
+            self.leaves.clear();
+        }
+        let (day, store) = (&self.days[&leaf.day], &self.keys.store.0);
+        self.leaves.entry(leaf).or_insert_with(|| {
+            let place = [leaf.schema as u8, leaf.class as u8];
+            let token = leaf.instrument.0.to_le_bytes();
+            day.derive(store, &[b"unitape store 1 leaf ", &place, &token]).cipher()
+        })
+    }
+}

@@ -1,0 +1,465 @@
+//! Rows: the columns of `trades` and `bbo`, in the order of event time, out of market data alone.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use unitape_model::{
+    Decimal, Dictionary, Event, EventField, EventValue, FrameHeader, InlineId, LINE, NameKind, Price,
+    UnixNanos,
+};
+
+use crate::class::FieldClass;
+use crate::day::Day;
+use crate::decode::{BlockDecoder, FrameBatch};
+use crate::error::{Error, Result};
+use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::manifest::{FileEntry, SealedPart};
+use crate::scan::{PROBLEMS_MAX, ScanFilter};
+use crate::schema::TickSchema;
+use crate::seal::StoreProgress;
+use crate::selection::Selection;
+use crate::store::Store;
+
+/// The form of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnForm {
+    /// Nanoseconds since 1970, UTC.
+    Time,
+    /// A number without a sign: a sequence, or a token of the store.
+    Number,
+    /// An exact decimal.
+    Decimal,
+    /// Text.
+    Text,
+}
+
+/// A column of a schema's rows.
+#[derive(Clone, Copy, Debug)]
+pub struct RowColumn {
+    /// Its name, by the Databento convention where it has one.
+    pub name: &'static str,
+    /// The form of its values.
+    pub form: ColumnForm,
+    origin: ColumnOrigin,
+}
+
+/// Where the values of a column are in an event.
+#[derive(Clone, Copy, Debug)]
+enum ColumnOrigin {
+    TsEvent,
+    TsRecv,
+    Publisher,
+    Instrument,
+    Sequence,
+    Symbol,
+    Venue,
+    /// A new trade `T`, a cancelled one `C`, a corrected one `M`.
+    TradeAction,
+    /// Bid `B`, ask `A`, none `N`.
+    Side,
+    Field(EventField),
+    /// The model has no such field yet.
+    Nothing,
+}
+
+const fn column(name: &'static str, form: ColumnForm, origin: ColumnOrigin) -> RowColumn {
+    RowColumn { name, form, origin }
+}
+const fn decimal(name: &'static str, field: EventField) -> RowColumn {
+    column(name, ColumnForm::Decimal, ColumnOrigin::Field(field))
+}
+const fn text(name: &'static str, field: EventField) -> RowColumn {
+    column(name, ColumnForm::Text, ColumnOrigin::Field(field))
+}
+
+const TS_EVENT: RowColumn = column("ts_event", ColumnForm::Time, ColumnOrigin::TsEvent);
+const TS_RECV: RowColumn = column("ts_recv", ColumnForm::Time, ColumnOrigin::TsRecv);
+const PUBLISHER: RowColumn = column("publisher_id", ColumnForm::Number, ColumnOrigin::Publisher);
+const INSTRUMENT: RowColumn = column("instrument_id", ColumnForm::Number, ColumnOrigin::Instrument);
+const SEQUENCE: RowColumn = column("sequence", ColumnForm::Number, ColumnOrigin::Sequence);
+const SYMBOL: RowColumn = column("symbol", ColumnForm::Text, ColumnOrigin::Symbol);
+const VENUE: RowColumn = column("venue", ColumnForm::Text, ColumnOrigin::Venue);
+
+const TRADES: &[RowColumn] = &[
+    TS_EVENT,
+    TS_RECV,
+    PUBLISHER,
+    INSTRUMENT,
+    column("action", ColumnForm::Text, ColumnOrigin::TradeAction),
+    column("side", ColumnForm::Text, ColumnOrigin::Side),
+    decimal("price", EventField::Px),
+    decimal("size", EventField::Qty),
+    SEQUENCE,
+    text("match_id", EventField::MatchId),
+    text("cond", EventField::Cond),
+    text("trade_flags", EventField::TradeFlags),
+    SYMBOL,
+    VENUE,
+];
+
+const BBO: &[RowColumn] = &[
+    TS_EVENT,
+    TS_RECV,
+    PUBLISHER,
+    INSTRUMENT,
+    SEQUENCE,
+    decimal("bid_px_00", EventField::Bid),
+    decimal("ask_px_00", EventField::Ask),
+    decimal("bid_sz_00", EventField::BidQty),
+    decimal("ask_sz_00", EventField::AskQty),
+    column("cond", ColumnForm::Text, ColumnOrigin::Nothing),
+    column("bid_venue", ColumnForm::Text, ColumnOrigin::Nothing),
+    column("ask_venue", ColumnForm::Text, ColumnOrigin::Nothing),
+    SYMBOL,
+    VENUE,
+];
+
+/// The columns of a schema's rows; `None` for a schema that has only events so far.
+pub fn row_columns(schema: TickSchema) -> Option<&'static [RowColumn]> {
+    match schema {
+        TickSchema::Trades => Some(TRADES),
+        TickSchema::Bbo => Some(BBO),
+        _ => None,
+    }
+}
+
+/// A value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnValue<'a> {
+    /// Nanoseconds since 1970, UTC.
+    Time(UnixNanos),
+    /// A number without a sign.
+    Number(u64),
+    /// A price.
+    Price(Price),
+    /// A size.
+    Size(Decimal),
+    /// A text.
+    Text(Cow<'a, str>),
+}
+
+/// A row of the store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredRow<'a> {
+    event: Event<'a>,
+    names: &'a Dictionary,
+}
+
+impl StoredRow<'_> {
+    /// The value of a column; `None` where it is null.
+    ///
+    /// # Panics
+    /// If the column is none of the row's schema.
+    pub fn value(&self, column: &RowColumn) -> Option<ColumnValue<'_>> {
+        let event = &self.event;
+        let (instrument, venue) = (event.instrument().0, u32::from(event.venue()));
+        let name = |dict, id| self.names.name(dict, id).map(|name| ColumnValue::Text(name.into()));
+        let token = |id: u32| (id != 0).then_some(ColumnValue::Number(id.into()));
+        match column.origin {
+            ColumnOrigin::TsEvent => Some(ColumnValue::Time(event.ts_event())),
+            ColumnOrigin::TsRecv => event.ts_recv().map(ColumnValue::Time),
+            ColumnOrigin::Publisher => token(venue),
+            ColumnOrigin::Instrument => token(instrument),
+            ColumnOrigin::Sequence => event.sequence().map(ColumnValue::Number),
+            ColumnOrigin::Symbol => name(NameKind::Instrument, instrument),
+            ColumnOrigin::Venue => name(NameKind::Venue, venue),
+            ColumnOrigin::TradeAction => Some(code(match self.text(EventField::Action) {
+                Some("cancel") => "C",
+                Some("correct") => "M",
+                _ => "T",
+            })),
+            ColumnOrigin::Side => Some(code(match self.text(EventField::Side) {
+                Some("B") => "B",
+                Some("S") => "A",
+                _ => "N",
+            })),
+            ColumnOrigin::Field(field) => self.field(field),
+            ColumnOrigin::Nothing => None,
+        }
+    }
+
+    /// The text of a code, all of which are ours.
+    fn text(&self, field: EventField) -> Option<&'static str> {
+        let spec = self.event.schema().get(field)?;
+        let unitape_model::schema::FieldLayout::Code { values, .. } = spec.slot else { return None };
+        match self.event.value(spec, &mut [0; 36]) {
+            Some(EventValue::Text(text)) => values.iter().find(|value| **value == text).copied(),
+            _ => None,
+        }
+    }
+
+    fn field(&self, field: EventField) -> Option<ColumnValue<'_>> {
+        let spec = self.event.schema().get(field).expect("a column of the kind");
+        let mut scratch = [0; 36];
+        let text = |text: String| ColumnValue::Text(text.into());
+        Some(match self.event.value(spec, &mut scratch)? {
+            EventValue::Price(price) => ColumnValue::Price(price),
+            EventValue::Decimal(size) => ColumnValue::Size(size),
+            EventValue::Text(value) => text(value.to_owned()),
+            EventValue::Id(InlineId::Number(number)) => text(number.to_string()),
+            EventValue::Id(InlineId::Text(bytes)) => text(match std::str::from_utf8(bytes) {
+                Ok(value) => value.to_owned(),
+                Err(_) => format!("0x{}", crate::keys::hex(bytes)),
+            }),
+            EventValue::Flags(values, set) => {
+                let words = values.iter().enumerate().filter(|(i, _)| set >> i & 1 != 0);
+                text(words.map(|(_, word)| *word).collect::<Vec<_>>().join("+"))
+            }
+            other => unreachable!("no column has {other:?}"),
+        })
+    }
+}
+
+fn code(text: &'static str) -> ColumnValue<'static> {
+    ColumnValue::Text(Cow::Borrowed(text))
+}
+
+/// Bytes of rows that are decoded at once, by estimate. The time of a day is cut into windows that have fewer.
+const WINDOW_BYTES: u64 = 256 << 20;
+
+/// Rows of one schema, one after the other: by event time, ties in the order of the tapes.
+///
+/// Only chunks of market data are opened. A damaged block is skipped and reported in [`RowScan::problems`]; the rest is read.
+#[derive(Debug)]
+pub struct RowScan<'a> {
+    store: &'a Store,
+    wanted: Selection,
+    opener: BlockOpener<'a>,
+    decoder: BlockDecoder,
+    /// Days that are left to read, in order.
+    days: VecDeque<Vec<DayFile<'a>>>,
+    /// Files of the day, and their blocks that may have something wanted.
+    files: Vec<(FileId, BlockFile)>,
+    blocks: Vec<DayBlock>,
+    /// Windows of the day that are left, the next one last.
+    windows: Vec<(i64, i64)>,
+    window_bytes: u64,
+    rows: Vec<RowKey>,
+    next: usize,
+    arena: Vec<u8>,
+    batch: FrameBatch,
+    block: Vec<u8>,
+    problems: Vec<Error>,
+    problem_count: u64,
+    progress: Option<Arc<StoreProgress>>,
+}
+
+/// A file that may have something wanted, and the rank of its tape.
+#[derive(Clone, Copy, Debug)]
+struct DayFile<'a> {
+    part: &'a SealedPart,
+    entry: &'a FileEntry,
+    tape_rank: u32,
+}
+
+/// A block of the day.
+#[derive(Clone, Copy, Debug)]
+struct DayBlock {
+    file: usize,
+    tape_rank: u32,
+    place: BlockLocation,
+}
+
+/// A row of the window: what orders it, and the line of the arena where its frame begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RowKey {
+    ts: i64,
+    tape_rank: u32,
+    ordinal: u64,
+    line: u32,
+}
+
+impl<'a> RowScan<'a> {
+    pub(crate) fn new(store: &'a Store, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
+        if row_columns(schema).is_none() {
+            return Err(Error::Option("this schema has no rows yet"));
+        }
+        let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
+        let wanted = Selection::new(store, &filter)?;
+        let has_window = filter.from.is_some() || filter.to.is_some();
+        let mut days: BTreeMap<Day, Vec<DayFile<'a>>> = BTreeMap::new();
+        for part in &store.manifest.parts {
+            let rank = store.manifest.tapes.iter().position(|tape| tape.tape == part.tape);
+            for entry in &part.files {
+                if wanted.wants_file(part, entry) && !(has_window && part.date == Day::UNDATED) {
+                    let tape_rank = rank.unwrap_or(usize::MAX) as u32;
+                    days.entry(part.date).or_default().push(DayFile { part, entry, tape_rank });
+                }
+            }
+        }
+        Ok(Self {
+            store,
+            wanted,
+            opener: BlockOpener::new(&store.keys, &store.manifest.day_keys),
+            decoder: BlockDecoder::default(),
+            days: days.into_values().collect(),
+            files: Vec::new(),
+            blocks: Vec::new(),
+            windows: Vec::new(),
+            window_bytes: WINDOW_BYTES,
+            rows: Vec::new(),
+            next: 0,
+            arena: Vec::new(),
+            batch: FrameBatch::default(),
+            block: Vec::new(),
+            problems: Vec::new(),
+            problem_count: 0,
+            progress: None,
+        })
+    }
+
+    /// Reports how far it is in `progress`: bytes of blocks read, of those chosen so far, and rows.
+    pub fn with_progress(mut self, progress: Arc<StoreProgress>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Decodes about this many bytes of rows at once, instead of 256 MiB.
+    pub fn with_window_bytes(mut self, bytes: u64) -> Self {
+        self.window_bytes = bytes.max(1);
+        self
+    }
+
+    /// The next row; none at the end.
+    #[allow(clippy::should_implement_trait)] // lends its window, which an Iterator cannot
+    pub fn next(&mut self) -> Option<StoredRow<'_>> {
+        while self.next == self.rows.len() {
+            match self.windows.pop() {
+                Some(window) => self.decode_window(window),
+                None => {
+                    let files = self.days.pop_front()?;
+                    self.begin_day(&files);
+                }
+            }
+        }
+        let start = self.rows[self.next].line as usize * LINE;
+        self.next += 1;
+        let event = Event::new(&self.arena[start..]).expect("only whole frames of known kinds are decoded");
+        Some(StoredRow { event, names: self.store.names() })
+    }
+
+    /// The damage found so far, its first 1,000 places.
+    pub fn problems(&self) -> &[Error] {
+        &self.problems
+    }
+
+    /// How many problems there were so far.
+    pub fn problem_count(&self) -> u64 {
+        self.problem_count
+    }
+
+    /// Looks for the blocks of a day that may have something wanted.
+    fn begin_day(&mut self, files: &[DayFile<'_>]) {
+        self.files.clear();
+        self.blocks.clear();
+        for DayFile { part, entry, tape_rank } in files {
+            let id = part.file(entry);
+            let file = match BlockFile::open(self.store.dir(), &id) {
+                Ok(file) => file,
+                Err(e) => {
+                    self.problem(e);
+                    continue;
+                }
+            };
+            let mut problems = Vec::new();
+            let places = file.places(&self.store.keys, &id, entry, &mut |e| problems.push(e));
+            problems.into_iter().for_each(|e| self.problem(e));
+            let index = self.files.len();
+            let wanted = places.into_iter().filter(|place| self.wanted.wants_block(place));
+            self.blocks.extend(wanted.map(|place| DayBlock { file: index, tape_rank: *tape_rank, place }));
+            self.files.push((id, file));
+        }
+        let heads = || self.blocks.iter().map(|block| &block.place.head);
+        let first = heads().map(|head| head.ts_min.0).min().unwrap_or(0);
+        let last = heads().map(|head| head.ts_max.0).max().unwrap_or(0);
+        if let Some(p) = &self.progress {
+            p.bytes_total.fetch_add(heads().map(|head| u64::from(head.bytes)).sum(), Ordering::Relaxed);
+        }
+        if !self.blocks.is_empty() {
+            self.windows.push((first.max(self.wanted.rows.from.0), last.min(self.wanted.rows.to.0)));
+        }
+    }
+
+    /// Decodes the rows between two times, both of them included; or cuts the window in two, where that is too much at once.
+    fn decode_window(&mut self, (from, to): (i64, i64)) {
+        let is_met = |block: &DayBlock| {
+            let head = &block.place.head;
+            head.ts_min.0 <= to && head.ts_max.0 >= from
+        };
+        let estimate: u128 = self
+            .blocks
+            .iter()
+            .filter(|block| is_met(block))
+            .map(|block| {
+                let head = &block.place.head;
+                let span = |first: i64, last: i64| (i128::from(last) - i128::from(first) + 1) as u128;
+                let inside = span(head.ts_min.0.max(from), head.ts_max.0.min(to));
+                u128::from(head.raw_bytes) * inside / span(head.ts_min.0, head.ts_max.0)
+            })
+            .sum();
+        if estimate > u128::from(self.window_bytes) && from < to {
+            let middle = ((i128::from(from) + i128::from(to)) >> 1) as i64;
+            self.windows.push((middle + 1, to));
+            self.windows.push((from, middle));
+            return;
+        }
+        self.rows.clear();
+        self.next = 0;
+        self.arena.clear();
+        let mut blocks = std::mem::take(&mut self.blocks);
+        // A block that is damaged is read and reported once.
+        blocks.retain(|block| {
+            !is_met(block)
+                || match self.decode_block(block, (from, to)) {
+                    Ok(()) => true,
+                    Err(e) => {
+                        self.problem(e);
+                        false
+                    }
+                }
+        });
+        self.blocks = blocks;
+        self.rows.sort_unstable();
+        if let Some(p) = &self.progress {
+            p.rows.fetch_add(self.rows.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the wanted rows of a block to the window.
+    fn decode_block(&mut self, block: &DayBlock, (from, to): (i64, i64)) -> Result<()> {
+        let DayBlock { file, tape_rank, place } = block;
+        let (id, file) = &self.files[*file];
+        let open = self.opener.read(file, id, place, &[FieldClass::Market], &mut self.block)?;
+        let mut wanted = self.wanted.in_block(place.head.instrument);
+        (wanted.from, wanted.to) = (UnixNanos(from).max(wanted.from), UnixNanos(to).min(wanted.to));
+        self.batch.clear();
+        let decoded = self.decoder.decode(&open, &place.head, &wanted, &mut self.batch);
+        decoded.map_err(|flaw| {
+            let offset = place.offset + flaw.offset as u64;
+            Error::block_damage(file.path(), place.head.number, offset, flaw.what)
+        })?;
+        for key in &self.batch.keys {
+            let frame = self.batch.frame(key);
+            let line = (self.arena.len() / LINE) as u32;
+            let ts = i64::from_le_bytes(frame[8..16].try_into().expect("eight bytes"));
+            self.rows.push(RowKey { ts, tape_rank: *tape_rank, ordinal: key.ordinal, line });
+            self.arena.extend_from_slice(frame);
+            debug_assert!(FrameHeader::read(frame).len_bytes() == frame.len());
+        }
+        if let Some(p) = &self.progress
+            && place.head.ts_max.0 <= to
+        {
+            p.bytes.fetch_add(place.head.bytes.into(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: Error) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+}

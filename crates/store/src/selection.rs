@@ -1,0 +1,88 @@
+//! Which parts, files, blocks and rows a query wants.
+
+use unitape_model::{InstrumentId, NameKind, UnixNanos};
+
+use crate::day::Day;
+use crate::decode::RowFilter;
+use crate::error::{Error, Result};
+use crate::file::BlockLocation;
+use crate::manifest::{FileEntry, SealedPart};
+use crate::scan::ScanFilter;
+use crate::schema::TickSchema;
+use crate::store::Store;
+
+/// The token of a block whose rows have no instrument.
+const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
+
+/// A filter in the words of the store: tokens for names, times for days.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    pub rows: RowFilter,
+    /// Tokens of instruments, sorted; none: all.
+    instruments: Option<Vec<InstrumentId>>,
+    pub schemas: Vec<TickSchema>,
+    date: Option<Day>,
+    /// No event can be wanted.
+    pub is_empty: bool,
+}
+
+impl Selection {
+    pub fn new(store: &Store, filter: &ScanFilter) -> Result<Self> {
+        let token = |dict: NameKind, sort, name: &String| {
+            let found = store.names().get(dict, name.as_bytes());
+            found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
+        };
+        let symbols =
+            filter.symbols.iter().map(|s| token(NameKind::Instrument, "symbol", s).map(InstrumentId));
+        let mut symbols = symbols.collect::<Result<Vec<InstrumentId>>>()?;
+        symbols.sort_unstable();
+        let venue = filter.venue.as_ref().map(|v| token(NameKind::Venue, "venue", v)).transpose()?;
+        let (mut from, mut to) = filter.date.unwrap_or(Day::UNDATED).span();
+        from = filter.from.map_or(from, |t| t.max(from));
+        // Before the first nanosecond there is nothing.
+        let nothing = filter.to == Some(UnixNanos(i64::MIN));
+        to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
+        // Tokens of venues fit the 16 bits that a frame has for them.
+        let venue = venue.map(|v| v as u16);
+        Ok(Self {
+            rows: RowFilter { from, to, venue, listed: None },
+            instruments: (!symbols.is_empty()).then_some(symbols),
+            schemas: match &filter.schemas[..] {
+                [] => TickSchema::ALL.to_vec(),
+                some => some.to_vec(),
+            },
+            date: filter.date,
+            is_empty: nothing || from > to,
+        })
+    }
+
+    /// Whether a file may have something wanted.
+    pub fn wants_file(&self, part: &SealedPart, entry: &FileEntry) -> bool {
+        !self.is_empty
+            && self.date.is_none_or(|date| date == part.date)
+            && self.schemas.contains(&entry.schema)
+            && entry.ts_min <= self.rows.to.0
+            && entry.ts_max >= self.rows.from.0
+    }
+
+    /// Whether a block may have something wanted.
+    pub fn wants_block(&self, place: &BlockLocation) -> bool {
+        let (head, plan) = (&place.head, place.head.layout());
+        let instrument = self.instruments.as_ref().is_none_or(|list| {
+            list.binary_search(&head.instrument).is_ok()
+                || (head.instrument == NO_INSTRUMENT && plan.instruments.is_some())
+        });
+        instrument
+            && (self.rows.venue.is_none() || plan.has_venue)
+            && head.ts_min <= self.rows.to
+            && head.ts_max >= self.rows.from
+    }
+
+    /// The filter on the rows of a block: of one without an instrument, the lists in its rows are looked at.
+    pub fn in_block(&self, instrument: InstrumentId) -> RowFilter {
+        let listed = |list: &Vec<InstrumentId>| {
+            instrument == NO_INSTRUMENT && list.binary_search(&NO_INSTRUMENT).is_err()
+        };
+        RowFilter { listed: self.instruments.clone().filter(listed), ..self.rows }
+    }
+}

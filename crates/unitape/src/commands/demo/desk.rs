@@ -1,0 +1,82 @@
+//! The desk of the demo: its alerts as cases, two accounts, and the page.
+
+use super::demo_directory::DemoDirectory;
+use crate::commands::case::now;
+use crate::commands::serve::{ListenArgs, serve_desk};
+use crate::output::{self, CommandFailure, say};
+use serde_json::json;
+use std::sync::atomic::AtomicBool;
+use unitape_case::CaseStore;
+use unitape_case::ingest::{IngestEnd, IngestOptions, ingest};
+use unitape_model::Calendar;
+use unitape_run::users::{Account, Role, UserFile};
+use unitape_server::DeskOptions;
+use unitape_tape::ReadOptions;
+
+/// An account of the demo, with its password.
+struct DemoAccount {
+    name: &'static str,
+    role: Role,
+    password: String,
+}
+
+/// Makes cases of the demo's alerts and two accounts, and serves the desk until `stop`.
+pub fn serve(place: &DemoDirectory, listen: &ListenArgs, stop: &AtomicBool, json: bool) -> output::Result {
+    let mut store = CaseStore::open_or_create(&place.cases())?;
+    let options = IngestOptions {
+        alerts: &place.alerts(),
+        source: &place.tape(),
+        calendar: &Calendar::default(),
+        read: ReadOptions::default(),
+        now: &now,
+        end: &|| IngestEnd::AtEnd,
+    };
+    ingest(&mut store, &options, |_| Ok::<(), CommandFailure>(()))?;
+    drop(store);
+    let users = place.cases().join("users.toml");
+    let mut accounts = Vec::new();
+    for (name, role) in [("anna", Role::Analyst), ("sam", Role::Supervisor)] {
+        let password = random_password()?;
+        let account = Account {
+            name: name.to_owned(),
+            person: name.to_owned(),
+            role,
+            parties: Vec::new(),
+            is_disabled: false,
+        };
+        UserFile::add(&users, &account, &password)?;
+        accounts.push(DemoAccount { name, role, password });
+    }
+    let options = DeskOptions {
+        tape: place.tape(),
+        alerts: place.alerts(),
+        cases: place.cases(),
+        users,
+        listen: listen.listen,
+    };
+    serve_desk(&options, listen.port_file.as_deref(), stop, move |address| {
+        if json {
+            let accounts: Vec<_> = accounts
+                .iter()
+                .map(|a| json!({ "user": a.name, "role": a.role.name(), "password": a.password }))
+                .collect();
+            return output::print_json(&json!({ "desk": format!("http://{address}"), "accounts": accounts }));
+        }
+        say!("");
+        say!(
+            "The desk is at http://{address}; Ctrl-C ends it. The next demo in this directory removes its cases."
+        );
+        for DemoAccount { name, role, password } in &accounts {
+            say!("  {name} ({role}), password {password}");
+        }
+        Ok(())
+    })
+}
+
+/// Returns a password of 20 letters and digits: 100 random bits.
+fn random_password() -> Result<String, CommandFailure> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = [0; 20];
+    getrandom::fill(&mut bytes).map_err(|e| CommandFailure::Error(format!("random bytes: {e}")))?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}

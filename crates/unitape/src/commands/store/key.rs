@@ -1,0 +1,81 @@
+//! The key of a store: which file holds it.
+
+use crate::output::{CommandFailure, note};
+use std::path::{Path, PathBuf};
+use unitape_store::{KEY_FILE_VARIABLE, MasterKey, SystemRandomness, check_format, check_place};
+
+/// The option that names the key.
+#[derive(Debug, clap::Args)]
+pub struct KeyArgs {
+    /// File with the key of the store, 64 hexadecimal digits. Without it: the file that UNITAPE_STORE_KEY_FILE names, else
+    /// the store's path with .key at the end
+    #[arg(long = "key", value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// The key of a store that exists.
+    pub fn of_store(&self, store: &Path) -> Result<MasterKey, CommandFailure> {
+        // What is no store, or an older one, has no key that would help.
+        check_format(store)?;
+        let path = self.path(store)?;
+        if !path.exists() {
+            return Err(missing(store, &path));
+        }
+        load(&path)
+    }
+
+    /// The key to seal with. A new store gets a new key beside it if no other is named.
+    pub fn for_sealing(&self, store: &Path) -> Result<MasterKey, CommandFailure> {
+        if store.join("manifest").exists() {
+            return self.of_store(store);
+        }
+        let path = self.path(store)?;
+        if path.exists() {
+            return load(&path);
+        }
+        if self.named().is_some() {
+            return Err(missing(store, &path));
+        }
+        check_place(store)?;
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let key = MasterKey::create(&path, &SystemRandomness)?;
+        note!(
+            "unitape: made the key {}: without it nobody can read the store. It is beside the store, so it is in the same \
+             backup; to keep it elsewhere, move it and name it with --key or {KEY_FILE_VARIABLE}",
+            path.display()
+        );
+        Ok(key)
+    }
+
+    /// The file that the user names.
+    fn named(&self) -> Option<PathBuf> {
+        let from_environment = || std::env::var_os(KEY_FILE_VARIABLE).filter(|path| !path.is_empty());
+        self.key.clone().or_else(|| from_environment().map(PathBuf::from))
+    }
+
+    fn path(&self, store: &Path) -> Result<PathBuf, CommandFailure> {
+        match self.named() {
+            Some(path) => Ok(path),
+            None => Ok(MasterKey::path_beside(store)?),
+        }
+    }
+}
+
+fn missing(store: &Path, path: &Path) -> CommandFailure {
+    CommandFailure::Error(format!(
+        "no key: {} does not exist; name the key of {} with --key FILE or {KEY_FILE_VARIABLE}",
+        path.display(),
+        store.display()
+    ))
+}
+
+fn load(path: &Path) -> Result<MasterKey, CommandFailure> {
+    let key = MasterKey::load(path)?;
+    if MasterKey::is_exposed(path) {
+        note!("unitape: others than its owner can read the key {0}; chmod 600 {0}", path.display());
+    }
+    Ok(key)
+}

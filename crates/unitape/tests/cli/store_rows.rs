@@ -1,0 +1,271 @@
+//! Rows of a store, and the key that they need.
+
+use crate::common::{self, Ran, cat, file, files, run, unitape};
+use serde_json::{Map, Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Trades and best quotes: of two instruments and venues, some at one time, some late, some with values that are too large for
+/// their narrow places, and one that is on the next day.
+fn lines() -> String {
+    const NOON: i64 = 1_710_158_400_000_000_000;
+    let line = |n: i64, body: String| format!("{{\"ts\":{},{body}}}\n", NOON + n * 1_000);
+    let mut all = String::new();
+    for n in 0..40i64 {
+        let instr = ["VOD", "a,\\\"b\\\""][n as usize % 2];
+        let venue = ["XLON", "CHIX"][n as usize / 2 % 2];
+        let place = format!(r#""venue":"{venue}","instr":"{instr}""#);
+        // Each third one is as late as the one before it.
+        let ts = n - n % 3;
+        all += &line(
+            ts,
+            match n % 5 {
+                0 => format!(
+                    r#""kind":"trade",{place},"px":"99.{n}","qty":"{n}","side":"S","match_id":"M {n}","cond":"@F""#
+                ),
+                1 => format!(
+                    r#""kind":"trade",{place},"px":"-0.5","qty":"123456789012345","match_id":{n},"action":"cancel","trade_flags":["auction","exempt"]"#
+                ),
+                2 => format!(
+                    r#""kind":"bbo",{place},"bid":"{n}.25","bid_qty":"9999999999.5","note":{{"who":"SECRET LTD"}}"#
+                ),
+                3 => format!(
+                    r#""kind":"bbo",{place},"bid":"1","bid_qty":"2","ask":"3","ask_qty":"{n}","ccy":"GBP","src_seq":{},"ts_recv":{}"#,
+                    u64::MAX - n as u64,
+                    NOON + n * 1_000_000_000_000
+                ),
+                _ => format!(
+                    r#""kind":"trade",{place},"px":"7","qty":"1","side":"B","action":"correct","src_seq":{n},"ts_recv":{}"#,
+                    NOON + n
+                ),
+            },
+        );
+        if n == 20 {
+            all += &line(86_400_000_000, format!(r#""kind":"trade",{place},"px":"1","qty":"1""#));
+        }
+        all += &line(
+            ts,
+            format!(
+                r#""kind":"order_new",{place},"oid":"X{n}","side":"B","px":"9","qty":"5","owner":"SECRET LTD""#
+            ),
+        );
+    }
+    all
+}
+
+/// Two tapes of nearly the same lines, sealed into one store.
+fn store(dir: &Path) -> (Vec<PathBuf>, PathBuf) {
+    let (lines, store) = (lines(), dir.join("ticks"));
+    let tapes = ["one", "two"].map(|name| dir.join(name));
+    // A tape of the same lines would have the same id, and would be sealed already.
+    let second = lines.split_once('\n').unwrap().1;
+    for (tape, lines) in tapes.iter().zip([&lines, second]) {
+        let input = file(dir, "rows.jsonl", lines);
+        let feed = format!("rows=events::{}", input.display());
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+        let seal =
+            ["store".as_ref(), "seal".as_ref(), tape.as_os_str(), "--store".as_ref(), store.as_os_str()];
+        run(seal).code(0);
+    }
+    (tapes.into(), store)
+}
+
+fn scan(store: &Path, more: &[&str]) -> Ran {
+    let args = ["store".as_ref(), "scan".as_ref(), store.as_os_str()];
+    run(args.into_iter().chain(more.iter().map(AsRef::as_ref)))
+}
+
+/// The slow twin: a row out of a line of the tape, column by column, without tokens.
+fn slow_row(schema: &str, event: &Value) -> Option<Map<String, Value>> {
+    if event["kind"] != schema.strip_suffix("s").unwrap_or(schema) {
+        return None;
+    }
+    let text = |key: &str| match &event[key] {
+        Value::Number(n) => json!(n.to_string()),
+        other => other.clone(),
+    };
+    let mut row = Map::new();
+    let mut put = |name: &str, value: Value| _ = row.insert(name.to_owned(), value);
+    put("ts_event", event["ts"].clone());
+    put("ts_recv", event["ts_recv"].clone());
+    if schema == "trades" {
+        put(
+            "action",
+            json!(match event["action"].as_str() {
+                Some("cancel") => "C",
+                Some("correct") => "M",
+                _ => "T",
+            }),
+        );
+        put(
+            "side",
+            json!(match event["side"].as_str() {
+                Some("B") => "B",
+                Some("S") => "A",
+                _ => "N",
+            }),
+        );
+        put("price", event["px"].clone());
+        put("size", event["qty"].clone());
+        put("sequence", event["src_seq"].clone());
+        put("match_id", text("match_id"));
+        put("cond", event["cond"].clone());
+        let flags = event["trade_flags"].as_array().map(|flags| {
+            json!(flags.iter().map(|flag| flag.as_str().unwrap()).collect::<Vec<_>>().join("+"))
+        });
+        put("trade_flags", flags.unwrap_or(Value::Null));
+    } else {
+        put("sequence", event["src_seq"].clone());
+        for (column, field) in
+            [("bid_px_00", "bid"), ("ask_px_00", "ask"), ("bid_sz_00", "bid_qty"), ("ask_sz_00", "ask_qty")]
+        {
+            put(column, event[field].clone());
+        }
+        ["cond", "bid_venue", "ask_venue"].into_iter().for_each(|column| put(column, Value::Null));
+    }
+    put("symbol", event["instr"].clone());
+    put("venue", event["venue"].clone());
+    Some(row)
+}
+
+/// The order of the columns is part of the form.
+const COLUMNS: [(&str, &str); 2] = [
+    (
+        "trades",
+        "ts_event,ts_recv,publisher_id,instrument_id,action,side,price,size,sequence,match_id,cond,trade_flags,symbol,venue",
+    ),
+    (
+        "bbo",
+        "ts_event,ts_recv,publisher_id,instrument_id,sequence,bid_px_00,ask_px_00,bid_sz_00,ask_sz_00,cond,bid_venue,ask_venue,symbol,venue",
+    ),
+];
+
+#[test]
+fn rows_are_those_of_the_slow_twin() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tapes, store) = store(dir.path());
+    let events: Vec<Value> = tapes.iter().flat_map(|tape| cat(tape, &["--full"])).collect();
+    for (schema, columns) in COLUMNS {
+        let mut want: Vec<_> = events.iter().filter_map(|event| slow_row(schema, event)).collect();
+        want.sort_by_key(|row| row["ts_event"].as_i64());
+        let got = scan(&store, &["--schema", schema, "--json"]).code(0).lines();
+        assert_eq!(got.len(), want.len());
+        let mut tokens = std::collections::BTreeMap::new();
+        for (got, want) in got.iter().zip(&want) {
+            let mut got = got.as_object().unwrap().clone();
+            assert_eq!(got.keys().map(String::as_str).collect::<Vec<_>>().join(","), columns);
+            for (token, name) in [("publisher_id", "venue"), ("instrument_id", "symbol")] {
+                let token = got.shift_remove(token).unwrap();
+                let name = got[name].as_str().unwrap().to_owned();
+                assert!(token.as_u64().is_some());
+                assert_eq!(tokens.entry(name.clone()).or_insert(token.clone()), &token, "{name}");
+            }
+            assert_eq!(&got, want);
+        }
+        assert_eq!(tokens.len(), 4);
+        // The same selection, and the same values, in each form.
+        let select = ["--schema", schema, "--symbol", "a,\"b\"", "--venue", "CHIX", "--date", "2024-03-11"];
+        let select =
+            [&select[..], &["--since", "1710158400000003000", "--until", "2024-03-11T12:00:00.000030"]]
+                .concat();
+        let rows = scan(&store, &[&select[..], &["--json"]].concat()).code(0).lines();
+        let chosen = |row: &&Map<String, Value>| {
+            let since = 1_710_158_400_000_003_000;
+            row["symbol"] == "a,\"b\""
+                && row["venue"] == "CHIX"
+                && (since..since + 27_000).contains(&row["ts_event"].as_i64().unwrap())
+        };
+        assert!(!rows.is_empty() && rows.len() == want.iter().filter(chosen).count());
+        let csv = scan(&store, &[&select[..], &["--csv"]].concat()).code(0).text().to_owned();
+        let as_csv = |row: &Value| {
+            let cell = |value: &Value| match value {
+                Value::Null => String::new(),
+                Value::String(text) if text.contains([',', ' ']) => {
+                    format!("\"{}\"", text.replace('"', "\"\""))
+                }
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            row.as_object().unwrap().values().map(cell).collect::<Vec<_>>().join(",") + "\n"
+        };
+        assert_eq!(csv, format!("{columns}\n") + &rows.iter().map(as_csv).collect::<String>());
+        let table = scan(&store, &select).code(0).text().to_owned();
+        assert!(table.starts_with("ts_event") && table.lines().count() == rows.len() + 1, "{table}");
+        assert!(table.lines().skip(1).all(|line| line.starts_with("2024-03-11 12:00:00.0000")), "{table}");
+    }
+    let limited = scan(&store, &["--schema", "bbo", "--json", "--limit", "3"]).code(0);
+    assert_eq!(limited.lines(), scan(&store, &["--schema", "bbo", "--json"]).code(0).lines()[..3]);
+    // Nothing found: a header is still one, and stderr says what there is.
+    let nothing =
+        scan(&store, &["--schema", "bbo", "--csv", "--symbols", "NOPE"]).code(0).says(&["the symbol NOPE"]);
+    assert_eq!(nothing.text(), format!("{}\n", COLUMNS[1].1));
+    let nothing =
+        scan(&store, &["--schema", "trades", "--since", "2024-03-13"]).code(0).says(&["no events with"]);
+    assert_eq!(nothing.text(), "");
+}
+
+/// A thief who has the store and no key must learn no name.
+#[test]
+fn no_name_is_to_be_found_in_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, store) = store(dir.path());
+    let words = ["VOD", "XLON", "CHIX", "SECRET", "rows.jsonl", "note", "GBP"];
+    for (name, bytes) in files(&store) {
+        for word in words.iter().filter(|word| word.len() > 3) {
+            assert!(
+                !bytes.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word.as_bytes())),
+                "{word} in {name}"
+            );
+        }
+        assert!(!words.iter().any(|word| name.contains(word)), "{name}");
+    }
+}
+
+#[test]
+fn a_store_opens_with_its_own_key_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tapes, store) = store(dir.path());
+    let key = dir.path().join("ticks.key");
+    let digits = std::fs::read_to_string(&key).unwrap();
+    assert_eq!(
+        (digits.trim().len(), std::fs::metadata(&key).unwrap().permissions().mode() & 0o777),
+        (64, 0o600)
+    );
+    let elsewhere = file(dir.path(), "elsewhere", &digits);
+    std::fs::set_permissions(&elsewhere, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let all = scan(&store, &["--json"]).code(0);
+    assert_eq!(all.stderr, "");
+    std::fs::remove_file(&key).unwrap();
+    let wrong = file(dir.path(), "wrong", "ab".repeat(32));
+    let (elsewhere, wrong) = (elsewhere.to_str().unwrap(), wrong.to_str().unwrap());
+    let (dir_of, tape) = (store.to_str().unwrap(), tapes[0].to_str().unwrap());
+    for (option, said) in [
+        (vec![], vec!["no key", "ticks.key", "--key FILE", "UNITAPE_STORE_KEY_FILE"]),
+        (vec!["--key", wrong], vec!["wrong key", "--key FILE"]),
+        (
+            vec!["--key", tapes[0].join("tape.toml").to_str().unwrap()],
+            vec!["not a key", "64 hexadecimal digits"],
+        ),
+    ] {
+        for command in [
+            vec!["scan", dir_of, "--json"],
+            vec!["scan", dir_of, "--schema", "bbo", "--csv"],
+            vec!["info", dir_of],
+            vec!["seal", tape, "--store", dir_of],
+        ] {
+            let ran = run([vec!["store"], command, option.clone()].concat()).code(1).says(&said);
+            assert_eq!(ran.text(), "");
+            assert!(!ran.stderr.contains("abab") && !ran.stderr.contains(digits.trim()), "{}", ran.stderr);
+        }
+    }
+    assert!(!key.exists(), "a store that exists gets no other key");
+    assert_eq!(scan(&store, &["--json", "--key", elsewhere]).code(0).stdout, all.stdout);
+    let mut by_name = unitape();
+    by_name.args(["store", "scan", dir_of, "--json"]).env("UNITAPE_STORE_KEY_FILE", elsewhere);
+    assert_eq!(common::finish(&mut by_name).code(0).stdout, all.stdout);
+    // The option goes before the environment.
+    by_name.args(["--key", wrong]);
+    common::finish(&mut by_name).code(1).says(&["wrong key"]);
+    std::fs::set_permissions(elsewhere, std::fs::Permissions::from_mode(0o644)).unwrap();
+    scan(&store, &["--json", "--key", elsewhere]).code(0).says(&["others than its owner", "chmod 600"]);
+}
