@@ -118,6 +118,12 @@ pub enum Error {
         /// The problem, in words.
         what: String,
     },
+    /// Another process ingests the same alert tape.
+    #[error("{}: another process is ingesting this alert tape; try again when it has ended", path.display())]
+    Ingesting {
+        /// The directory of the tape.
+        path: PathBuf,
+    },
     /// A tape cannot be read.
     #[error(transparent)]
     Run(#[from] unitape_run::Error),
@@ -133,6 +139,7 @@ impl Error {
             | Self::Foreign { .. }
             | Self::ForeignVersion { .. }
             | Self::Busy { .. }
+            | Self::Ingesting { .. }
             | Self::Full { .. }
             | Self::Database { .. }
             | Self::Forbidden { .. } => ErrorCause::Outside,

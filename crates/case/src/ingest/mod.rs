@@ -133,6 +133,9 @@ pub fn ingest<E: From<Error>>(
     loop {
         let batch = ingest.take_batch(store, options, &mut totals)?;
         sink(&batch.alerts)?;
+        if let Some(failure) = batch.failure {
+            return Err(failure.into());
+        }
         let end = (options.end)();
         match (end, batch.is_last) {
             (IngestEnd::Now, _) | (IngestEnd::AtEnd, true) => break,
@@ -149,6 +152,18 @@ struct StoredBatch {
     alerts: Vec<IngestedAlert>,
     /// The end of the tape was reached.
     is_last: bool,
+    /// Why nothing after it can be read.
+    failure: Option<Error>,
+}
+
+/// A frame of the alert tape.
+struct ReadFrame {
+    position: Position,
+    /// The position after it.
+    end: u64,
+    digest: [u8; 32],
+    /// None for bookkeeping.
+    content: Option<FrameContent>,
 }
 
 struct AlertIngest {
@@ -193,57 +208,42 @@ impl AlertIngest {
     }
 
     /// Stores what one transaction takes, and returns it.
+    ///
+    /// What comes before damage, or before an alert of another tape, is stored as well; the error is then in the batch.
     fn take_batch(
         &mut self,
         store: &mut CaseStore,
         options: &IngestOptions<'_>,
         totals: &mut IngestTotals,
     ) -> Result<StoredBatch, Error> {
-        let mut batch = StoredBatch { alerts: Vec::new(), is_last: true };
+        let mut batch = StoredBatch { alerts: Vec::new(), is_last: true, failure: None };
         let mut cursor = self.cursor.clone();
         let mut counted = *totals;
         self.now = (options.now)();
         let mut writer: Option<CaseWriter<'_>> = None;
         let mut store = Some(store);
         for _ in 0..BATCH_FRAMES {
-            // What a frame says, without the borrow of the tape.
-            let (position, len, digest) = match self.follower.step()? {
-                FollowOutcome::AtEnd => break,
-                FollowOutcome::Rewound { from, to } => return Err(self.cut_back(from, to)),
-                FollowOutcome::Frame { frame, .. } => {
-                    let (position, len) = (frame.position, frame.bytes.len() as u64);
-                    if position.0 < cursor.position {
-                        // Definitions that the log of the tape does not have yet.
-                        self.names.admit_frame(frame.bytes).map(drop).ok();
-                        continue;
-                    }
-                    let digest = frame_digest(frame.bytes);
-                    let is_bookkeeping = frame.header.is_meta();
-                    let read = match self.names.admit_frame(frame.bytes) {
-                        Ok(Some(_)) if is_bookkeeping => None,
-                        Ok(None) => None,
-                        Ok(Some(event)) => Some(FrameContent::read(&event, &self.names)),
-                        Err(flaw) => Some(Err(flaw.to_string())),
-                    };
-                    match read {
-                        None => {}
-                        Some(Err(what)) => self.follower.refuse(position, &what)?,
-                        Some(Ok(content)) => {
-                            let writer = match &mut writer {
-                                Some(writer) => writer,
-                                none => {
-                                    none.insert(self.begin(store.take().expect("one transaction a batch"))?)
-                                }
-                            };
-                            self.store_content(writer, content, position, options, &mut counted, &mut batch)?;
-                        }
-                    }
-                    (position, len, digest)
+            let frame = match self.read_frame(options, cursor.position) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    batch.failure = Some(error);
+                    break;
                 }
             };
-            cursor.position = position.0 + len;
-            cursor.last = Some((position.0, digest));
             batch.is_last = false;
+            if frame.end <= cursor.position {
+                continue;
+            }
+            if let Some(content) = frame.content {
+                let writer = match &mut writer {
+                    Some(writer) => writer,
+                    none => none.insert(self.begin(store.take().expect("one transaction a batch"))?),
+                };
+                self.store_content(writer, content, frame.position, options, &mut counted, &mut batch)?;
+            }
+            cursor.position = frame.end;
+            cursor.last = Some((frame.position.0, frame.digest));
             if batch.alerts.len() >= BATCH_ALERTS {
                 break;
             }
@@ -259,8 +259,59 @@ impl AlertIngest {
         writer.store_tape_cursor(self.row, &cursor)?;
         writer.commit()?;
         (self.cursor, *totals) = (cursor, counted);
-        self.named.store_point(self.follower.reader().point())?;
+        if batch.failure.is_none() {
+            self.named.store_point(self.follower.reader().point())?;
+        }
         Ok(batch)
+    }
+
+    /// Reads the next frame; none at the end of the tape. `read_to` is where the frames begin that were not read before.
+    fn read_frame(&mut self, options: &IngestOptions<'_>, read_to: u64) -> Result<Option<ReadFrame>, Error> {
+        let (cut, frame) = match self.follower.step()? {
+            FollowOutcome::AtEnd => return Ok(None),
+            FollowOutcome::Rewound { from, to } => (Some((from, to)), None),
+            FollowOutcome::Frame { frame, .. } => (None, Some(frame)),
+        };
+        if let Some((from, to)) = cut {
+            return Err(self.cut_back(from, to));
+        }
+        let frame = frame.expect("a frame if there was no cut");
+        let position = frame.position;
+        let end = position.0 + frame.bytes.len() as u64;
+        let digest = frame_digest(frame.bytes);
+        // A seek may begin earlier, at definitions that the log of the tape does not have yet.
+        let is_bookkeeping = frame.header.is_meta() || end <= read_to;
+        let content = match self.names.admit_frame(frame.bytes) {
+            Ok(Some(event)) if !is_bookkeeping => FrameContent::read(&event, &self.names).map(Some),
+            Ok(_) => Ok(None),
+            Err(flaw) => Err(flaw.to_string()),
+        };
+        let content = match content {
+            Ok(content) => content,
+            Err(what) => {
+                self.follower.refuse(position, &what)?;
+                None
+            }
+        };
+        if let Some(FrameContent::Alert(recorded)) = &content {
+            self.check_source(recorded, position, options.source)?;
+        }
+        Ok(Some(ReadFrame { position, end, digest, content }))
+    }
+
+    /// Fails if an alert is of another tape than the source.
+    fn check_source(&self, recorded: &RecordedAlert, position: Position, source: &Path) -> Result<(), Error> {
+        let of = match recorded.source_tape {
+            Some(id) if id == self.source.0 => return Ok(()),
+            Some(id) => format!("is of the tape {}", TapeId(id)),
+            None => "names no tape".to_owned(),
+        };
+        let what = format!(
+            "the alert at position {position} {of}, and {} is the tape {}",
+            source.display(),
+            self.source
+        );
+        Err(self.refusal(&what))
     }
 
     /// Begins a transaction, unless another process has ingested this tape meanwhile.
@@ -269,8 +320,7 @@ impl AlertIngest {
         let tape = self.follower.reader().id().to_string();
         match writer.tape_cursor(&tape)? {
             Some((_, stored)) if stored == self.cursor => Ok(writer),
-            _ => Err(self
-                .refusal("another process is ingesting this tape; let it, or try again when it has ended")),
+            _ => Err(Error::Ingesting { path: self.dir.clone() }),
         }
     }
 
@@ -319,16 +369,6 @@ impl AlertIngest {
         options: &IngestOptions<'_>,
     ) -> Result<IngestedAlert, Error> {
         let alert = &recorded.alert;
-        if recorded.source_tape != Some(self.source.0) {
-            let of = match recorded.source_tape {
-                Some(id) => format!("is of the tape {}", TapeId(id)),
-                None => "names no tape".to_owned(),
-            };
-            let (source, path) = (self.source, options.source.display());
-            return Err(self.refusal(&format!(
-                "the alert at position {position} {of}, and {path} is the tape {source}"
-            )));
-        }
         let identity = alert_identity(self.source.0, alert);
         let action = NewAction {
             tape: Some(self.row),

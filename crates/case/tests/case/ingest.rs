@@ -195,6 +195,31 @@ fn an_alert_of_another_tape_is_refused_with_both_ids() {
     assert!(sample.cases_in_short().is_empty());
 }
 
+/// What comes before something that cannot be used was lost with it, in each call again.
+#[test]
+fn alerts_before_one_of_another_tape_are_stored() {
+    let sample = Sample::new(&[alert("ACME", 1, NOON), alert("BETA", 2, NOON)]);
+    let id = TapeManifest::load(&sample.alerts()).unwrap().id;
+    let other = sample.dir.path().join("other");
+    write_alerts(&other, TapeId(8), &ScenarioSelection::default(), &[alert("ACME", 3, NOON)]);
+    // Its frames, definitions included, behind those of the first tape.
+    let mut frames = Vec::new();
+    let mut reader = Reader::open(&other, StartPosition::Oldest).unwrap();
+    while let Some(frame) = reader.next().unwrap() {
+        if !frame.header.is_meta() {
+            frames.extend_from_slice(frame.bytes);
+        }
+    }
+    let (mut writer, _) = Writer::open(&sample.alerts(), id, WriterOptions::default()).unwrap();
+    writer.append(&frames).unwrap();
+    writer.close().unwrap();
+    for _ in 0..2 {
+        assert!(refusal(&sample).contains(&TapeId(8).to_string()));
+        assert_eq!(sample.cases_in_short(), [(1, "new", 1, 0), (2, "new", 1, 0)]);
+    }
+    assert!(audit::verify(&sample.store()).unwrap().is_intact());
+}
+
 /// The watch of the next day of one configuration has the same id.
 #[test]
 fn another_tape_of_the_same_id_is_refused() {

@@ -270,6 +270,25 @@ const PRINTS: &str = "
     watch run t --alerts alerts --until-end --json
     watch scenarios
     watch scenarios --json
+    user add --help
+    user list --users u/users.toml
+    user list --users u/users.toml --json
+    user password anna --users u/users.toml --password-file anna.pw
+    user disable anna --users u/users.toml
+    case ingest wa --tape w --cases c
+    case ingest wa --tape w --cases c --json
+    case list --cases c
+    case list --cases c --json
+    case show 1 --cases c --tape w
+    case show 1 --cases c --tape w --json
+    case assign 1 anna --cases c --user anna --password-file anna.pw
+    case note 1 text --cases c --user anna --password-file anna.pw
+    case note 1 text --cases c --user anna --password-file anna.pw --json
+    case escalate --help
+    case close --help
+    case reopen --help
+    case audit verify --cases c
+    case audit verify --cases c --json
     calendar days.csv --venue XCME --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02 --json
@@ -303,12 +322,30 @@ fn prints(inputs: &Inputs) -> Vec<String> {
     );
     file(&inputs.path(""), "alert.jsonl", hostile_events());
     inputs.run("consolidate --feed h=events::alert.jsonl --tape quotes").code(0);
+    prepare_cases(inputs);
     let figures = vectors("../bench/record");
     let figures = std::fs::read_dir(figures).unwrap().map(|e| e.unwrap().path());
     let figures = figures.filter(|p| p.extension().is_some_and(|e| e == "jsonl")).min().unwrap();
     std::fs::copy(figures, inputs.path("figures.jsonl")).unwrap();
     let line = |line: &str| line.trim().replace("FAST", &fast).replace("ENTRY", &position);
     PRINTS.lines().filter(|l| !l.trim().is_empty()).map(line).collect()
+}
+
+/// Makes a tape `w` with alerts `wa`, cases `c` of them, and the user anna beside them and in `u/users.toml`.
+fn prepare_cases(inputs: &Inputs) {
+    inputs.run(&format!("consolidate {} --tape w", vectors("watch/wash_trade.jsonl"))).code(0);
+    inputs.run("watch run w --alerts wa --until-end").code(0);
+    let private = |name: &str, text: &str| {
+        let path = file(&inputs.path(""), name, text);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    private("anna.pw", "correct horse battery\n");
+    inputs.run("case ingest wa --tape w --cases c").code(0);
+    // Actions are many here, and a password that costs nothing to compare is enough.
+    private("c/users.toml", "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n");
+    for users in ["c/users.toml", "u/users.toml"] {
+        inputs.run(&format!("user add anna --role analyst --password-file anna.pw --users {users}")).code(0);
+    }
 }
 
 #[test]
