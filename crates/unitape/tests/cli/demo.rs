@@ -29,7 +29,7 @@ fn the_demo_holds_and_runs_again() {
     let first = story(&demo(&dir));
     assert_eq!(first["holds"], true);
     let checks = first["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 10);
+    assert_eq!(checks.len(), 12);
     assert!(checks.iter().all(|c| c["holds"] == true && c["differs"] == Value::Array(vec![])), "{checks:?}");
 
     let planted = first["planted"].as_array().unwrap();
@@ -147,7 +147,7 @@ fn the_demo_holds_and_runs_again() {
 /// Every alert of the demo is in a case, and its evidence is on the tape.
 fn the_alerts_become_cases(dir: &Path, alerts: u64) {
     let text = |name: &str| dir.join(name).to_str().unwrap().to_owned();
-    let (tape, cases) = (text("tape"), text("cases"));
+    let (tape, cases) = (text("tape"), text("cases of the test"));
     let ingested = run(["case", "ingest", &text("alerts"), "--tape", &tape, "--cases", &cases, "--json"])
         .code(0)
         .lines();

@@ -8,6 +8,7 @@ use crate::common::{self, Ran, file};
 use inputs::{Inputs, every_command, order_of, vectors};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// Sets a terminal's title, rings, begins a line of its own, clears the screen by C1 and turns the direction of text.
@@ -309,9 +310,9 @@ const PRINTS: &str = "
     --version
     tape cat --help";
 
-/// Commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
+/// Commands that print nothing to stdout, one that ends only when it is stopped, one that asks a run, and a slow one, which is in
 /// `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 4] = ["generate man", "case export", "serve", "demo"];
+const OTHERS: [&str; 5] = ["generate man", "case export", "serve", "status", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();

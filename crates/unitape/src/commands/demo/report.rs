@@ -381,21 +381,16 @@ fn quarantine(story: &DemoResults) -> TextTable {
 /// A line for each question that the tapes answer.
 fn answers(story: &DemoResults) -> Vec<String> {
     let given = &story.answers;
+    let (prices, bank_events) = (grouped(given.best_prices), grouped(given.bank_events));
+    let (cases, alerts) = (grouped(given.cases), grouped(story.live.alerts.len() as u64));
     let mut lines = vec![
-        format!(
-            "  best price: {} changes of it among {} events of twenty banks",
-            grouped(given.best_prices),
-            grouped(given.bank_events)
-        ),
-        format!(
-            "  cases: {} of {} alerts, each to be closed by two persons; in a browser: {} demo --desk",
-            grouped(given.cases),
-            grouped(story.live.alerts.len() as u64),
-            plain(&program())
-        ),
+        format!("  best price: {prices} changes of it among {bank_events} events of twenty banks"),
+        format!("  cases: {cases} of {alerts} alerts, each to be closed by two persons"),
+        "  in a browser: unitape demo --desk".to_owned(),
     ];
-    if let Some(page) = &given.page {
-        lines.push(format!("  a case with the picture of its book: {}", plain(&page.display().to_string())));
+    if let Some(name) = given.page.as_ref().and_then(|page| page.file_name()) {
+        let name = name.to_string_lossy();
+        lines.push(format!("  a case with the picture of its book: {name} in the directory of the demo"));
     }
     lines
 }
