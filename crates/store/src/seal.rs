@@ -21,7 +21,7 @@ use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, IoContext, Result};
 use crate::keys::{LeafKeys, MasterKey, Randomness, StoreId, StoreKeys, SystemRandomness};
-use crate::manifest::{Manifest, SealedPart, TapeSealProgress};
+use crate::manifest::{DICTIONARY, Manifest, SealedPart, TapeSealProgress};
 use crate::schema::TickSchema;
 use crate::stripe::{BufferKey, SealId, StripeWriter};
 
@@ -160,19 +160,19 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
         part.ordinal_first = part.ordinal_first.min(file.ordinals.0);
         part.ordinal_last = part.ordinal_last.max(file.ordinals.1);
         part.files.push(file.entry.clone());
+        manifest.files.insert(id.listed_path(), file.digest());
         sealed.rows += file.entry.rows;
         sealed.blocks += u64::from(file.entry.blocks);
         sealed.bytes += file.entry.bytes;
         *sealed.days.entry(id.day).or_default() += file.entry.rows;
     }
     manifest.parts.extend(parts.into_values());
-    manifest.names.extend(names.append(
-        store,
-        &keys,
-        &manifest.names,
-        (generation, commit),
-        options.random,
-    )?);
+    if let Some((segment, digest)) =
+        names.append(store, &keys, &manifest.names, (generation, commit), options.random)?
+    {
+        manifest.names.push(segment);
+        manifest.files.insert(DICTIONARY.to_owned(), digest);
+    }
     manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
     manifest.generation = generation;
     note(&mut manifest, standing.id, options.date, &done);
@@ -481,7 +481,7 @@ pub fn check_place(store: &Path) -> Result<()> {
     Ok(())
 }
 
-const LOCK: &str = "store.lock";
+pub(crate) const LOCK: &str = "store.lock";
 
 /// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
 fn open_for_sealing(
@@ -506,7 +506,8 @@ fn open_for_sealing(
     if !Manifest::path(store).exists() {
         let mut id = StoreId::default();
         random.fill(&mut id.0)?;
-        Manifest::default().store(store, &StoreKeys::new(master, id), random)?;
+        let keys = StoreKeys::new(master, id);
+        Manifest::new(&keys, random)?.store(store, &keys, random)?;
     }
     let (manifest, keys) = Manifest::load(store, master)?;
     remove(&Manifest::path_new(store))?;
