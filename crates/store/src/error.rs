@@ -141,6 +141,9 @@ pub enum Error {
     /// Sealing was stopped; the store is as it was before.
     #[error("stopped; the store is as it was before, and the same command seals from there")]
     Stopped,
+    /// Checking was stopped.
+    #[error("stopped; not all of the store was checked")]
+    VerifyStopped,
 }
 
 /// Result with the store's [`Error`].
@@ -166,7 +169,8 @@ impl Error {
             | Self::NoRandomness
             | Self::Locked { .. }
             | Self::DictionaryFull(_)
-            | Self::Stopped => ErrorCause::Outside,
+            | Self::Stopped
+            | Self::VerifyStopped => ErrorCause::Outside,
         }
     }
 

@@ -68,7 +68,11 @@ impl FileId {
     }
 
     /// Whether bytes are, or begin, a file that a seal of this store has begun there.
-    pub fn may_begin(start: &[u8], store: StoreId, (day, schema, generation): (Day, TickSchema, u64)) -> bool {
+    pub fn may_begin(
+        start: &[u8],
+        store: StoreId,
+        (day, schema, generation): (Day, TickSchema, u64),
+    ) -> bool {
         let id = Self { day, schema, generation, tape: TapeId(0), commit: 0 };
         let header = id.header(store);
         start == &header[..start.len().min(HEADER)]

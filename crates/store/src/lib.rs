@@ -40,8 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The store does not yet check entitlements, read as-of states, compact or export, and its manifest is not signed. It never
-//! keeps books or raises alerts.
+//! [`verify`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
+//! read as-of states, compact or export. It never keeps books or raises alerts.
 
 mod bits;
 mod block;
@@ -54,6 +54,7 @@ mod decode;
 mod dictionary;
 mod error;
 mod file;
+mod freshness;
 mod keys;
 mod manifest;
 mod rows;
@@ -63,17 +64,20 @@ mod seal;
 mod selection;
 mod store;
 mod stripe;
+mod verify;
 
 pub use class::FieldClass;
 pub use day::Day;
 pub use error::{Error, Result};
-pub use keys::{KEY_FILE_VARIABLE, MasterKey, Randomness, SystemRandomness};
+pub use freshness::{Freshness, GenerationMemory};
+pub use keys::{KEY_FILE_VARIABLE, MasterKey, PublicKey, Randomness, SystemRandomness};
 pub use manifest::check_format;
 pub use rows::{ColumnForm, ColumnValue, RowColumn, RowScan, StoredRow, row_columns};
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
 pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
 pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
+pub use verify::{Finding, FindingKind, VerifyKey, VerifyOptions, VerifyReport, verify};
 
 /// Version of everything that the store writes. It is not final before there are golden files of it.
 pub const FORMAT_VERSION: u32 = 1;

@@ -26,7 +26,8 @@ use crate::day::Day;
 use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
 use crate::keys::{
-    Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex, parse_hex,
+    Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex,
+    parse_hex,
 };
 use crate::schema::TickSchema;
 
@@ -304,7 +305,9 @@ impl ManifestFile {
             match line(at) {
                 Some("") => break,
                 Some(text) => {
-                    let Some((path, digest)) = parse_listed(text) else { return bad(at, "a file that is none of ours") };
+                    let Some((path, digest)) = parse_listed(text) else {
+                        return bad(at, "a file that is none of ours");
+                    };
                     if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
                         return bad(at, "a file that is not in its order");
                     }

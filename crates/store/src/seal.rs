@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
 use unitape_model::{
-    DefinitionTable, Event, EventKind, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
+    DefinitionTable, Event, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
 };
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
@@ -321,10 +321,7 @@ impl<'a> TapeSealer<'a> {
                     // For names from the log; what has none is refused below.
                     _ = names.admit(&event);
                 }
-                // A message that was refused before its feed had a time has none: 1970 is not its day.
-                let (kind, ts) = (event.kind(), event.ts_event());
-                let is_undated = kind == EventKind::Quarantine && ts.0 == 0;
-                let day = if is_undated { Day::UNDATED } else { Day::from_time(ts) };
+                let (kind, day) = (event.kind(), Day::of_event(&event));
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
                 if position >= sealed && options.date.is_none_or(|wanted| wanted == day) {
                     scratch.clear();

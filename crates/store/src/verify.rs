@@ -9,14 +9,14 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use unitape_model::UnixNanos;
+use unitape_model::{Event, UnixNanos};
 
 use crate::class::FieldClass;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
 use crate::dictionary::TokenDictionary;
-use crate::error::{Error, IoContext, Result};
-use crate::file::{BlockFile, BlockOpener, FileId};
+use crate::error::{Error, Result};
+use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
 use crate::keys::{Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
 use crate::manifest::{
     DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read as read_manifest,
@@ -187,52 +187,51 @@ impl Verifier<'_> {
     }
 
     fn files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
-        for (path, digest) in &signed.files {
-            let opens = self.file(path, digest)?;
-            if path == DICTIONARY
-                && opens == Contents::Changed
-                && let Some((manifest, keys)) = opened
-                && let Err(e) = TokenDictionary::load(self.dir, keys, &manifest.names)
-            {
-                // It says where; what was found before only that.
-                self.retract();
-                self.problem(e);
-            }
+        for (name, digest) in &signed.files {
+            self.file(name, digest)?;
         }
         if let Some((manifest, keys)) = opened {
-            if let Err(e) = TokenDictionary::load(self.dir, keys, &manifest.names)
-                && !self.has_finding(&self.dir.join(DICTIONARY))
-            {
-                self.problem(e);
-            }
+            self.names(manifest, keys);
             self.blocks(signed, manifest, keys)?;
         }
         self.foreign(signed)
     }
 
+    /// Opens the dictionary, if it is there.
+    fn names(&mut self, manifest: &Manifest, keys: &StoreKeys) {
+        let path = self.dir.join(DICTIONARY);
+        if is_file(&path)
+            && let Err(e) = TokenDictionary::load(self.dir, keys, &manifest.names)
+        {
+            self.retract(&path);
+            self.problem(e);
+        }
+    }
+
     /// Compares a file with its length and hash.
-    fn file(&mut self, name: &str, digest: &FileDigest) -> Result<Contents> {
+    fn file(&mut self, name: &str, digest: &FileDigest) -> Result<()> {
         let path = self.dir.join(name);
-        let opened = match fs::metadata(&path) {
+        let opened = match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_file() => File::open(&path).map(|file| (file, meta.len())),
+            // A link leads to bytes that are not in the store; a pipe may have none.
             Ok(_) => Err(ErrorKind::NotFound.into()),
             Err(e) => Err(e),
         };
         let (mut file, length) = match opened {
             Ok(opened) => opened,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                self.found(FindingKind::Missing, &path, None, "there is no such file");
-                return Ok(Contents::None);
+                self.found(FindingKind::Missing, &path, None, "it is not there, or it is no file");
+                return Ok(());
             }
             Err(e) => {
                 self.found(FindingKind::Unreadable, &path, None, e.to_string());
-                return Ok(Contents::None);
+                return Ok(());
             }
         };
         if length < digest.bytes {
             let what = format!("{length} bytes long, not {} as the manifest says", digest.bytes);
             self.found(FindingKind::Changed, &path, Some(length), what);
-            return Ok(Contents::Changed);
+            return Ok(());
         }
         if length > digest.bytes {
             let more = length - digest.bytes;
@@ -247,7 +246,7 @@ impl Verifier<'_> {
             } else {
                 let what = format!("{more} bytes more than the manifest says");
                 self.found(FindingKind::Changed, &path, Some(digest.bytes), what);
-                return Ok(Contents::Changed);
+                return Ok(());
             }
         }
         let (mut hasher, mut buffer, mut left) = (Hasher::new(), vec![0; 1 << 20], digest.bytes);
@@ -266,78 +265,55 @@ impl Verifier<'_> {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => {
                     self.found(FindingKind::Unreadable, &path, Some(digest.bytes - left), e.to_string());
-                    return Ok(Contents::None);
+                    return Ok(());
                 }
             }
         }
         if hasher.finish() != digest.hash {
             self.found(FindingKind::Changed, &path, None, "its hash is not the one that the manifest has");
-            return Ok(Contents::Changed);
         }
-        Ok(Contents::Same)
+        Ok(())
     }
 
     /// Opens and decodes every block, and counts what is in the files.
     fn blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
-        let mut opener = BlockOpener::new(keys, &manifest.day_keys);
-        let (mut decoder, mut batch, mut block) =
-            (BlockDecoder::default(), FrameBatch::default(), Vec::new());
+        let mut blocks = BlockChecker {
+            opener: BlockOpener::new(keys, &manifest.day_keys),
+            decoder: BlockDecoder::default(),
+            batch: FrameBatch::default(),
+            block: Vec::new(),
+        };
         for part in &manifest.parts {
-            let mut ordinals = (u64::MAX, 0);
-            let mut is_whole = true;
+            let (mut ordinals, mut is_whole) = ((u64::MAX, 0), true);
             for entry in &part.files {
                 let id = part.file(entry);
                 let path = id.path(self.dir);
-                let name = id.listed_path();
-                if signed.files.get(&name).is_none_or(|digest| digest.bytes != entry.bytes) {
-                    let what = "the list of files and the sealed part of the manifest differ";
-                    self.found(FindingKind::Changed, &path, None, what);
+                if signed.files.get(&id.listed_path()).is_none_or(|digest| digest.bytes != entry.bytes) {
+                    let what =
+                        format!("its list of files and its sealed part differ about {}", id.listed_path());
+                    self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
                 }
                 // What is not there has been said.
-                let Ok(file) = fs::metadata(&path).map_err(drop).and_then(|meta| {
-                    if meta.is_file() { BlockFile::open(self.dir, &id).map_err(drop) } else { Err(()) }
-                }) else {
+                let opened = if is_file(&path) { BlockFile::open(self.dir, &id).ok() } else { None };
+                let Some(file) = opened else {
                     is_whole = false;
                     continue;
                 };
-                let mut problems = Vec::new();
-                let places = file.places(keys, &id, entry, &mut |e| problems.push(e));
-                let mut seen = Counts::default();
-                for place in &places {
+                let (mut problems, mut seen) = (Vec::new(), FileCounts::default());
+                for place in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
                     self.stopped()?;
-                    let opened = opener.read(&file, &id, place, &FieldClass::ALL, &mut block);
-                    let decoded = opened.and_then(|open| {
-                        batch.clear();
-                        let wanted = RowFilter {
-                            from: UnixNanos(i64::MIN),
-                            to: UnixNanos(i64::MAX),
-                            venue: None,
-                            listed: None,
-                        };
-                        decoder.decode(&open, &place.head, &wanted, &mut batch).map_err(|flaw| {
-                            let offset = place.offset + flaw.offset as u64;
-                            Error::block_damage(&path, place.head.number, offset, flaw.what)
-                        })
-                    });
-                    match decoded {
-                        Ok(()) => seen.add(part.date, entry, place.head.rows, &batch),
-                        Err(e) => problems.push(e),
+                    if let Err(e) = blocks.check(&file, &id, &place, &mut seen) {
+                        problems.push(e);
                     }
                 }
-                is_whole &= problems.is_empty();
                 ordinals = (seen.ordinals.0.min(ordinals.0), seen.ordinals.1.max(ordinals.1));
-                if problems.is_empty() {
-                    if let Some(what) = seen.difference(entry, places.len()) {
-                        self.found(FindingKind::Changed, &path, None, what);
-                    }
-                } else {
-                    // They say where; the hash only that.
-                    self.report.findings.retain(|finding| {
-                        let is_hash = finding.path == path && finding.kind == FindingKind::Changed;
-                        self.report.problems -= u64::from(is_hash);
-                        !is_hash
-                    });
+                is_whole &= problems.is_empty();
+                if !problems.is_empty() {
+                    self.retract(&path);
                     problems.into_iter().for_each(|e| self.problem(e));
+                } else if !seen.are_of(entry) {
+                    let what = "its rows are not as many, or not of those times, as the manifest says";
+                    self.found(FindingKind::Changed, &path, None, what);
                 }
             }
             if is_whole && ordinals != (part.ordinal_first, part.ordinal_last) {
@@ -347,8 +323,16 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Takes back what was found of a file by its hash: what its blocks say has a place.
+    fn retract(&mut self, path: &Path) {
+        let before = self.report.findings.len();
+        self.report.findings.retain(|finding| finding.path != path || finding.kind != FindingKind::Changed);
+        self.report.problems -= (before - self.report.findings.len()) as u64;
+    }
+
     fn ordinals(&mut self, part: &SealedPart) {
-        let what = format!("the events of {} in generation {} are not those that it names", part.date, part.generation);
+        let (day, generation) = (part.date, part.generation);
+        let what = format!("the events of {day} in generation {generation} are not those that it names");
         self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
     }
 
@@ -362,13 +346,18 @@ impl Verifier<'_> {
                 "manifest" => {}
                 LOCK if is_empty_file(&path) => {}
                 "manifest.new" if is_file(&path) => {
-                    self.found(FindingKind::LeftOver, &path, None, "a manifest that was not put into its place");
+                    self.found(
+                        FindingKind::LeftOver,
+                        &path,
+                        None,
+                        "a manifest that was not put into its place",
+                    );
                 }
                 DICTIONARY if expected.contains(&path) => {}
                 DICTIONARY if is_file(&path) => {
                     self.found(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
                 }
-                _ if canonical_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
+                _ if is_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
                 _ => self.foreign_at(&path),
             }
         }
@@ -460,4 +449,88 @@ impl Verifier<'_> {
             self.report.findings.push(finding);
         }
     }
+}
+
+/// Opens and decodes blocks.
+struct BlockChecker<'a> {
+    opener: BlockOpener<'a>,
+    decoder: BlockDecoder,
+    batch: FrameBatch,
+    block: Vec<u8>,
+}
+
+impl BlockChecker<'_> {
+    /// Opens all chunks of a block, makes its frames, and counts them.
+    fn check(
+        &mut self,
+        file: &BlockFile,
+        id: &FileId,
+        place: &BlockLocation,
+        seen: &mut FileCounts,
+    ) -> Result<()> {
+        let (head, number) = (&place.head, place.head.number);
+        let open = self.opener.read(file, id, place, &FieldClass::ALL, &mut self.block)?;
+        let wanted =
+            RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None };
+        self.batch.clear();
+        self.decoder.decode(&open, head, &wanted, &mut self.batch).map_err(|flaw| {
+            Error::block_damage(file.path(), number, place.offset + flaw.offset as u64, flaw.what)
+        })?;
+        let bad = |what: &str| Err(Error::block_damage(file.path(), number, place.offset, what));
+        if self.batch.keys.len() as u64 != u64::from(head.rows) {
+            return bad("it has not as many rows as its header says");
+        }
+        for key in &self.batch.keys {
+            let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
+            if Day::of_event(&event) != id.day || TickSchema::for_kind(event.kind()) != Some(id.schema) {
+                return bad("it has an event of another day or schema");
+            }
+        }
+        seen.blocks += 1;
+        seen.rows += u64::from(head.rows);
+        seen.raw_bytes += u64::from(head.raw_bytes);
+        seen.times = (seen.times.0.min(head.ts_min), seen.times.1.max(head.ts_max));
+        seen.ordinals = (seen.ordinals.0.min(head.ordinal_first), seen.ordinals.1.max(head.ordinal_last));
+        Ok(())
+    }
+}
+
+/// What is in a file.
+struct FileCounts {
+    blocks: u32,
+    rows: u64,
+    raw_bytes: u64,
+    times: (UnixNanos, UnixNanos),
+    ordinals: (u64, u64),
+}
+
+impl Default for FileCounts {
+    fn default() -> Self {
+        let times = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
+        Self { blocks: 0, rows: 0, raw_bytes: 0, times, ordinals: (u64::MAX, 0) }
+    }
+}
+
+impl FileCounts {
+    fn are_of(&self, entry: &FileEntry) -> bool {
+        (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
+            && self.times == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+fn is_empty_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+}
+
+/// Whether a directory of this name is one of a day.
+fn is_day(name: &str) -> bool {
+    name.parse::<Day>().is_ok_and(|day| day.to_string() == name)
 }
