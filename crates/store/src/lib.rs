@@ -1,7 +1,7 @@
 //! Sealed days of ticks, encrypted. **Format 1**, which is not final before its golden files.
 //!
 //! ```text
-//!  tape ──seal──▶ STORE/manifest                       what belongs to the store, sealed; renamed into place last
+//!  tape ──seal──▶ STORE/manifest                       what belongs to the store, signed; renamed into place last
 //!   + key         STORE/dictionary.log                 names → the store's own tokens, sealed
 //!                 STORE/2024-03-11/bbo/00000001.blocks  one schema of one day, as seal 1 wrote it
 //!                                                        │

@@ -127,7 +127,7 @@ pub struct VerifyReport {
 /// # Errors
 /// Not a store, a foreign version, another key than the store's, or a stop. Damage is no error, but a finding.
 pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Result<VerifyReport> {
-    let mut check = Verifier { dir, options, report: VerifyReport::default() };
+    let mut check = Verifier { dir, options, report: VerifyReport::default(), buffer: Vec::new() };
     let path = Manifest::path(dir);
     match check.manifest(&path, key) {
         Ok((file, opened)) => check.files(&file, opened.as_ref())?,
@@ -147,7 +147,12 @@ struct Verifier<'a> {
     dir: &'a Path,
     options: &'a VerifyOptions<'a>,
     report: VerifyReport,
+    /// Part of a file.
+    buffer: Vec<u8>,
 }
+
+/// Bytes of a file that are hashed at a time.
+const BUFFER_BYTES: u64 = 1 << 20;
 
 impl Verifier<'_> {
     /// Checks the signature of the manifest, and opens it where there is the master key.
@@ -249,7 +254,10 @@ impl Verifier<'_> {
                 return Ok(());
             }
         }
-        let (mut hasher, mut buffer, mut left) = (Hasher::new(), vec![0; 1 << 20], digest.bytes);
+        let (mut hasher, mut buffer, mut left) =
+            (Hasher::new(), std::mem::take(&mut self.buffer), digest.bytes);
+        // A small file needs no large buffer.
+        buffer.resize(buffer.len().max(left.min(BUFFER_BYTES) as usize), 0);
         while left > 0 {
             self.stopped()?;
             let part = left.min(buffer.len() as u64) as usize;
@@ -269,6 +277,7 @@ impl Verifier<'_> {
                 }
             }
         }
+        self.buffer = buffer;
         if hasher.finish() != digest.hash {
             self.found(FindingKind::Changed, &path, None, "its hash is not the one that the manifest has");
         }

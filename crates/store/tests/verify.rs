@@ -26,9 +26,14 @@ fn files(store: &Path) -> Vec<PathBuf> {
 
 /// A store of two generations, in small blocks, over several days.
 fn small_store(dir: &Path, name: &str, n: usize) -> PathBuf {
+    store_of(dir, name, n, &[51, 52])
+}
+
+/// A store of a tape of `n` events for each seed.
+fn store_of(dir: &Path, name: &str, n: usize, seeds: &[u64]) -> PathBuf {
     let path = dir.join(name);
     let options = SealOptions { block_rows: 4, ..SealOptions::default() };
-    for seed in [51, 52] {
+    for seed in seeds.iter().copied() {
         let tape = tape(dir, &format!("tape-{name}-{seed}"), seed, 2, n);
         seal(&tape, &path, &options).unwrap();
     }
@@ -72,7 +77,7 @@ fn problems(store: &Path, public: PublicKey) -> [Vec<(FindingKind, PathBuf)>; 2]
 #[test]
 fn each_changed_byte_of_a_store_is_found_with_either_key() {
     let dir = tempfile::tempdir().unwrap();
-    let path = small_store(dir.path(), "store", 5);
+    let path = store_of(dir.path(), "store", 4, &[51]);
     let public = public_key(&path);
     assert_intact(&path, public);
     let mut changes = 0;
@@ -113,7 +118,7 @@ fn each_changed_byte_of_a_store_is_found_with_either_key() {
         }
         fs::write(&file, &good).unwrap();
     }
-    assert!(changes > 5_000, "{changes}");
+    assert!(changes > 3_000, "{changes}");
     assert_intact(&path, public);
 }
 
@@ -202,9 +207,9 @@ fn missing_swapped_and_foreign_files_are_found() {
         if parent.ends_with("store.lock") {
             fs::remove_dir(parent).unwrap();
         }
+        _ = fs::remove_dir(path.join("2023-01-01/nope"));
     }
-    // Directories without a file are what a killed seal leaves.
-    _ = fs::remove_dir(path.join("2023-01-01/nope"));
+    // Directories of ours without a file are what a killed seal leaves.
     assert_intact(&path, public);
 
     fs::remove_file(path.join("manifest")).unwrap();
