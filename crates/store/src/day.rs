@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use unitape_model::{CivilDate, DateParseError, UnixNanos};
+use unitape_model::{CivilDate, DateParseError, Event, EventKind, UnixNanos};
 
 /// Nanoseconds of a day.
 const DAY_NS: i64 = 86_400_000_000_000;
@@ -29,6 +29,12 @@ impl Day {
     pub fn from_time(ts: UnixNanos) -> Self {
         // 106,752 days on either side of 1970 are all that 64 bits of nanoseconds reach.
         Self(ts.0.div_euclid(DAY_NS) as i32)
+    }
+
+    /// The day of an event. A message that was refused before its feed had a time has none: 1970 is not its day.
+    pub(crate) fn of_event(event: &Event<'_>) -> Self {
+        let (kind, ts) = (event.kind(), event.ts_event());
+        if kind == EventKind::Quarantine && ts.0 == 0 { Self::UNDATED } else { Self::from_time(ts) }
     }
 
     /// First and last nanosecond of the day, as far as there are such times. Undated events may have any in their place.

@@ -20,8 +20,8 @@ use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
 use crate::error::{Error, IoContext, Result};
-use crate::keys::{Binding, Piece, Randomness, SEAL_BYTES, StoreKeys};
-use crate::manifest::NamesSegment;
+use crate::keys::{Binding, Hasher, Piece, Randomness, SEAL_BYTES, StoreKeys};
+use crate::manifest::{DICTIONARY, FileDigest, NamesSegment};
 
 const MAGIC: &[u8; 8] = b"UNIDICT1";
 const HEAD: u64 = 16;
@@ -46,7 +46,7 @@ pub(crate) struct TokenDictionary {
 impl TokenDictionary {
     /// The file.
     pub fn path(store: &Path) -> PathBuf {
-        store.join("dictionary.log")
+        store.join(DICTIONARY)
     }
 
     /// Reads the segments that the manifest names.
@@ -146,7 +146,8 @@ impl TokenDictionary {
         parts.iter().for_each(|p| self.pending.extend_from_slice(p));
     }
 
-    /// Appends what is new behind `segments` and flushes it; gives the new segment, or nothing where no name is new.
+    /// Appends what is new behind `segments` and flushes it; gives the new segment, and length and hash of all that counts
+    /// then, or nothing where no name is new.
     pub fn append(
         &mut self,
         store: &Path,
@@ -154,12 +155,13 @@ impl TokenDictionary {
         segments: &[NamesSegment],
         commit: (u64, u128),
         random: &dyn Randomness,
-    ) -> Result<Option<NamesSegment>> {
+    ) -> Result<Option<(NamesSegment, FileDigest)>> {
         if self.pending.is_empty() {
             return Ok(None);
         }
         let path = Self::path(store);
         let file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create(true)
             .truncate(false)
@@ -178,8 +180,21 @@ impl TokenDictionary {
         file.write_all_at(&sealed, start).with_context("append to", &path)?;
         file.sync_all().with_context("sync", &path)?;
         self.pending.clear();
-        Ok(Some(segment))
+        let digest = FileDigest { bytes: start + bytes, hash: hash_of_first(&file, start + bytes, &path)? };
+        Ok(Some((segment, digest)))
     }
+}
+
+/// The hash of the first `bytes` of a file.
+fn hash_of_first(file: &File, bytes: u64, path: &Path) -> Result<[u8; 32]> {
+    let (mut hasher, mut buffer, mut at) = (Hasher::new(), vec![0; 1 << 16], 0);
+    while at < bytes {
+        let part = (bytes - at).min(buffer.len() as u64) as usize;
+        file.read_exact_at(&mut buffer[..part], at).with_context("read", path)?;
+        hasher.update(&buffer[..part]);
+        at += part as u64;
+    }
+    Ok(hasher.finish())
 }
 
 fn binding(keys: &StoreKeys, segment: &NamesSegment, start: u64) -> Binding {
@@ -214,10 +229,13 @@ mod tests {
         let append = |names: &mut TokenDictionary, segments: &[NamesSegment], commit| {
             names.append(dir.path(), &keys, segments, (1, commit), &SystemRandomness).unwrap()
         };
-        let first = append(&mut names, &[], 1).unwrap();
+        let (first, _) = append(&mut names, &[], 1).unwrap();
         assert_eq!(append(&mut names, std::slice::from_ref(&first), 2), None);
         names.intern(NameKind::Owner, "BETA").unwrap();
-        let second = append(&mut names, std::slice::from_ref(&first), 3).unwrap();
+        let (second, digest) = append(&mut names, std::slice::from_ref(&first), 3).unwrap();
+        let mut hasher = Hasher::new();
+        hasher.update(&std::fs::read(TokenDictionary::path(dir.path())).unwrap());
+        assert_eq!((digest.hash, digest.bytes), (hasher.finish(), HEAD + first.bytes + second.bytes));
 
         let load = |segments: &[NamesSegment]| TokenDictionary::load(dir.path(), &keys, segments);
         let back = load(std::slice::from_ref(&first)).unwrap();

@@ -7,6 +7,7 @@ use unitape_model::{ErrorCause, Position};
 use unitape_tape::TapeId;
 
 use crate::day::Day;
+use crate::keys::PublicKey;
 
 /// Error of the store. Days sealed before it stay readable.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,31 @@ pub enum Error {
         found: u64,
         /// Ours.
         known: u64,
+    },
+    /// The store was written in format 1 before its manifests were signed, which no release has done.
+    #[error(
+        "unsigned: {} was written before stores were signed, which this build cannot read: seal its tapes again, into a new directory",
+        path.display()
+    )]
+    Unsigned {
+        /// The store's manifest.
+        path: PathBuf,
+    },
+    /// The store is signed with another key than the one that was asked for.
+    #[error("wrong key: {} is signed with the key {found}: it is another store, or somebody else has signed it", path.display())]
+    WrongSigner {
+        /// The store's manifest.
+        path: PathBuf,
+        /// The public half of the key that it names.
+        found: PublicKey,
+    },
+    /// A file that should hold remembered generations holds something else.
+    #[error("not a file of generations: {}: {what}; name another file, or remove this one", path.display())]
+    NotAMemory {
+        /// The file.
+        path: PathBuf,
+        /// Why it is not accepted as one.
+        what: &'static str,
     },
     /// The key is not that of the store.
     #[error("wrong key: {} was sealed with another key; give its own with --key FILE", path.display())]
@@ -115,6 +141,9 @@ pub enum Error {
     /// Sealing was stopped; the store is as it was before.
     #[error("stopped; the store is as it was before, and the same command seals from there")]
     Stopped,
+    /// Checking was stopped.
+    #[error("stopped; not all of the store was checked")]
+    VerifyStopped,
 }
 
 /// Result with the store's [`Error`].
@@ -132,12 +161,16 @@ impl Error {
             Self::Tape(error) => error.cause(),
             Self::NotAStore { .. }
             | Self::ForeignVersion { .. }
+            | Self::Unsigned { .. }
+            | Self::WrongSigner { .. }
+            | Self::NotAMemory { .. }
             | Self::WrongKey { .. }
             | Self::NotAKey(_)
             | Self::NoRandomness
             | Self::Locked { .. }
             | Self::DictionaryFull(_)
-            | Self::Stopped => ErrorCause::Outside,
+            | Self::Stopped
+            | Self::VerifyStopped => ErrorCause::Outside,
         }
     }
 

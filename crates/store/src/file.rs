@@ -23,8 +23,8 @@ use crate::day::Day;
 use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
 use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
-use crate::keys::{Binding, DayKeys, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys};
-use crate::manifest::FileEntry;
+use crate::keys::{Binding, DayKeys, Hasher, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys};
+use crate::manifest::{FileDigest, FileEntry};
 use crate::schema::TickSchema;
 
 const MAGIC: &[u8; 8] = b"UNISTORE";
@@ -50,10 +50,32 @@ pub(crate) struct FileId {
 impl FileId {
     /// Its path below the store's directory. Made of numbers and names of ours, never of text from a file.
     pub fn path(&self, store: &Path) -> PathBuf {
-        store
-            .join(self.day.to_string())
-            .join(self.schema.name())
-            .join(format!("{:08x}.blocks", self.generation))
+        store.join(self.listed_path())
+    }
+
+    /// Its path as it stands in the list of the manifest.
+    pub fn listed_path(&self) -> String {
+        place(self.day, self.schema, self.generation)
+    }
+
+    /// Reads the path of a file: its day, schema and generation.
+    pub fn parse_path(path: &str) -> Option<(Day, TickSchema, u64)> {
+        let words: Vec<&str> = path.split('/').collect();
+        let [day, schema, name] = words[..] else { return None };
+        let (day, schema) = (day.parse().ok()?, TickSchema::from_name(schema)?);
+        let generation = u64::from_str_radix(name.strip_suffix(".blocks")?, 16).ok()?;
+        (place(day, schema, generation) == path).then_some((day, schema, generation))
+    }
+
+    /// Whether bytes are, or begin, a file that a seal of this store has begun there.
+    pub fn may_begin(
+        start: &[u8],
+        store: StoreId,
+        (day, schema, generation): (Day, TickSchema, u64),
+    ) -> bool {
+        let id = Self { day, schema, generation, tape: TapeId(0), commit: 0 };
+        let header = id.header(store);
+        start == &header[..start.len().min(HEADER)]
     }
 
     fn header(&self, store: StoreId) -> [u8; HEADER] {
@@ -71,12 +93,17 @@ impl FileId {
     }
 }
 
+fn place(day: Day, schema: TickSchema, generation: u64) -> String {
+    format!("{day}/{}/{generation:08x}.blocks", schema.name())
+}
+
 /// A file being written. It is opened again for each stripe: a tape may have more days than a process may have files.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     id: FileId,
     path: PathBuf,
     index: Vec<u8>,
+    hasher: Hasher,
     pub entry: FileEntry,
     pub ordinals: (u64, u64),
 }
@@ -87,7 +114,9 @@ impl FileWriter {
         let path = id.path(store);
         let folder = path.parent().expect("a file in a folder");
         std::fs::create_dir_all(folder).with_context("make", folder)?;
-        std::fs::write(&path, id.header(store_id)).with_context("write", &path)?;
+        let (header, mut hasher) = (id.header(store_id), Hasher::new());
+        std::fs::write(&path, header).with_context("write", &path)?;
+        hasher.update(&header);
         let entry = FileEntry {
             schema: id.schema,
             bytes: HEADER as u64,
@@ -97,13 +126,14 @@ impl FileWriter {
             ts_min: i64::MAX,
             ts_max: i64::MIN,
         };
-        Ok(Self { id, path, index: Vec::new(), entry, ordinals: (u64::MAX, 0) })
+        Ok(Self { id, path, index: Vec::new(), hasher, entry, ordinals: (u64::MAX, 0) })
     }
 
     /// Appends blocks that follow each other in `bytes`.
     pub fn append(&mut self, bytes: &[u8], headers: &[BlockHeader]) -> Result<()> {
         let file = OpenOptions::new().append(true).open(&self.path);
         file.and_then(|mut f| f.write_all(bytes)).with_context("append to", &self.path)?;
+        self.hasher.update(bytes);
         let e = &mut self.entry;
         for head in headers {
             self.index.extend_from_slice(&e.bytes.to_le_bytes());
@@ -133,6 +163,7 @@ impl FileWriter {
         index.extend_from_slice(&end);
         let mut file = OpenOptions::new().append(true).open(&self.path).with_context("open", &self.path)?;
         file.write_all(&index).with_context("append to", &self.path)?;
+        self.hasher.update(&index);
         self.entry.bytes += index.len() as u64;
         self.index = Vec::new();
         file.sync_all().with_context("sync", &self.path)
@@ -140,6 +171,11 @@ impl FileWriter {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Length and hash of what has been written.
+    pub fn digest(&self) -> FileDigest {
+        FileDigest { bytes: self.entry.bytes, hash: self.hasher.clone().finish() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sealed days of ticks, encrypted. **Format 1**, which is not final before its golden files.
 //!
 //! ```text
-//!  tape ──seal──▶ STORE/manifest                       what belongs to the store, sealed; renamed into place last
+//!  tape ──seal──▶ STORE/manifest                       what belongs to the store, signed; renamed into place last
 //!   + key         STORE/dictionary.log                 names → the store's own tokens, sealed
 //!                 STORE/2024-03-11/bbo/00000001.blocks  one schema of one day, as seal 1 wrote it
 //!                                                        │
@@ -40,8 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The store does not yet check entitlements, read as-of states, compact or export, and its manifest is not signed. It never
-//! keeps books or raises alerts.
+//! [`verify`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
+//! read as-of states, compact or export. It never keeps books or raises alerts.
 
 mod bits;
 mod block;
@@ -54,6 +54,7 @@ mod decode;
 mod dictionary;
 mod error;
 mod file;
+mod freshness;
 mod keys;
 mod manifest;
 mod rows;
@@ -63,17 +64,20 @@ mod seal;
 mod selection;
 mod store;
 mod stripe;
+mod verify;
 
 pub use class::FieldClass;
 pub use day::Day;
 pub use error::{Error, Result};
-pub use keys::{KEY_FILE_VARIABLE, MasterKey, Randomness, SystemRandomness};
+pub use freshness::{Freshness, GenerationMemory};
+pub use keys::{KEY_FILE_VARIABLE, MasterKey, PublicKey, Randomness, SystemRandomness};
 pub use manifest::check_format;
 pub use rows::{ColumnForm, ColumnValue, RowColumn, RowScan, StoredRow, row_columns};
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
 pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
 pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
+pub use verify::{Finding, FindingKind, VerifyKey, VerifyOptions, VerifyReport, verify};
 
 /// Version of everything that the store writes. It is not final before there are golden files of it.
 pub const FORMAT_VERSION: u32 = 1;

@@ -1,7 +1,15 @@
 //! The manifest: the list of the store's contents. A file that it does not name does not belong to the store.
 //!
-//! One line with format, checksum, length, the id of the store and that of its key, then sealed JSON. It is written last,
-//! whole, under another name, and renamed into its place: a seal that is killed before that leaves the store as it was.
+//! ```text
+//! unitape-store 1 CRC LENGTH
+//! STOREID KEYID PUBLICKEY GENERATION
+//! PATH LENGTH SHA256                      one line for each file of the store, by path
+//!                                         an empty line
+//! sealed JSON │ signature, 64 bytes
+//! ```
+//!
+//! It is written last, whole, under another name, and renamed into its place: a seal that is killed before that leaves the store
+//! as it was.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,20 +25,47 @@ use crate::FORMAT_VERSION;
 use crate::day::Day;
 use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
-use crate::keys::{Binding, DayKeys, MasterKey, Piece, Randomness, StoreId, StoreKeys, hex, parse_hex};
+use crate::keys::{
+    Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex,
+    parse_hex,
+};
 use crate::schema::TickSchema;
 
 /// Longer than any manifest that there can be a use for.
 const BYTES_MAX: u64 = 256 << 20;
 const NAME: &str = "manifest";
+/// The path of the dictionary, as it stands in the list of files.
+pub(crate) const DICTIONARY: &str = "dictionary.log";
 const WORD: &str = "unitape-store";
+/// The longest line of the part in clear.
+const LINE_MAX: usize = 200;
+
+/// The files of the store, by their path below its directory.
+pub(crate) type ListedFiles = BTreeMap<String, FileDigest>;
+
+/// Length and SHA-256 of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileDigest {
+    pub bytes: u64,
+    pub hash: [u8; 32],
+}
 
 /// The contents of the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// Counts seals that added something.
+    /// Counts seals that added something. It stands in clear.
+    #[serde(skip)]
     pub generation: u64,
+    /// The public half of the key that signs. It stands in clear.
+    #[serde(skip)]
+    pub public_key: PublicKey,
+    /// The files that belong to the store. They stand in clear.
+    #[serde(skip)]
+    pub files: ListedFiles,
+    /// The key that signs, sealed.
+    #[serde(with = "sealed_key")]
+    pub signing_key: Vec<u8>,
     /// The segments of the dictionary that count, in their order.
     pub names: Vec<NamesSegment>,
     /// The key of each day, sealed.
@@ -135,19 +170,45 @@ impl Manifest {
         Ok((manifest, keys))
     }
 
+    /// The manifest of a store that is made now, with a new key that signs.
+    pub fn new(keys: &StoreKeys, random: &dyn Randomness) -> Result<Self> {
+        let signing_key = keys.draw_signing_key(random)?;
+        let signer = keys.signer(&signing_key).expect("it was just sealed");
+        Ok(Self { public_key: signer.public(), signing_key, ..Self::default() })
+    }
+
     /// Reads what is sealed in the manifest's file.
     pub fn from_body(body: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(body)
     }
 
     /// The bytes of the manifest's file.
+    ///
+    /// # Panics
+    /// If the key that signs is not one of this store: it is checked when a manifest is opened.
     pub fn encode(&self, keys: &StoreKeys, random: &dyn Randomness) -> Result<Vec<u8>> {
         let plain = serde_json::to_vec(self).expect("plain data is always JSON");
-        let mut body = format!("{} {}\n", hex(&keys.store.0), hex(&keys.key_id)).into_bytes();
-        keys.manifest.seal(random, manifest_binding(keys.store).bytes(), &plain, &mut body)?;
+        let mut body = self.clear(keys).into_bytes();
+        let binding = manifest_binding(keys.store, &body);
+        keys.manifest.seal(random, &binding, &plain, &mut body)?;
+        let signer = keys.signer(&self.signing_key).expect("a manifest has the key that signs it");
+        let signature = signer.sign(&signed_message(&body));
+        body.extend_from_slice(&signature);
         let mut bytes = head_of(&body).into_bytes();
         bytes.extend_from_slice(&body);
         Ok(bytes)
+    }
+
+    /// The lines in clear behind the first one.
+    fn clear(&self, keys: &StoreKeys) -> String {
+        use std::fmt::Write as _;
+        let Self { public_key, generation, .. } = self;
+        let mut text = format!("{} {} {public_key} {generation}\n", hex(&keys.store.0), hex(&keys.key_id));
+        for (path, FileDigest { bytes, hash }) in &self.files {
+            _ = writeln!(text, "{path} {bytes} {}", hex(hash));
+        }
+        text.push('\n');
+        text
     }
 
     /// Puts this manifest in the place of the one before.
@@ -176,7 +237,7 @@ pub fn check_format(dir: &Path) -> Result<()> {
 }
 
 /// The bytes of the manifest of the store in `dir`.
-fn read(dir: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let mut bytes = Vec::new();
     let opened = match File::open(&path) {
@@ -195,7 +256,11 @@ fn read(dir: &Path) -> Result<Vec<u8>> {
 pub(crate) struct ManifestFile {
     pub store: StoreId,
     pub key_id: [u8; 16],
+    pub public_key: PublicKey,
+    pub generation: u64,
+    pub files: ListedFiles,
     bytes: Vec<u8>,
+    body_at: usize,
     sealed_at: usize,
 }
 
@@ -206,11 +271,12 @@ impl ManifestFile {
         if bytes.len() as u64 > BYTES_MAX {
             return bad(bytes.len(), "longer than any manifest is");
         }
-        let line = |at: usize, most: usize| {
-            let text = bytes.get(at..)?.split(|b| *b == b'\n').next()?;
-            std::str::from_utf8(text).ok().filter(|text| text.len() <= most && at + text.len() < bytes.len())
+        let line = |at: usize| {
+            let rest = bytes.get(at..)?;
+            let end = rest.iter().take(LINE_MAX).position(|b| *b == b'\n')?;
+            std::str::from_utf8(&rest[..end]).ok()
         };
-        let Some(head) = line(0, 64) else { return bad(0, "it does not begin as a manifest does") };
+        let Some(head) = line(0) else { return bad(0, "it does not begin as a manifest does") };
         let words: Vec<&str> = head.split(' ').collect();
         let [WORD, version, _, _] = words[..] else { return bad(0, "it does not begin as a manifest does") };
         let Ok(version) = version.parse::<u64>() else { return bad(0, "it names no version") };
@@ -226,30 +292,100 @@ impl ManifestFile {
         if head_of(&bytes[body_at..]).as_bytes() != &bytes[..body_at] {
             return bad(body_at, "its checksum or its length does not match");
         }
-        let ids = line(body_at, 65).and_then(|line| line.split_once(' '));
-        let id = |text: &str| parse_hex(text).and_then(|id| <[u8; 16]>::try_from(id).ok());
-        let Some((Some(store), Some(key_id))) = ids.map(|(store, key)| (id(store), id(key))) else {
-            return bad(body_at, "it names no store and no key");
+        let Some(ids) = line(body_at) else { return bad(body_at, "it names no store and no key") };
+        let words: Vec<&str> = ids.split(' ').collect();
+        if words.len() == 2 && words.iter().all(|word| parse_hex(word).is_some_and(|id| id.len() == 16)) {
+            return Err(Error::Unsigned { path: path.into() });
+        }
+        let Some((store, key_id, public_key, generation)) = parse_ids(&words) else {
+            return bad(body_at, "it names no store, no keys and no generation");
         };
-        Ok(Self { store: StoreId(store), key_id, sealed_at: body_at + 66, bytes })
+        let (mut files, mut at) = (ListedFiles::new(), body_at + ids.len() + 1);
+        loop {
+            match line(at) {
+                Some("") => break,
+                Some(text) => {
+                    let Some((path, digest)) = parse_listed(text) else {
+                        return bad(at, "a file that is none of ours");
+                    };
+                    if files.last_key_value().is_some_and(|(last, _)| *last >= path) {
+                        return bad(at, "a file that is not in its order");
+                    }
+                    files.insert(path, digest);
+                    at += text.len() + 1;
+                }
+                None => return bad(at, "the list of files does not end"),
+            }
+        }
+        let sealed_at = at + 1;
+        if bytes.len() < sealed_at + SIGNATURE_BYTES {
+            return bad(sealed_at, "it is cut short");
+        }
+        Ok(Self { store, key_id, public_key, generation, files, bytes, body_at, sealed_at })
     }
 
-    /// Opens the sealed part.
+    /// Whether the file is signed with the key whose public half it names.
+    pub fn is_signed(&self) -> bool {
+        let (body, signature) = self.bytes[self.body_at..].split_at(self.signature_at() - self.body_at);
+        self.public_key.verify(&signed_message(body), signature)
+    }
+
+    /// Where the signature begins.
+    pub fn signature_at(&self) -> usize {
+        self.bytes.len() - SIGNATURE_BYTES
+    }
+
+    /// Opens the sealed part, which opens beside its own part in clear alone.
     pub fn open(&mut self, keys: &StoreKeys, path: &Path) -> Result<Manifest> {
-        let at = self.sealed_at;
-        let plain = keys.manifest.open(manifest_binding(self.store).bytes(), &mut self.bytes[at..]);
+        let (at, end) = (self.sealed_at, self.signature_at());
+        let binding = manifest_binding(self.store, &self.bytes[self.body_at..at]);
+        let plain = keys.manifest.open(&binding, &mut self.bytes[at..end]);
         let bad = |what: &str| Error::damage(path, at as u64, what);
         let plain = plain.ok_or_else(|| bad("it is not as it was sealed"))?;
-        Manifest::from_body(plain).map_err(|e| bad(&e.to_string()))
+        let sealed = Manifest::from_body(plain).map_err(|e| bad(&e.to_string()))?;
+        let signer = keys.signer(&sealed.signing_key);
+        if signer.is_none_or(|signer| signer.public() != self.public_key) {
+            return Err(bad("the key that signs it is not the one that it names"));
+        }
+        let (generation, public_key) = (self.generation, self.public_key);
+        Ok(Manifest { generation, public_key, files: std::mem::take(&mut self.files), ..sealed })
     }
+}
+
+/// Reads the ids of a store and its keys, and the generation.
+fn parse_ids(words: &[&str]) -> Option<(StoreId, [u8; 16], PublicKey, u64)> {
+    let [store, key, public, generation] = words else { return None };
+    let id = |text: &str| <[u8; 16]>::try_from(parse_hex(text)?).ok();
+    let public = <[u8; 32]>::try_from(parse_hex(public)?).ok()?;
+    Some((StoreId(id(store)?), id(key)?, PublicKey(public), parse_number(generation)?))
+}
+
+/// Reads a line of the list of files. Paths are numbers and names of ours, and nothing else is taken for one.
+fn parse_listed(line: &str) -> Option<(String, FileDigest)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [path, bytes, hash] = words[..] else { return None };
+    let is_ours = path == DICTIONARY || FileId::parse_path(path).is_some();
+    let digest = FileDigest { bytes: parse_number(bytes)?, hash: parse_hex(hash)?.try_into().ok()? };
+    is_ours.then(|| (path.to_owned(), digest))
+}
+
+/// Reads a number in the one way that it is written.
+fn parse_number(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok().filter(|number| number.to_string() == text)
 }
 
 fn head_of(body: &[u8]) -> String {
     format!("{WORD} {FORMAT_VERSION} {:08x} {}\n", crc32c::crc32c(body), body.len())
 }
 
-fn manifest_binding(store: StoreId) -> Binding {
-    Binding::new(Piece::Manifest, store)
+/// What binds the sealed part: its place, and the part in clear before it.
+fn manifest_binding(store: StoreId, clear: &[u8]) -> Vec<u8> {
+    [Binding::new(Piece::Manifest, store).bytes(), clear].concat()
+}
+
+/// What is signed: format, and all behind the first line up to the signature.
+fn signed_message(body: &[u8]) -> Vec<u8> {
+    [format!("{WORD} {FORMAT_VERSION}\n").as_bytes(), body].concat()
 }
 
 /// Makes names in a directory survive power loss.
@@ -320,6 +456,18 @@ mod sealed_keys {
     }
 }
 
+mod sealed_key {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(key: &[u8], s: S) -> std::result::Result<S::Ok, S::Error> {
+        s.serialize_str(&hex(key))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<u8>, D::Error> {
+        parse_hex(&String::deserialize(d)?).ok_or_else(|| D::Error::custom("no key in digits"))
+    }
+}
+
 /// A position is a plain number here.
 mod position_number {
     use super::*;
@@ -354,7 +502,7 @@ mod tests {
     use super::*;
     use crate::keys::SystemRandomness;
 
-    fn sample() -> Manifest {
+    fn sample(keys: &StoreKeys) -> Manifest {
         let entry = FileEntry {
             schema: TickSchema::Bbo,
             bytes: 4096,
@@ -364,8 +512,11 @@ mod tests {
             ts_min: -5,
             ts_max: 7,
         };
+        let digest = |bytes| FileDigest { bytes, hash: [bytes as u8; 32] };
+        let files = [("2022-01-08/bbo/00000002.blocks", digest(4096)), (DICTIONARY, digest(93))];
         Manifest {
             generation: 2,
+            files: files.map(|(path, digest)| (path.to_owned(), digest)).into(),
             names: vec![NamesSegment { bytes: 77, generation: 1, commit: u128::MAX }],
             day_keys: [(Day::UNDATED, vec![1, 2, 255])].into(),
             tapes: vec![TapeSealProgress {
@@ -384,6 +535,7 @@ mod tests {
                 ordinal_last: 70_000,
                 files: vec![entry],
             }],
+            ..Manifest::new(keys, &SystemRandomness).unwrap()
         }
     }
 
@@ -391,13 +543,16 @@ mod tests {
     #[test]
     fn it_comes_back_and_no_changed_byte_goes_unnoticed() {
         let dir = tempfile::tempdir().unwrap();
-        let (manifest, master) = (sample(), MasterKey::random(&SystemRandomness).unwrap());
+        let master = MasterKey::random(&SystemRandomness).unwrap();
         let keys = StoreKeys::new(&master, StoreId([3; 16]));
+        let manifest = sample(&keys);
         manifest.store(dir.path(), &keys, &SystemRandomness).unwrap();
         assert_eq!(Manifest::load(dir.path(), &master).unwrap().0, manifest);
         let good = fs::read(Manifest::path(dir.path())).unwrap();
-        let parse = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), dir.path())?.open(&keys, dir.path());
+        let clear = |bytes: &[u8]| ManifestFile::parse(bytes.to_vec(), dir.path());
+        let parse = |bytes: &[u8]| clear(bytes)?.open(&keys, dir.path());
         assert_eq!(parse(&good).unwrap(), manifest);
+        assert!(clear(&good).unwrap().is_signed());
         for at in 0..good.len() {
             for bit in [1, 0x20, 0x80] {
                 let mut bad = good.clone();
@@ -406,16 +561,41 @@ mod tests {
             }
             assert!(parse(&good[..at]).is_err(), "cut at {at}");
         }
-        // With its checksum made right, the sealed part still says so.
+        // With its checksum made right, the signature still says so, and the tag of the sealed part, which is bound to the lines
+        // before it.
         let body_at = good.iter().position(|b| *b == b'\n').unwrap() + 1;
-        for at in [good.len() - 1, good.len() - 30, body_at + 70] {
+        for at in 0..good.len() - body_at {
             let mut body = good[body_at..].to_vec();
-            body[at - body_at] ^= 1;
+            body[at] ^= 1;
             let bad = [head_of(&body).as_bytes(), &body].concat();
-            assert!(matches!(parse(&bad), Err(Error::Damage { .. })), "byte {at}");
+            assert!(!clear(&bad).is_ok_and(|file| file.is_signed()), "byte {at}");
+            assert!(parse(&bad).is_err() || body.len() - at <= SIGNATURE_BYTES, "byte {at}");
         }
         let other = Manifest::load(dir.path(), &MasterKey::random(&SystemRandomness).unwrap());
         assert!(matches!(other, Err(Error::WrongKey { .. })), "{other:?}");
+    }
+
+    /// A path that leads out of the store would be read there.
+    #[test]
+    fn paths_of_files_are_ours_alone() {
+        let hash = "0a".repeat(32);
+        for (path, good) in [
+            ("dictionary.log", true),
+            ("2024-03-11/bbo/00000001.blocks", true),
+            ("undated/quarantine/100000001.blocks", true),
+            ("2024-03-11/bbo/1.blocks", false),
+            ("2024-03-11/bbo/0000000A.blocks", false),
+            ("2024-03-11/nope/00000001.blocks", false),
+            ("../2024-03-11/bbo/00000001.blocks", false),
+            ("2024-03-11/bbo/../bbo/00000001.blocks", false),
+            ("/etc/passwd", false),
+            ("manifest", false),
+        ] {
+            assert_eq!(parse_listed(&format!("{path} 7 {hash}")).is_some(), good, "{path}");
+        }
+        for bad in [format!("dictionary.log 07 {hash}"), format!("dictionary.log 7 {hash}a"), String::new()] {
+            assert_eq!(parse_listed(&bad), None, "{bad}");
+        }
     }
 
     #[test]
@@ -425,6 +605,9 @@ mod tests {
         assert!(matches!(version, Err(Error::ForeignVersion { found: 7, known: 1, .. })), "{version:?}");
         let old = parse(b"unitape-store 0 00000000 2\n{}").unwrap_err().to_string();
         assert!(old.contains("seal its tapes again"), "{old}");
+        let body = format!("{0} {0}\nsealed", "5a".repeat(16));
+        let unsigned = parse(&[head_of(body.as_bytes()).as_bytes(), body.as_bytes()].concat());
+        assert!(matches!(unsigned, Err(Error::Unsigned { .. })), "{unsigned:?}");
         let other = parse(b"format = 1\n");
         assert!(matches!(other, Err(Error::Damage { .. })), "{other:?}");
         let nothing = check_format(Path::new("no such directory"));

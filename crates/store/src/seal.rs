@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use unitape_model::schema::at;
 use unitape_model::{
-    DefinitionTable, Event, EventKind, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
+    DefinitionTable, Event, FrameFault, LostNameCounts, NameKind, Position, TopicMessage, frames,
 };
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
@@ -21,7 +21,7 @@ use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, IoContext, Result};
 use crate::keys::{LeafKeys, MasterKey, Randomness, StoreId, StoreKeys, SystemRandomness};
-use crate::manifest::{Manifest, SealedPart, TapeSealProgress};
+use crate::manifest::{DICTIONARY, Manifest, SealedPart, TapeSealProgress};
 use crate::schema::TickSchema;
 use crate::stripe::{BufferKey, SealId, StripeWriter};
 
@@ -160,19 +160,19 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
         part.ordinal_first = part.ordinal_first.min(file.ordinals.0);
         part.ordinal_last = part.ordinal_last.max(file.ordinals.1);
         part.files.push(file.entry.clone());
+        manifest.files.insert(id.listed_path(), file.digest());
         sealed.rows += file.entry.rows;
         sealed.blocks += u64::from(file.entry.blocks);
         sealed.bytes += file.entry.bytes;
         *sealed.days.entry(id.day).or_default() += file.entry.rows;
     }
     manifest.parts.extend(parts.into_values());
-    manifest.names.extend(names.append(
-        store,
-        &keys,
-        &manifest.names,
-        (generation, commit),
-        options.random,
-    )?);
+    if let Some((segment, digest)) =
+        names.append(store, &keys, &manifest.names, (generation, commit), options.random)?
+    {
+        manifest.names.push(segment);
+        manifest.files.insert(DICTIONARY.to_owned(), digest);
+    }
     manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
     manifest.generation = generation;
     note(&mut manifest, standing.id, options.date, &done);
@@ -321,10 +321,7 @@ impl<'a> TapeSealer<'a> {
                     // For names from the log; what has none is refused below.
                     _ = names.admit(&event);
                 }
-                // A message that was refused before its feed had a time has none: 1970 is not its day.
-                let (kind, ts) = (event.kind(), event.ts_event());
-                let is_undated = kind == EventKind::Quarantine && ts.0 == 0;
-                let day = if is_undated { Day::UNDATED } else { Day::from_time(ts) };
+                let (kind, day) = (event.kind(), Day::of_event(&event));
                 let sealed = days.get(&day).map_or(*from, |through| (*through).max(*from));
                 if position >= sealed && options.date.is_none_or(|wanted| wanted == day) {
                     scratch.clear();
@@ -481,7 +478,7 @@ pub fn check_place(store: &Path) -> Result<()> {
     Ok(())
 }
 
-const LOCK: &str = "store.lock";
+pub(crate) const LOCK: &str = "store.lock";
 
 /// Takes the lock, makes the store if there is none, and removes what a killed seal has left.
 fn open_for_sealing(
@@ -506,7 +503,8 @@ fn open_for_sealing(
     if !Manifest::path(store).exists() {
         let mut id = StoreId::default();
         random.fill(&mut id.0)?;
-        Manifest::default().store(store, &StoreKeys::new(master, id), random)?;
+        let keys = StoreKeys::new(master, id);
+        Manifest::new(&keys, random)?.store(store, &keys, random)?;
     }
     let (manifest, keys) = Manifest::load(store, master)?;
     remove(&Manifest::path_new(store))?;

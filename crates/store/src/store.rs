@@ -9,7 +9,7 @@ use unitape_tape::TapeId;
 use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
-use crate::keys::{MasterKey, StoreKeys};
+use crate::keys::{MasterKey, PublicKey, StoreKeys};
 use crate::manifest::Manifest;
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
@@ -29,6 +29,8 @@ pub struct Store {
 pub struct StoreSummary {
     /// How many seals have added something.
     pub generation: u64,
+    /// The public half of the key that signs its manifest.
+    pub public_key: PublicKey,
     /// Tapes, in the order of their first seal, each with how far it is sealed (apart from single days).
     pub tapes: Vec<(TapeId, Position)>,
     /// Days, ascending.
@@ -118,6 +120,7 @@ impl Store {
     pub fn info(&self) -> StoreSummary {
         let mut info = StoreSummary {
             generation: self.manifest.generation,
+            public_key: self.manifest.public_key,
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
             names: NameKind::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
             dictionary_bytes: self.manifest.names.iter().map(|segment| segment.bytes).sum(),

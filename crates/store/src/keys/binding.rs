@@ -16,6 +16,7 @@ pub(crate) enum Piece {
     Index = 4,
     BlockHeader = 5,
     Chunk = 6,
+    SigningKey = 7,
 }
 
 /// A binding, 96 bytes. Drawn in `docs/formats-store.md`; what does not concern a piece is zero.

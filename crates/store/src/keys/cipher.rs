@@ -1,12 +1,15 @@
-//! AES-256-GCM, HKDF-SHA256 and random bytes. No other file names the library that computes them.
+//! AES-256-GCM, HKDF-SHA256, SHA-256, Ed25519 and random bytes. No other file names the library that computes them.
 
 use std::fmt;
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::error::{Error, Result};
+use crate::keys::{hex, parse_hex};
 
 /// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 32;
@@ -129,9 +132,112 @@ impl fmt::Debug for Cipher {
     }
 }
 
+/// Bytes of a signature.
+pub(crate) const SIGNATURE_BYTES: usize = 64;
+
+/// The public half of the key that signs a store's manifest, 64 hexadecimal digits. Who has it can check a store without its
+/// master key.
+///
+/// ```
+/// use unitape_store::PublicKey;
+/// let key = PublicKey::parse(&"5A".repeat(32)).unwrap();
+/// assert_eq!(key.to_string(), "5a".repeat(32));
+/// assert_eq!(PublicKey::parse("5a"), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct PublicKey(pub(crate) [u8; 32]);
+
+impl PublicKey {
+    /// Reads 64 hexadecimal digits, of either case.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_hex(&text.to_ascii_lowercase())?.try_into().ok().map(Self)
+    }
+
+    /// Whether `signature` was made of `message` by the other half of this key.
+    pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.0).verify(message, signature).is_ok()
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+/// Ed25519 with one key.
+pub(crate) struct Signer(Ed25519KeyPair);
+
+impl Signer {
+    /// The signer whose secret is this seed.
+    pub fn new(seed: &SecretKey) -> Self {
+        Self(Ed25519KeyPair::from_seed_unchecked(&seed.0).expect("a seed of 32 bytes"))
+    }
+
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.public_key().as_ref().try_into().expect("a public key of 32 bytes"))
+    }
+
+    pub fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.0.sign(message).as_ref().try_into().expect("a signature of 64 bytes")
+    }
+}
+
+/// SHA-256 of bytes that come in parts.
+#[derive(Clone)]
+pub(crate) struct Hasher(Context);
+
+impl Hasher {
+    pub fn new() -> Self {
+        Self(Context::new(&SHA256))
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finish().as_ref().try_into().expect("32 bytes are a hash")
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher(..)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Test 2 of RFC 8032, section 7.1, and the hash of "abc" of FIPS 180-2.
+    #[test]
+    fn signatures_and_hashes_are_the_published_ones() {
+        let bytes = |text: &str| -> [u8; 32] { parse_hex(text).unwrap().try_into().unwrap() };
+        let seed = bytes("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
+        let signer = Signer::new(&SecretKey::new(seed));
+        let public = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+        assert_eq!(signer.public().to_string(), public);
+        let signature = signer.sign(&[0x72]);
+        let want = concat!(
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da",
+            "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+        );
+        assert_eq!(hex(&signature), want);
+        assert!(signer.public().verify(&[0x72], &signature) && !signer.public().verify(&[0x73], &signature));
+        let mut hasher = Hasher::new();
+        hasher.update(b"a");
+        hasher.update(b"bc");
+        let want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hex(&hasher.finish()), want);
+    }
 
     /// Test case 16 of the AES-GCM submission (McGrew and Viega, "The Galois/Counter Mode of Operation"): a library that computes something else would open its own stores, and nobody else's.
     #[test]

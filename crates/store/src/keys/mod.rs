@@ -5,6 +5,7 @@
 //!    ├─ HKDF ─▶ manifest key      seals the manifest
 //!    ├─ HKDF ─▶ names key         seals the dictionary
 //!    ├─ HKDF ─▶ index key         seals the indexes of the files and the headers of blocks
+//!    ├─ HKDF ─▶ signing wrap      seals the key that signs the manifest, which the manifest holds
 //!    └─ HKDF ─▶ wrapping key      seals the random key of each day, which the manifest holds
 //!                 day key ─ HKDF: store, schema, instrument, class ─▶ leaf key, seals chunks
 //! ```
@@ -18,8 +19,8 @@ mod file;
 mod leaves;
 
 pub(crate) use binding::{Binding, Piece};
-pub(crate) use cipher::{Cipher, SEAL_BYTES, SecretKey};
-pub use cipher::{Randomness, SystemRandomness};
+pub(crate) use cipher::{Cipher, Hasher, SEAL_BYTES, SIGNATURE_BYTES, SecretKey, Signer};
+pub use cipher::{PublicKey, Randomness, SystemRandomness};
 pub use file::{KEY_FILE_VARIABLE, MasterKey};
 pub(crate) use leaves::{DayKeys, Leaf, LeafKeys};
 
@@ -48,6 +49,7 @@ pub(crate) struct StoreKeys {
     pub names: Cipher,
     pub index: Cipher,
     wrapping: Cipher,
+    signing: Cipher,
 }
 
 impl StoreKeys {
@@ -63,6 +65,7 @@ impl StoreKeys {
             names: derive("names").cipher(),
             index: derive("index").cipher(),
             wrapping: derive("day keys").cipher(),
+            signing: derive("signing key").cipher(),
         }
     }
 
@@ -76,13 +79,31 @@ impl StoreKeys {
 
     /// Opens the key of a day.
     fn unwrap(&self, day: Day, wrapped: &[u8]) -> Option<SecretKey> {
-        let mut wrapped = wrapped.to_vec();
-        let binding = Binding::new(Piece::DayKey, self.store).day(day);
-        let key = self.wrapping.open(binding.bytes(), &mut wrapped)?;
-        let secret = SecretKey::new((&*key).try_into().ok()?);
-        key.fill(0);
-        Some(secret)
+        unwrap_with(&self.wrapping, &Binding::new(Piece::DayKey, self.store).day(day), wrapped)
     }
+
+    /// Draws the key that signs the manifests of a store, and seals it for them.
+    pub fn draw_signing_key(&self, random: &dyn Randomness) -> Result<Vec<u8>> {
+        let (seed, mut out) = (SecretKey::random(random)?, Vec::new());
+        let binding = Binding::new(Piece::SigningKey, self.store);
+        self.signing.seal(random, binding.bytes(), seed.bytes(), &mut out)?;
+        Ok(out)
+    }
+
+    /// Opens the key that signs the manifests.
+    pub fn signer(&self, wrapped: &[u8]) -> Option<Signer> {
+        let seed = unwrap_with(&self.signing, &Binding::new(Piece::SigningKey, self.store), wrapped)?;
+        Some(Signer::new(&seed))
+    }
+}
+
+/// Opens a key that is sealed under another one.
+fn unwrap_with(cipher: &Cipher, binding: &Binding, wrapped: &[u8]) -> Option<SecretKey> {
+    let mut wrapped = wrapped.to_vec();
+    let key = cipher.open(binding.bytes(), &mut wrapped)?;
+    let secret = SecretKey::new((&*key).try_into().ok()?);
+    key.fill(0);
+    Some(secret)
 }
 
 /// Bytes as lower-case digits.

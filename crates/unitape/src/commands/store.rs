@@ -1,11 +1,13 @@
-//! `unitape store`: a tape into sealed days, and events out of them.
+//! `unitape store`: a tape into sealed days, events out of them, and whether they are as they were sealed.
 
 mod empty;
 mod key;
 mod rows;
+mod verify;
 
 use self::key::KeyArgs;
 use self::rows::RowFormat;
+use self::verify::VerifyArgs;
 use super::read_args;
 use super::tape::{readable, utc};
 use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
@@ -54,6 +56,16 @@ and bbo. Otherwise, with --events or with --full, events, in the order of the ta
 Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts
 quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
     Scan(ScanArgs),
+    /// Compare a store with its signed manifest: every file, and with the key every block
+    #[command(after_help = "Examples:
+  unitape store verify ticks
+  unitape store verify ticks --remember ~/generations --json
+  unitape store verify ticks --public-key 3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c
+
+With --public-key, which `store info` prints, signature, lengths and hashes are checked without the key of the store.
+Whether the store is an older state of itself is proven by --at-least or --remember alone. Exit code 3 when a file is
+changed, missing or foreign, or the store is rolled back; 1 for a wrong key.")]
+    Verify(VerifyArgs),
     /// Days, schemas, sizes, names
     #[command(after_help = "Example:\n  unitape store info ticks --json")]
     Info {
@@ -139,6 +151,7 @@ pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
         StoreCommand::Seal(args) => run_seal(&args),
         StoreCommand::Scan(args) => scan(&args),
+        StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info { dir, key, json } => info(&dir, &key, json),
     }
 }
@@ -353,13 +366,15 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
             .map(|(tape, sealed)| serde_json::json!({"tape": tape.to_string(), "sealed": sealed.0}))
             .collect();
         output::print_json(&serde_json::json!({
-            "format": unitape_store::FORMAT_VERSION, "generation": info.generation, "rows": all.rows,
+            "format": unitape_store::FORMAT_VERSION, "generation": info.generation,
+            "public_key": info.public_key.to_string(), "rows": all.rows,
             "blocks": all.blocks, "bytes": all.bytes, "bytes_per_row": per_row(&all),
             "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
             "problems": problems,
         }))?;
     } else {
         say!("store   format {}, generation {}", unitape_store::FORMAT_VERSION, info.generation);
+        say!("signed  with {}", info.public_key);
         for (tape, sealed) in &info.tapes {
             say!("tape    {tape}, sealed to position {sealed}");
         }

@@ -68,6 +68,8 @@ fn a_wrong_call_is_2() {
          unitape store scan s --csv
          unitape store seal t
          unitape store seal t --store s2 --date x
+         unitape store verify s --public-key 5a
+         unitape store verify s --at-least x
          unitape watch replay ev.jsonl --scenario nope
          unitape watch replay t --scenario nope
          unitape watch replay ev.jsonl --params {nope
@@ -156,6 +158,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store scan missing
          unitape store info dir
          unitape store info s --key missing
+         unitape store verify missing
+         unitape store verify s --key missing
+         unitape store verify s --remember text.txt
          unitape store scan s --key text.txt
          unitape store seal t --store s3 --key missing
          unitape watch replay missing
@@ -238,6 +243,8 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape store seal damaged --store x
          unitape store info s-damaged
          unitape store scan s-damaged
+         unitape store verify s-damaged
+         unitape store verify s --at-least 2
          unitape store seal t --store s-damaged
          unitape quarantine list q
          unitape quarantine retry q
@@ -324,6 +331,8 @@ fn what_went_well_is_0() {
          unitape tape retain t --bytes 1000000 --dry-run
          unitape quarantine list t
          unitape store info s
+         unitape store verify s
+         unitape store verify s --at-least 1 --remember generations
          unitape store scan s
          unitape store scan s --schema trades
          unitape store scan s --since 2024-03-12 --until 2024-03-12

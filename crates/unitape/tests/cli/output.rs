@@ -107,7 +107,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 49] = [
+    let table: [&[&str]; 51] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -144,6 +144,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["store", "scan", "hs", "--key", &missing],
         &["store", "scan", "hs", "--schema", &missing],
         &["store", "info", &missing],
+        &["store", "verify", "hs"],
+        &["store", "verify", "hs", "--public-key", &missing],
         &["decode", "jsonl", &name],
         &["decode", "fix", "h.fix"],
         &["decode", "mail", "h.eml"],
@@ -244,6 +246,8 @@ const PRINTS: &str = "
     store scan s
     store scan s --json
     store scan s --schema trades --csv
+    store verify s
+    store verify s --json
     store info s
     store info s --json
     quarantine list q

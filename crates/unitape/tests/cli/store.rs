@@ -284,6 +284,74 @@ fn what_cannot_be_is_told_with_its_place() {
     run(["store", "seal", &at(&tape), "--store", &at(&store)]).code(1).says(&["locked", "store.lock"]);
 }
 
+/// A store is checked with its key and with the public one; an older state of it is told by what was remembered.
+#[test]
+fn a_store_is_verified_and_an_older_state_of_it_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let [tape, store, old, seen] = ["tape", "ticks", "old", "seen"].map(|name| dir.path().join(name));
+    let verify = |more: &[&str]| {
+        let args = ["store".as_ref(), "verify".as_ref(), store.as_os_str(), "--json".as_ref()];
+        run(args.into_iter().chain(more.iter().map(AsRef::as_ref)))
+    };
+    let remember = ["--remember", seen.to_str().unwrap()];
+    let grow = |seed| {
+        let orders = file(dir.path(), &format!("{seed}.fix"), common::flow(seed, 300, false).0);
+        let feed = common::orders_option(&format!("feed{seed}"), &orders);
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+        seal(&tape, &store, &[])
+    };
+    assert_eq!(grow(7)["generation"], 1);
+    let first = verify(&[]).code(0).json();
+    assert_eq!((&first["generation"], &first["freshness"]), (&1.into(), &"unproven".into()));
+    assert_eq!(first["problems"], 0);
+    assert!(!seen.exists(), "nothing is remembered unless it is asked for");
+    let public = first["public_key"].as_str().unwrap();
+    let info = ["store".as_ref(), "info".as_ref(), store.as_os_str(), "--json".as_ref()];
+    assert_eq!(run(info).code(0).json()["public_key"], public);
+    for file in common::files(&store) {
+        let path = old.join(file.0);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, file.1).unwrap();
+    }
+    let freshness = |more: &[&str], code| verify(more).code(code).json()["freshness"].clone();
+    assert_eq!(freshness(&["--at-least", "1"], 0), "proven");
+    assert_eq!(freshness(&["--at-least", "2"], 3), "rolled back");
+    assert_eq!(freshness(&remember, 0), "proven");
+    assert_eq!(grow(8)["generation"], 2);
+    let grown = verify(&remember).code(0).json();
+    assert_eq!((&grown["freshness"], &grown["remembered"]), (&"proven".into(), &1.into()));
+
+    // The older state is whole, and is told apart by what was remembered alone.
+    let newer = dir.path().join("newer");
+    std::fs::rename(&store, &newer).unwrap();
+    std::fs::rename(&old, &store).unwrap();
+    assert_eq!(freshness(&[], 0), "unproven");
+    for _ in 0..2 {
+        assert_eq!(freshness(&remember, 3), "rolled back");
+        assert_eq!(freshness(&["--public-key", public, remember[0], remember[1]], 3), "rolled back");
+    }
+    let words = ["store".as_ref(), "verify".as_ref(), store.as_os_str(), "--at-least".as_ref(), "2".as_ref()];
+    assert!(run(words).code(3).text().contains("rolled back: generation 2 was there before"));
+
+    // Without the key of the store, the public one finds what is changed; another one is refused.
+    std::fs::remove_file(store.with_extension("key")).unwrap();
+    verify(&[]).code(1).says(&["no key"]);
+    verify(&["--public-key", public]).code(0);
+    verify(&["--public-key", &"5a".repeat(32)]).code(1).says(&["wrong key", public]);
+    let file = store.join("dictionary.log");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[30] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    std::fs::write(store.join("notes"), "x").unwrap();
+    let lines = verify(&["--public-key", public]).code(3).lines();
+    let findings: Vec<_> = lines.iter().map(|line| line["finding"].as_str().unwrap_or_default()).collect();
+    assert_eq!(findings, ["changed", "foreign", ""], "{lines:?}");
+    assert_eq!((&lines[2]["problems"], &lines[2]["generation"]), (&2.into(), &1.into()));
+    std::fs::write(store.join("manifest"), "x").unwrap();
+    let lines = verify(&[]).code(3).lines();
+    assert_eq!((&lines[1]["generation"], &lines[1]["problems"]), (&Value::Null, &1.into()));
+}
+
 /// `store scan … | head` must end quietly.
 #[test]
 fn a_closed_stdout_ends_a_scan_quietly() {

@@ -70,6 +70,10 @@ fn a_killed_seal_leaves_the_old_state_and_is_made_good() {
                     found == before || found == after,
                     "seed {round_seed}: neither the old state nor the new"
                 );
+                // One that was killed before there was a manifest has left no store.
+                if store.join("manifest").exists() {
+                    run(["store".as_ref(), "verify".as_ref(), store.as_os_str()]).code(0);
+                }
             }
             run(arguments(&tape, &store)).code(0);
             if !store.join("manifest").exists() || events(&store) != after {

@@ -1,0 +1,188 @@
+//! Whether a store is an older state of itself: a signature cannot tell, so somebody has to remember its generation.
+//!
+//! ```text
+//! unitape-store-generations 1
+//! STOREID GENERATION             one line for each store
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, IoContext, Result};
+use crate::keys::parse_hex;
+use crate::manifest::sync_dir;
+
+const HEAD: &str = "unitape-store-generations 1";
+/// More than any such file has.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Whether a store is as new as it is known to have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// Nobody said how new it has to be.
+    #[default]
+    Unproven,
+    /// It is as new as it has to be.
+    Proven,
+    /// It is older: a state of the store from before has been put back.
+    RolledBack,
+}
+
+impl Freshness {
+    /// Its name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unproven => "unproven",
+            Self::Proven => "proven",
+            Self::RolledBack => "rolled back",
+        }
+    }
+
+    /// Whether `generation` is at least each of `bounds`; unproven without one.
+    pub fn of(generation: u64, bounds: &[u64]) -> Self {
+        match bounds.iter().max() {
+            None => Self::Unproven,
+            Some(least) if *least <= generation => Self::Proven,
+            Some(_) => Self::RolledBack,
+        }
+    }
+}
+
+/// A file with the highest generation that was seen of each store.
+#[derive(Debug)]
+pub struct GenerationMemory {
+    path: PathBuf,
+    stores: BTreeMap<String, u64>,
+}
+
+impl GenerationMemory {
+    /// Reads the file; one that is not there remembers nothing.
+    ///
+    /// # Errors
+    /// The file holds something else, or the system refuses.
+    pub fn load(path: &Path) -> Result<Self> {
+        let mut memory = Self { path: path.into(), stores: BTreeMap::new() };
+        let mut text = String::new();
+        let bad = |what| Err(Error::NotAMemory { path: path.into(), what });
+        match File::open(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(memory),
+            other => match other.with_context("open", path)?.take(BYTES_MAX + 1).read_to_string(&mut text) {
+                Err(e) if e.kind() == ErrorKind::InvalidData => return bad("it is no text"),
+                read => _ = read.with_context("read", path)?,
+            },
+        }
+        if text.len() as u64 > BYTES_MAX {
+            return bad("it is longer than any is");
+        }
+        // A file that has lost its end would have forgotten stores.
+        let Some(text) = text.strip_suffix('\n') else { return bad("it does not end in a whole line") };
+        let mut lines = text.split('\n');
+        if lines.next() != Some(HEAD) {
+            return bad("it does not begin as one does");
+        }
+        for line in lines {
+            let entry = line.split_once(' ').and_then(|(store, generation)| {
+                let is_id = parse_hex(store).is_some_and(|id| id.len() == 16);
+                is_id.then_some((store.to_owned(), generation.parse().ok()?))
+            });
+            let Some((store, generation)) = entry else {
+                return bad("a line is no store and its generation");
+            };
+            if memory.stores.insert(store, generation).is_some() {
+                return bad("it has two lines for one store");
+            }
+        }
+        Ok(memory)
+    }
+
+    /// The highest generation that was seen of the store with this id, in digits.
+    pub fn generation(&self, store: &str) -> Option<u64> {
+        self.stores.get(store).copied()
+    }
+
+    /// Notes that this generation of the store was seen. A lower one than before changes nothing. The file is replaced as a
+    /// whole: killed at any moment, it has the state before or after.
+    ///
+    /// # Errors
+    /// The system's refusals.
+    pub fn remember(&mut self, store: &str, generation: u64) -> Result<()> {
+        if self.generation(store).is_some_and(|seen| seen >= generation) {
+            return Ok(());
+        }
+        self.stores.insert(store.to_owned(), generation);
+        let mut text = format!("{HEAD}\n");
+        for (store, generation) in &self.stores {
+            text += &format!("{store} {generation}\n");
+        }
+        let mut new = self.path.clone().into_os_string();
+        new.push(format!(".{}.new", std::process::id()));
+        let new = PathBuf::from(new);
+        let mut file = File::create(&new).with_context("make", &new)?;
+        file.write_all(text.as_bytes()).with_context("write", &new)?;
+        file.sync_all().with_context("sync", &new)?;
+        fs::rename(&new, &self.path).with_context("rename", &new)?;
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_dir(parent.unwrap_or(Path::new(".")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generation that is forgotten lets an older store pass.
+    #[test]
+    fn the_highest_generation_of_each_store_is_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("seen");
+        let (a, b) = ("0a".repeat(16), "0b".repeat(16));
+        let mut memory = GenerationMemory::load(&path).unwrap();
+        assert_eq!(memory.generation(&a), None);
+        memory.remember(&b, 3).unwrap();
+        memory.remember(&a, 7).unwrap();
+        memory.remember(&a, 6).unwrap();
+        let again = GenerationMemory::load(&path).unwrap();
+        assert_eq!((again.generation(&a), again.generation(&b)), (Some(7), Some(3)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEAD}\n{a} 7\n{b} 3\n"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "another file is left");
+    }
+
+    /// A file of something else would be replaced, and one that is cut would have forgotten stores.
+    #[test]
+    fn what_is_no_memory_is_refused_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("seen");
+        let id = "0a".repeat(16);
+        for bad in [
+            String::new(),
+            "my notes\n".into(),
+            HEAD.into(),
+            format!("{HEAD}\n{id} 7"),
+            format!("{HEAD}\n{id}\n"),
+            format!("{HEAD}\n{} 7\n", &id[2..]),
+            format!("{HEAD}\n{id} 7\n{id} 8\n"),
+            format!("{HEAD}\n\n"),
+        ] {
+            fs::write(&path, &bad).unwrap();
+            let loaded = GenerationMemory::load(&path);
+            assert!(matches!(loaded, Err(Error::NotAMemory { .. })), "{bad:?}: {loaded:?}");
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(matches!(GenerationMemory::load(&path), Err(Error::NotAMemory { .. })));
+    }
+
+    #[test]
+    fn a_store_is_as_new_as_the_highest_bound_at_least() {
+        for (bounds, want) in [
+            (&[][..], Freshness::Unproven),
+            (&[5], Freshness::Proven),
+            (&[6], Freshness::RolledBack),
+            (&[0, 6], Freshness::RolledBack),
+            (&[4, 5], Freshness::Proven),
+        ] {
+            assert_eq!(Freshness::of(5, bounds), want, "{bounds:?}");
+        }
+    }
+}

@@ -1,0 +1,545 @@
+//! A store compared with its manifest: the signature, every file, and with the master key every block.
+//!
+//! Three things are checked, each with what it needs. The signature and the list of files need the public key alone, and every byte
+//! of every file is under one of the two. That blocks open, decode and are as many as the manifest says needs the master key.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use unitape_model::{Event, UnixNanos};
+
+use crate::class::FieldClass;
+use crate::day::Day;
+use crate::decode::{BlockDecoder, FrameBatch, RowFilter};
+use crate::dictionary::TokenDictionary;
+use crate::error::{Error, Result};
+use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::keys::{Hasher, MasterKey, PublicKey, StoreId, StoreKeys, hex};
+use crate::manifest::{
+    DICTIONARY, FileDigest, FileEntry, ListedFiles, Manifest, ManifestFile, SealedPart, read as read_manifest,
+};
+use crate::scan::PROBLEMS_MAX;
+use crate::schema::TickSchema;
+use crate::seal::{LOCK, StoreProgress};
+
+/// What a store is checked with.
+#[derive(Clone, Copy, Debug)]
+pub enum VerifyKey<'a> {
+    /// The master key: blocks are opened too.
+    Master(&'a MasterKey),
+    /// The public half of the key that signs: signature, lengths and hashes alone.
+    Public(PublicKey),
+}
+
+/// How a store is checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VerifyOptions<'a> {
+    /// Raised from outside: stop.
+    pub stop: Option<&'a AtomicBool>,
+    /// How far it is.
+    pub progress: Option<&'a StoreProgress>,
+}
+
+/// The sort of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A file is not as it was sealed.
+    Changed,
+    /// A file of the store is not there.
+    Missing,
+    /// A file that the store does not name.
+    Foreign,
+    /// A file or directory that the system does not let be read.
+    Unreadable,
+    /// A file that a killed seal has left, or that one is writing now. It is no problem.
+    LeftOver,
+}
+
+impl FindingKind {
+    /// Its name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Missing => "missing",
+            Self::Foreign => "foreign",
+            Self::Unreadable => "unreadable",
+            Self::LeftOver => "left over",
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Changed | Self::Missing => {
+                "put the file back from a backup of this store, or seal its tapes again into a new directory"
+            }
+            Self::Foreign => "move it out of the store",
+            Self::Unreadable => "give the reader access to it, or look after the disk",
+            Self::LeftOver => "nothing: the next seal removes it",
+        }
+    }
+
+    /// Whether the store is not intact because of it.
+    pub fn is_problem(self) -> bool {
+        self != Self::LeftOver
+    }
+}
+
+/// Something that was found in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its sort.
+    pub kind: FindingKind,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Number of the block in the file, from 0, where it is one.
+    pub block: Option<u32>,
+    /// Byte offset in the file, where it is known.
+    pub offset: Option<u64>,
+    /// The finding, in words.
+    pub what: String,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// The id of the store in digits; none where the manifest is damaged.
+    pub store: Option<String>,
+    /// The public half of the key that signs, likewise.
+    pub public_key: Option<PublicKey>,
+    /// The generation, likewise.
+    pub generation: Option<u64>,
+    /// Files that the store has by its manifest.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Findings, the first 1,000 of them.
+    pub findings: Vec<Finding>,
+    /// How many of all findings are problems.
+    pub problems: u64,
+}
+
+/// Compares the store in `dir` with its manifest.
+///
+/// # Errors
+/// Not a store, a foreign version, another key than the store's, or a stop. Damage is no error, but a finding.
+pub fn verify(dir: &Path, key: VerifyKey<'_>, options: &VerifyOptions<'_>) -> Result<VerifyReport> {
+    let mut check = Verifier { dir, options, report: VerifyReport::default(), buffer: Vec::new() };
+    let path = Manifest::path(dir);
+    match check.manifest(&path, key) {
+        Ok((file, opened)) => check.files(&file, opened.as_ref())?,
+        Err(e @ Error::Damage { .. }) => check.problem(e),
+        Err(e) => return Err(e),
+    }
+    Ok(check.report)
+}
+
+/// The files that the manifest lists, and what of a manifest is needed beside them.
+struct SignedPart {
+    store: StoreId,
+    files: ListedFiles,
+}
+
+struct Verifier<'a> {
+    dir: &'a Path,
+    options: &'a VerifyOptions<'a>,
+    report: VerifyReport,
+    /// Part of a file.
+    buffer: Vec<u8>,
+}
+
+/// Bytes of a file that are hashed at a time.
+const BUFFER_BYTES: u64 = 1 << 20;
+
+impl Verifier<'_> {
+    /// Checks the signature of the manifest, and opens it where there is the master key.
+    fn manifest(
+        &mut self,
+        path: &Path,
+        key: VerifyKey<'_>,
+    ) -> Result<(SignedPart, Option<(Manifest, StoreKeys)>)> {
+        let mut file = ManifestFile::parse(read_manifest(self.dir)?, path)?;
+        let keys = match key {
+            VerifyKey::Master(master) => {
+                let keys = StoreKeys::new(master, file.store);
+                if keys.key_id != file.key_id {
+                    return Err(Error::WrongKey { path: path.into() });
+                }
+                Some(keys)
+            }
+            VerifyKey::Public(wanted) if wanted != file.public_key => {
+                return Err(Error::WrongSigner { path: path.into(), found: file.public_key });
+            }
+            VerifyKey::Public(_) => None,
+        };
+        if !file.is_signed() {
+            let at = file.signature_at() as u64;
+            return Err(Error::damage(path, at, "its signature is not one of its content"));
+        }
+        let files = file.files.clone();
+        let opened = keys.map(|keys| Ok::<_, Error>((file.open(&keys, path)?, keys))).transpose()?;
+        self.report.store = Some(hex(&file.store.0));
+        (self.report.public_key, self.report.generation) = (Some(file.public_key), Some(file.generation));
+        self.report.files = files.len() as u64;
+        self.report.bytes = files.values().map(|digest| digest.bytes).sum();
+        if let Some(p) = self.options.progress {
+            p.bytes_total.store(self.report.bytes, Ordering::Relaxed);
+        }
+        Ok((SignedPart { store: file.store, files }, opened))
+    }
+
+    fn files(&mut self, signed: &SignedPart, opened: Option<&(Manifest, StoreKeys)>) -> Result<()> {
+        for (name, digest) in &signed.files {
+            self.file(name, digest)?;
+        }
+        if let Some((manifest, keys)) = opened {
+            self.names(manifest, keys);
+            self.blocks(signed, manifest, keys)?;
+        }
+        self.foreign(signed)
+    }
+
+    /// Opens the dictionary, if it is there.
+    fn names(&mut self, manifest: &Manifest, keys: &StoreKeys) {
+        let path = self.dir.join(DICTIONARY);
+        if is_file(&path)
+            && let Err(e) = TokenDictionary::load(self.dir, keys, &manifest.names)
+        {
+            self.retract(&path);
+            self.problem(e);
+        }
+    }
+
+    /// Compares a file with its length and hash.
+    fn file(&mut self, name: &str, digest: &FileDigest) -> Result<()> {
+        let path = self.dir.join(name);
+        let opened = match fs::symlink_metadata(&path) {
+            Ok(meta) if meta.is_file() => File::open(&path).map(|file| (file, meta.len())),
+            // A link leads to bytes that are not in the store; a pipe may have none.
+            Ok(_) => Err(ErrorKind::NotFound.into()),
+            Err(e) => Err(e),
+        };
+        let (mut file, length) = match opened {
+            Ok(opened) => opened,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                self.found(FindingKind::Missing, &path, None, "it is not there, or it is no file");
+                return Ok(());
+            }
+            Err(e) => {
+                self.found(FindingKind::Unreadable, &path, None, e.to_string());
+                return Ok(());
+            }
+        };
+        if length < digest.bytes {
+            let what = format!("{length} bytes long, not {} as the manifest says", digest.bytes);
+            self.found(FindingKind::Changed, &path, Some(length), what);
+            return Ok(());
+        }
+        if length > digest.bytes {
+            let more = length - digest.bytes;
+            if name == DICTIONARY {
+                // What a killed seal appended; the next one cuts it off.
+                self.found(
+                    FindingKind::LeftOver,
+                    &path,
+                    Some(digest.bytes),
+                    format!("{more} bytes that do not count"),
+                );
+            } else {
+                let what = format!("{more} bytes more than the manifest says");
+                self.found(FindingKind::Changed, &path, Some(digest.bytes), what);
+                return Ok(());
+            }
+        }
+        let (mut hasher, mut buffer, mut left) =
+            (Hasher::new(), std::mem::take(&mut self.buffer), digest.bytes);
+        // A small file needs no large buffer.
+        buffer.resize(buffer.len().max(left.min(BUFFER_BYTES) as usize), 0);
+        while left > 0 {
+            self.stopped()?;
+            let part = left.min(buffer.len() as u64) as usize;
+            match file.read(&mut buffer[..part]) {
+                Ok(0) => break,
+                Ok(n) => {
+                    hasher.update(&buffer[..n]);
+                    left -= n as u64;
+                    if let Some(p) = self.options.progress {
+                        p.bytes.fetch_add(n as u64, Ordering::Relaxed);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.found(FindingKind::Unreadable, &path, Some(digest.bytes - left), e.to_string());
+                    return Ok(());
+                }
+            }
+        }
+        self.buffer = buffer;
+        if hasher.finish() != digest.hash {
+            self.found(FindingKind::Changed, &path, None, "its hash is not the one that the manifest has");
+        }
+        Ok(())
+    }
+
+    /// Opens and decodes every block, and counts what is in the files.
+    fn blocks(&mut self, signed: &SignedPart, manifest: &Manifest, keys: &StoreKeys) -> Result<()> {
+        let mut blocks = BlockChecker {
+            opener: BlockOpener::new(keys, &manifest.day_keys),
+            decoder: BlockDecoder::default(),
+            batch: FrameBatch::default(),
+            block: Vec::new(),
+        };
+        for part in &manifest.parts {
+            let (mut ordinals, mut is_whole) = ((u64::MAX, 0), true);
+            for entry in &part.files {
+                let id = part.file(entry);
+                let path = id.path(self.dir);
+                if signed.files.get(&id.listed_path()).is_none_or(|digest| digest.bytes != entry.bytes) {
+                    let what =
+                        format!("its list of files and its sealed part differ about {}", id.listed_path());
+                    self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
+                }
+                // What is not there has been said.
+                let opened = if is_file(&path) { BlockFile::open(self.dir, &id).ok() } else { None };
+                let Some(file) = opened else {
+                    is_whole = false;
+                    continue;
+                };
+                let (mut problems, mut seen) = (Vec::new(), FileCounts::default());
+                for place in file.places(keys, &id, entry, &mut |e| problems.push(e)) {
+                    self.stopped()?;
+                    if let Err(e) = blocks.check(&file, &id, &place, &mut seen) {
+                        problems.push(e);
+                    }
+                }
+                ordinals = (seen.ordinals.0.min(ordinals.0), seen.ordinals.1.max(ordinals.1));
+                is_whole &= problems.is_empty();
+                if !problems.is_empty() {
+                    self.retract(&path);
+                    problems.into_iter().for_each(|e| self.problem(e));
+                } else if !seen.are_of(entry) {
+                    let what = "its rows are not as many, or not of those times, as the manifest says";
+                    self.found(FindingKind::Changed, &path, None, what);
+                }
+            }
+            if is_whole && ordinals != (part.ordinal_first, part.ordinal_last) {
+                self.ordinals(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was found of a file by its hash: what its blocks say has a place.
+    fn retract(&mut self, path: &Path) {
+        let before = self.report.findings.len();
+        self.report.findings.retain(|finding| finding.path != path || finding.kind != FindingKind::Changed);
+        self.report.problems -= (before - self.report.findings.len()) as u64;
+    }
+
+    fn ordinals(&mut self, part: &SealedPart) {
+        let (day, generation) = (part.date, part.generation);
+        let what = format!("the events of {day} in generation {generation} are not those that it names");
+        self.found(FindingKind::Changed, &Manifest::path(self.dir), None, what);
+    }
+
+    /// Looks for what the store does not name.
+    fn foreign(&mut self, signed: &SignedPart) -> Result<()> {
+        let expected: BTreeSet<PathBuf> = signed.files.keys().map(|name| self.dir.join(name)).collect();
+        for path in self.list(self.dir) {
+            self.stopped()?;
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            match name {
+                "manifest" => {}
+                LOCK if is_empty_file(&path) => {}
+                "manifest.new" if is_file(&path) => {
+                    self.found(
+                        FindingKind::LeftOver,
+                        &path,
+                        None,
+                        "a manifest that was not put into its place",
+                    );
+                }
+                DICTIONARY if expected.contains(&path) => {}
+                DICTIONARY if is_file(&path) => {
+                    self.found(FindingKind::LeftOver, &path, None, "names of a seal that did not end");
+                }
+                _ if is_day(name) && is_directory(&path) => self.foreign_of_day(&path, signed, &expected),
+                _ => self.foreign_at(&path),
+            }
+        }
+        Ok(())
+    }
+
+    fn foreign_of_day(&mut self, day: &Path, signed: &SignedPart, expected: &BTreeSet<PathBuf>) {
+        for schema in self.list(day) {
+            let name = schema.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if TickSchema::from_name(name).is_none() || !is_directory(&schema) {
+                self.foreign_at(&schema);
+                continue;
+            }
+            for path in self.list(&schema) {
+                if expected.contains(&path) {
+                    continue;
+                }
+                if self.is_of_a_seal(&path, signed) {
+                    self.found(FindingKind::LeftOver, &path, None, "a file of a seal that did not end");
+                } else {
+                    self.foreign_at(&path);
+                }
+            }
+        }
+    }
+
+    /// Whether a seal of this store that did not end has made the file: it is of a generation to come, and begins so.
+    fn is_of_a_seal(&self, path: &Path, signed: &SignedPart) -> bool {
+        let name = path.strip_prefix(self.dir).ok().and_then(|name| name.to_str());
+        let Some(place) = name.and_then(FileId::parse_path) else { return false };
+        if place.2 <= self.report.generation.unwrap_or(0) || !is_file(path) {
+            return false;
+        }
+        let mut start = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+        read.is_ok() && FileId::may_begin(&start, signed.store, place)
+    }
+
+    fn foreign_at(&mut self, path: &Path) {
+        self.found(FindingKind::Foreign, path, None, "the manifest does not name it");
+    }
+
+    /// The entries of a directory, by name.
+    fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir).and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<Vec<_>>>()
+        });
+        match entries {
+            Ok(mut paths) => {
+                paths.sort_unstable();
+                paths
+            }
+            Err(e) => {
+                self.found(FindingKind::Unreadable, dir, None, e.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    fn stopped(&self) -> Result<()> {
+        let is_stopped = self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if is_stopped { Err(Error::VerifyStopped) } else { Ok(()) }
+    }
+
+    fn problem(&mut self, error: Error) {
+        let finding = match error {
+            Error::Damage { path, block, offset, what } => {
+                Finding { kind: FindingKind::Changed, path, block, offset: Some(offset), what }
+            }
+            Error::Io { path, source, doing } => {
+                let what = format!("cannot {doing} it: {source}");
+                Finding { kind: FindingKind::Unreadable, path, block: None, offset: None, what }
+            }
+            other => {
+                let (path, what) = (Manifest::path(self.dir), other.to_string());
+                Finding { kind: FindingKind::Changed, path, block: None, offset: None, what }
+            }
+        };
+        self.keep(finding);
+    }
+
+    fn found(&mut self, kind: FindingKind, path: &Path, offset: Option<u64>, what: impl Into<String>) {
+        self.keep(Finding { kind, path: path.into(), block: None, offset, what: what.into() });
+    }
+
+    fn keep(&mut self, finding: Finding) {
+        self.report.problems += u64::from(finding.kind.is_problem());
+        if self.report.findings.len() < PROBLEMS_MAX {
+            self.report.findings.push(finding);
+        }
+    }
+}
+
+/// Opens and decodes blocks.
+struct BlockChecker<'a> {
+    opener: BlockOpener<'a>,
+    decoder: BlockDecoder,
+    batch: FrameBatch,
+    block: Vec<u8>,
+}
+
+impl BlockChecker<'_> {
+    /// Opens all chunks of a block, makes its frames, and counts them.
+    fn check(
+        &mut self,
+        file: &BlockFile,
+        id: &FileId,
+        place: &BlockLocation,
+        seen: &mut FileCounts,
+    ) -> Result<()> {
+        let (head, number) = (&place.head, place.head.number);
+        let open = self.opener.read(file, id, place, &FieldClass::ALL, &mut self.block)?;
+        let wanted =
+            RowFilter { from: UnixNanos(i64::MIN), to: UnixNanos(i64::MAX), venue: None, listed: None };
+        self.batch.clear();
+        self.decoder.decode(&open, head, &wanted, &mut self.batch).map_err(|flaw| {
+            Error::block_damage(file.path(), number, place.offset + flaw.offset as u64, flaw.what)
+        })?;
+        let bad = |what: &str| Err(Error::block_damage(file.path(), number, place.offset, what));
+        if self.batch.keys.len() as u64 != u64::from(head.rows) {
+            return bad("it has not as many rows as its header says");
+        }
+        for key in &self.batch.keys {
+            let event = Event::new(self.batch.frame(key)).expect("only whole frames are decoded");
+            if Day::of_event(&event) != id.day || TickSchema::for_kind(event.kind()) != Some(id.schema) {
+                return bad("it has an event of another day or schema");
+            }
+        }
+        seen.blocks += 1;
+        seen.rows += u64::from(head.rows);
+        seen.raw_bytes += u64::from(head.raw_bytes);
+        seen.times = (seen.times.0.min(head.ts_min), seen.times.1.max(head.ts_max));
+        seen.ordinals = (seen.ordinals.0.min(head.ordinal_first), seen.ordinals.1.max(head.ordinal_last));
+        Ok(())
+    }
+}
+
+/// What is in a file.
+struct FileCounts {
+    blocks: u32,
+    rows: u64,
+    raw_bytes: u64,
+    times: (UnixNanos, UnixNanos),
+    ordinals: (u64, u64),
+}
+
+impl Default for FileCounts {
+    fn default() -> Self {
+        let times = (UnixNanos(i64::MAX), UnixNanos(i64::MIN));
+        Self { blocks: 0, rows: 0, raw_bytes: 0, times, ordinals: (u64::MAX, 0) }
+    }
+}
+
+impl FileCounts {
+    fn are_of(&self, entry: &FileEntry) -> bool {
+        (self.blocks, self.rows, self.raw_bytes) == (entry.blocks, entry.rows, entry.raw_bytes)
+            && self.times == (UnixNanos(entry.ts_min), UnixNanos(entry.ts_max))
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+fn is_empty_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+}
+
+/// Whether a directory of this name is one of a day.
+fn is_day(name: &str) -> bool {
+    name.parse::<Day>().is_ok_and(|day| day.to_string() == name)
+}
