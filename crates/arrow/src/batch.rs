@@ -1,0 +1,289 @@
+//! Rows of one schema, gathered column by column into record batches.
+
+use crate::columns::{
+    CodeColumn, FixedColumn, NameColumn, PriceColumn, ScaledSize, SizeColumn, TextColumn, nulls,
+};
+use crate::{BatchOptions, Error, MisfitAction};
+use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
+use unitape_model::row::{flag_words, id_text, side, trade_action};
+use unitape_model::{
+    Decimal, Dictionary, Event, EventField, EventFieldSpec, EventSchema, EventValue, FieldLayout, NameKind,
+    Price, RowSchema,
+};
+use unitape_query::address::EventAddress;
+
+/// A batch that is being built.
+#[derive(Debug)]
+pub struct RowBatchBuilder {
+    schema: RowSchema,
+    arrow_schema: SchemaRef,
+    options: BatchOptions,
+    rows: usize,
+    misfits: u64,
+    ts_event: FixedColumn<i64>,
+    ts_recv: FixedColumn<i64>,
+    publisher: FixedColumn<u16>,
+    instrument: FixedColumn<u32>,
+    sequence: FixedColumn<u64>,
+    body: RowBody,
+    symbol: NameColumn,
+    venue: NameColumn,
+}
+
+/// The columns of a schema beside those that all have.
+#[derive(Debug)]
+enum RowBody {
+    Bbo { prices: [PriceColumn; 2], sizes: [SizeColumn; 2] },
+    Trades(Box<TradeColumns>),
+}
+
+#[derive(Debug)]
+struct TradeColumns {
+    action: CodeColumn,
+    side: CodeColumn,
+    price: PriceColumn,
+    size: SizeColumn,
+    match_id: TextColumn,
+    cond: TextColumn,
+    trade_flags: CodeColumn,
+}
+
+impl RowBatchBuilder {
+    /// Makes a builder of rows of this schema.
+    pub fn new(schema: RowSchema, options: BatchOptions) -> Self {
+        let options = BatchOptions { rows: options.rows.max(1), ..options };
+        let rows = options.rows;
+        let price = || PriceColumn::new(&options);
+        let size = || SizeColumn::new(&options);
+        let body = match schema {
+            RowSchema::Bbo => RowBody::Bbo { prices: [price(), price()], sizes: [size(), size()] },
+            RowSchema::Trades => RowBody::Trades(Box::new(TradeColumns {
+                action: CodeColumn::new(ACTIONS.map(str::to_owned), rows),
+                side: CodeColumn::new(SIDES.map(str::to_owned), rows),
+                price: price(),
+                size: size(),
+                match_id: TextColumn::new(rows),
+                cond: TextColumn::new(rows),
+                trade_flags: CodeColumn::new(flag_sets(), rows),
+            })),
+        };
+        Self {
+            schema,
+            arrow_schema: options.arrow_schema(schema),
+            options,
+            rows: 0,
+            misfits: 0,
+            ts_event: FixedColumn::new(rows),
+            ts_recv: FixedColumn::new(rows),
+            publisher: FixedColumn::new(rows),
+            instrument: FixedColumn::new(rows),
+            sequence: FixedColumn::new(rows),
+            body,
+            symbol: NameColumn::new(NameKind::Instrument, rows),
+            venue: NameColumn::new(NameKind::Venue, rows),
+        }
+    }
+
+    /// Returns the Arrow schema of the batches.
+    pub fn arrow_schema(&self) -> &SchemaRef {
+        &self.arrow_schema
+    }
+
+    /// Returns the number of rows since the last batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the number of sizes that did not fit and became null.
+    pub fn misfits(&self) -> u64 {
+        self.misfits
+    }
+
+    /// Returns whether a batch should be made of the rows before the next one is added.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        let text_bytes = match &self.body {
+            RowBody::Bbo { .. } => 0,
+            RowBody::Trades(columns) => columns.match_id.text_bytes() + columns.cond.text_bytes(),
+        };
+        self.rows >= self.options.rows || text_bytes >= TEXT_BYTES_MAX
+    }
+
+    /// Forgets what ids mean, after a cut of the tape.
+    pub fn forget_ids(&mut self) {
+        self.symbol.forget_ids();
+        self.venue.forget_ids();
+    }
+
+    /// Adds the row of an event. An error adds nothing.
+    ///
+    /// # Errors
+    /// Fails if a size does not fit and is not to be null.
+    ///
+    /// # Panics
+    /// If the event is not of the schema's kind.
+    #[inline]
+    pub fn push(
+        &mut self,
+        address: EventAddress,
+        event: &Event<'_>,
+        names: &Dictionary,
+    ) -> Result<(), Error> {
+        assert_eq!(event.kind(), self.schema.kind(), "an event of the schema's kind");
+        let (instrument, venue) = (event.instrument().0, event.venue());
+        let symbol_key = self.symbol.key(instrument, names)?;
+        let venue_key = self.venue.key(venue.into(), names)?;
+        let mut misfits = 0;
+        let mut scale = |column: &SizeColumn, name, size: Option<Decimal>| match size {
+            None => Ok(None),
+            Some(size) => match (column.scale(size), self.options.misfit) {
+                (None, MisfitAction::Refuse) => Err(misfit(column, name, address, size)),
+                (None, MisfitAction::Null) => {
+                    misfits += 1;
+                    Ok(None::<ScaledSize>)
+                }
+                (fitting, _) => Ok(fitting),
+            },
+        };
+        match &mut self.body {
+            RowBody::Bbo { prices, sizes } => {
+                let fields = bbo_fields(event.schema());
+                let scaled = [
+                    scale(&sizes[0], "bid_sz_00", size(event, fields[2]))?,
+                    scale(&sizes[1], "ask_sz_00", size(event, fields[3]))?,
+                ];
+                prices[0].push(price(event, fields[0]));
+                prices[1].push(price(event, fields[1]));
+                sizes.iter_mut().zip(scaled).for_each(|(column, size)| column.push(size));
+            }
+            RowBody::Trades(columns) => {
+                let spec = |field| event.schema().get(field).expect("a field of a trade");
+                let scaled = scale(&columns.size, "size", size(event, spec(EventField::Qty)))?;
+                columns.action.push(code_of(&ACTIONS, trade_action(event)));
+                columns.side.push(code_of(&SIDES, side(event)));
+                columns.price.push(price(event, spec(EventField::Px)));
+                columns.size.push(scaled);
+                columns.push_texts(event);
+            }
+        }
+        self.misfits += misfits;
+        self.ts_event.push(Some(event.ts_event().0));
+        self.ts_recv.push(event.ts_recv().map(|time| time.0));
+        self.publisher.push((venue != 0).then_some(venue));
+        self.instrument.push((instrument != 0).then_some(instrument));
+        self.sequence.push(event.sequence());
+        self.symbol.push(symbol_key);
+        self.venue.push(venue_key);
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Makes a batch of the rows, and begins the next one.
+    ///
+    /// # Errors
+    /// Fails if Arrow refuses the columns.
+    pub fn finish(&mut self) -> Result<RecordBatch, Error> {
+        let rows = std::mem::take(&mut self.rows);
+        let time = |column: &mut FixedColumn<i64>| -> ArrayRef {
+            Arc::new(column.finish::<TimestampNanosecondType>().with_timezone("UTC"))
+        };
+        let mut columns: Vec<ArrayRef> = vec![
+            time(&mut self.ts_event),
+            time(&mut self.ts_recv),
+            Arc::new(self.publisher.finish::<UInt16Type>()),
+            Arc::new(self.instrument.finish::<UInt32Type>()),
+        ];
+        let sequence = Arc::new(self.sequence.finish::<UInt64Type>());
+        match &mut self.body {
+            RowBody::Bbo { prices, sizes } => {
+                columns.push(sequence);
+                columns.extend(prices.iter_mut().map(PriceColumn::finish));
+                columns.extend(sizes.iter_mut().map(SizeColumn::finish));
+                // No event has a condition or the venues of its sides yet.
+                let absent = columns.len()..columns.len() + 3;
+                columns.extend(absent.map(|i| nulls(self.arrow_schema.field(i).data_type(), rows)));
+            }
+            RowBody::Trades(trades) => {
+                columns.extend([trades.action.finish()?, trades.side.finish()?]);
+                columns.extend([trades.price.finish(), trades.size.finish(), sequence]);
+                columns.extend([
+                    trades.match_id.finish(),
+                    trades.cond.finish(),
+                    trades.trade_flags.finish()?,
+                ]);
+            }
+        }
+        columns.extend([self.symbol.finish()?, self.venue.finish()?]);
+        Ok(RecordBatch::try_new(self.arrow_schema.clone(), columns)?)
+    }
+}
+
+impl TradeColumns {
+    fn push_texts(&mut self, event: &Event<'_>) {
+        let spec = |field| event.schema().get(field).expect("a field of a trade");
+        let mut scratch = [0; 36];
+        match event.value(spec(EventField::MatchId), &mut scratch) {
+            Some(EventValue::Id(id)) => self.match_id.push(Some(&id_text(id))),
+            _ => self.match_id.push(None),
+        }
+        match event.value(spec(EventField::Cond), &mut scratch) {
+            Some(EventValue::Text(text)) => self.cond.push(Some(text)),
+            _ => self.cond.push(None),
+        }
+        match event.value(spec(EventField::TradeFlags), &mut scratch) {
+            Some(EventValue::Flags(_, set)) => self.trade_flags.push(i8::try_from(set - 1).ok()),
+            _ => self.trade_flags.push(None),
+        }
+    }
+}
+
+#[cold]
+fn misfit(column: &SizeColumn, name: &'static str, address: EventAddress, size: Decimal) -> Error {
+    let (data_type, remedy) = column.misfit_words();
+    Error::SizeMisfit { column: name, seq: address.seq, size: size.to_string(), data_type, remedy }
+}
+
+#[inline]
+fn price(event: &Event<'_>, spec: &EventFieldSpec) -> Option<Price> {
+    match event.value(spec, &mut [0; 36]) {
+        Some(EventValue::Price(price)) => Some(price),
+        _ => None,
+    }
+}
+
+#[inline]
+fn size(event: &Event<'_>, spec: &EventFieldSpec) -> Option<Decimal> {
+    match event.value(spec, &mut [0; 36]) {
+        Some(EventValue::Decimal(size)) => Some(size),
+        _ => None,
+    }
+}
+
+/// Returns the fields of bid, ask and their sizes.
+#[inline]
+fn bbo_fields(schema: &EventSchema) -> [&EventFieldSpec; 4] {
+    [EventField::Bid, EventField::Ask, EventField::BidQty, EventField::AskQty]
+        .map(|field| schema.get(field).expect("a field of a bbo"))
+}
+
+#[inline]
+fn code_of(codes: &[&str], code: &str) -> Option<i8> {
+    codes.iter().position(|known| *known == code).map(|i| i as i8)
+}
+
+/// Returns the texts of all sets of trade flags; that of a set is at the set's number less one.
+fn flag_sets() -> Vec<String> {
+    let spec = EventSchema::for_kind(RowSchema::Trades.kind()).get(EventField::TradeFlags);
+    let Some(FieldLayout::FlagSet { values, .. }) = spec.map(|spec| spec.slot) else { return Vec::new() };
+    (1..1u8 << values.len()).map(|set| flag_words(values, set)).collect()
+}
+
+/// The actions of trades.
+const ACTIONS: [&str; 3] = ["T", "C", "M"];
+/// The sides.
+const SIDES: [&str; 3] = ["B", "A", "N"];
+/// A batch with more bytes of texts than this is full. Of a frame a text has 4 MiB at most, so offsets of 32 bits suffice.
+const TEXT_BYTES_MAX: usize = 64 << 20;
