@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import pathlib
 from collections.abc import Iterable
 from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
@@ -24,7 +25,7 @@ class Error(Exception):
     """A word for programs: `damage`, `unknown_schema`, `size_misfit` and others."""
     cause: Literal["call", "data", "outside"]
     """On whose side the cause lies."""
-    file: os.PathLike[str] | None
+    file: pathlib.Path | None
     """The file, where one is to blame."""
     position: int | None
     """A byte of `file`, or without a file a position on the tape."""

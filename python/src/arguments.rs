@@ -68,38 +68,43 @@ pub fn time(option: &str, value: &Bound<'_, PyAny>) -> PyResult<UnixNanos> {
     }
     let value_type = value.get_type();
     let (module, name) = (value_type.getattr("__module__")?.to_string(), value_type.name()?.to_string());
-    let beyond = |_: PyErr| bad_time(option, "the time is before 1677 or after 2262");
-    if module.starts_with("pandas.") && (name == "Timestamp" || name == "NaTType") {
-        let ns: i64 = value.getattr("value").and_then(|ns| ns.extract()).map_err(beyond)?;
+    let is_pandas = module == "pandas" || module.starts_with("pandas.");
+    if is_pandas && (name == "Timestamp" || name == "NaTType") {
+        let ns = value.getattr("value").and_then(|ns| ns.extract()).map_err(|_| far_time(option))?;
         return present(option, ns);
     }
     if module == "numpy" && name == "datetime64" {
         return numpy_time(option, value);
     }
     if value.cast::<PyBool>().is_err() && value.hasattr("__index__")? {
-        let ns = value.extract().map_err(beyond)?;
-        return Ok(UnixNanos(ns));
+        return value.extract().map(UnixNanos).map_err(|_| far_time(option));
     }
-    let datetime = value.py().import("datetime")?;
-    if value.is_instance(&datetime.getattr("datetime")?)? {
-        let utc = datetime.getattr("timezone")?.getattr("utc")?;
-        let epoch = datetime.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, &utc))?;
+    match datetime_delta(value)? {
+        Some(delta) => delta_time(&delta).ok_or_else(|| far_time(option)),
+        None => Err(PyTypeError::new_err(format!(
+            "{option}: a time is text, nanoseconds since 1970, or a datetime of Python, pandas or NumPy, not {}",
+            type_name(value)?
+        ))),
+    }
+}
+
+/// Returns the `timedelta` from 1970 to a `datetime` or `date`, which is in UTC where it has no zone; `None` for another type.
+fn datetime_delta<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let module = value.py().import("datetime")?;
+    let (datetime, date) = (module.getattr("datetime")?, module.getattr("date")?);
+    if value.is_instance(&datetime)? {
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = datetime.call1((1970, 1, 1, 0, 0, 0, 0, &utc))?;
         let value = match value.getattr("tzinfo")?.is_none() {
             true => value.call_method("replace", (), Some(&[("tzinfo", &utc)].into_py_dict(value.py())?))?,
             false => value.clone(),
         };
-        return delta_time(&value.sub(epoch)?)
-            .ok_or_else(|| bad_time(option, "the time is before 1677 or after 2262"));
+        return value.sub(epoch).map(Some);
     }
-    if value.is_instance(&datetime.getattr("date")?)? {
-        let epoch = datetime.getattr("date")?.call1((1970, 1, 1))?;
-        return delta_time(&value.sub(epoch)?)
-            .ok_or_else(|| bad_time(option, "the time is before 1677 or after 2262"));
+    if value.is_instance(&date)? {
+        return value.sub(date.call1((1970, 1, 1))?).map(Some);
     }
-    let given = type_name(value)?;
-    Err(PyTypeError::new_err(format!(
-        "{option}: a time is text, nanoseconds since 1970, or a datetime of Python, pandas or NumPy, not {given}"
-    )))
+    Ok(None)
 }
 
 /// Reads text as [`UnixNanos`] does, also with an offset from UTC: `2026-03-02T09:30:00+01:00`.
@@ -133,7 +138,7 @@ fn numpy_time(option: &str, value: &Bound<'_, PyAny>) -> PyResult<UnixNanos> {
     let seconds = as_unit("datetime64[s]")?;
     // NumPy's nanoseconds go round without a word.
     if seconds != i64::MIN && UnixNanos::MAX.0 / 1_000_000_000 <= seconds.saturating_abs() {
-        return Err(bad_time(option, "the time is before 1677 or after 2262"));
+        return Err(far_time(option));
     }
     present(option, as_unit("datetime64[ns]")?)
 }
@@ -152,6 +157,10 @@ fn delta_time(delta: &Bound<'_, PyAny>) -> Option<UnixNanos> {
     let seconds = i128::from(part("days")?) * 86_400 + i128::from(part("seconds")?);
     let ns = seconds * 1_000_000_000 + i128::from(part("microseconds")?) * 1_000;
     i64::try_from(ns).ok().map(UnixNanos)
+}
+
+fn far_time(option: &str) -> PyErr {
+    bad_time(option, "the time is before 1677 or after 2262")
 }
 
 fn bad_time(option: &str, what: &str) -> PyErr {

@@ -101,10 +101,7 @@ impl Rows {
     fn to_polars<'py>(&self, py: Python<'py>, price_type: &str) -> PyResult<Bound<'py, PyAny>> {
         let prices = arguments::price_type(price_type)?;
         let polars = py.import("polars")?;
-        let options = PyDict::new(py);
-        // Joining the batches would copy them.
-        options.set_item("rechunk", false)?;
-        polars.call_method("from_arrow", (self.read(py, prices)?,), Some(&options))
+        polars.call_method1("DataFrame", (self.read(py, prices)?,))
     }
 
     /// Reads the rows as a pandas DataFrame. Times are in the zone `tz`, or UTC.

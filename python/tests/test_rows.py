@@ -30,7 +30,7 @@ def test_rows_equal_the_command_and_the_independent_reader(tapes):
             assert ours == twin, (name, schema)
             counts[name, schema] = len(ours)
     # Not everything was empty.
-    assert counts["market", "bbo"] > 500 and counts["market", "trades"] > 200
+    assert counts["market", "bbo"] > 300 and counts["market", "trades"] > 200
     assert min(counts["taq_98", "bbo"], counts["taq_quotes", "bbo"], counts["taq_nbbo", "bbo"]) > 5
     assert counts["taq_trades", "trades"] > 5
 

@@ -102,7 +102,7 @@ def test_the_end_is_fixed_at_the_call(tmp_path):
     timed = opened.get_range("trades", start=BASE + 1, end=BASE + 1_000)
     empty = opened.get_range("bbo")
     info = opened.info()
-    assert info["events"] == 5 and info["instruments"] == 1 and info["path"] == str(tape)
+    assert info["events"] == 5 and info["instruments"] == 1 and info["path"] == tape
     more = tmp_path / "more.jsonl"
     more.write_text("".join(json.dumps(e) + "\n" for n in range(3) for e in [trade(BASE + 100 + n, "BP"), bbo(BASE + n)]))
     run("consolidate", "--feed", f"m=events::{more}", "--tape", tape)

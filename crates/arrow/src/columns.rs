@@ -410,13 +410,12 @@ mod tests {
             ("9223372036.854775807", false, true, true),
             ("-9223372036.854775808", false, true, true),
             ("9223372036.854775808", false, false, true),
-            ("99999999999999999999", false, false, true),
+            ("99990000000000000000", false, false, true),
             ("100000000000000000000", false, false, false),
             ("0.000000000000000001", false, false, true),
             ("0.0000000000000000001", false, false, false),
         ] {
-            let Ok(value) = Decimal::parse(text.as_bytes()) else { continue };
-            let fits = [&narrow, &fixed, &wide].map(|column| column.scale(value).is_some());
+            let fits = [&narrow, &fixed, &wide].map(|column| column.scale(size(text)).is_some());
             assert_eq!(fits, [in_narrow, in_fixed, in_wide], "{text}");
         }
         // A frame of others: ten times 1e-9.

@@ -51,6 +51,7 @@ mod quarantine_raw;
 mod reference;
 mod refused;
 mod repair;
+mod rows;
 mod same_tape;
 mod sources;
 mod stale;
