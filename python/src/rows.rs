@@ -114,7 +114,7 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyAny>> {
         let prices = arguments::price_type(price_type)?;
         let (pandas, pyarrow) = (py.import("pandas")?, py.import("pyarrow")?);
-        // pandas makes float64 of whole numbers with nulls, and so loses digits, unless it is told a type for them.
+        // pandas makes float64 of whole numbers with nulls, and so loses digits, without a type for them.
         let types = PyDict::new(py);
         let mut whole = vec![("uint16", "UInt16Dtype"), ("uint32", "UInt32Dtype"), ("uint64", "UInt64Dtype")];
         if prices == PriceType::Fixed {

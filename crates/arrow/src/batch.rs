@@ -11,7 +11,7 @@ use std::sync::Arc;
 use unitape_model::row::{flag_words, id_text, side, trade_action};
 use unitape_model::{
     Decimal, Dictionary, Event, EventField, EventFieldSpec, EventSchema, EventValue, FieldLayout, NameKind,
-    Price, RowSchema,
+    RowSchema,
 };
 use unitape_query::address::EventAddress;
 
@@ -36,19 +36,42 @@ pub struct RowBatchBuilder {
 /// The columns of a schema beside those that all have.
 #[derive(Debug)]
 enum RowBody {
-    Bbo { prices: [PriceColumn; 2], sizes: [SizeColumn; 2] },
+    Bbo(Box<BboColumns>),
     Trades(Box<TradeColumns>),
+}
+
+#[derive(Debug)]
+struct BboColumns {
+    bid: PriceField,
+    ask: PriceField,
+    bid_size: SizeField,
+    ask_size: SizeField,
 }
 
 #[derive(Debug)]
 struct TradeColumns {
     action: CodeColumn,
     side: CodeColumn,
-    price: PriceColumn,
-    size: SizeColumn,
+    price: PriceField,
+    size: SizeField,
     match_id: TextColumn,
     cond: TextColumn,
     trade_flags: CodeColumn,
+}
+
+/// A column of prices, and the field that fills it.
+#[derive(Debug)]
+struct PriceField {
+    spec: &'static EventFieldSpec,
+    column: PriceColumn,
+}
+
+/// A column of sizes, and the field that fills it.
+#[derive(Debug)]
+struct SizeField {
+    name: &'static str,
+    spec: &'static EventFieldSpec,
+    column: SizeColumn,
 }
 
 impl RowBatchBuilder {
@@ -56,15 +79,21 @@ impl RowBatchBuilder {
     pub fn new(schema: RowSchema, options: BatchOptions) -> Self {
         let options = BatchOptions { rows: options.rows.max(1), ..options };
         let rows = options.rows;
-        let price = || PriceColumn::new(&options);
-        let size = || SizeColumn::new(&options);
+        let spec = |field| EventSchema::for_kind(schema.kind()).get(field).expect("a field of the kind");
+        let price = |field| PriceField { spec: spec(field), column: PriceColumn::new(&options) };
+        let size = |name, field| SizeField { name, spec: spec(field), column: SizeColumn::new(&options) };
         let body = match schema {
-            RowSchema::Bbo => RowBody::Bbo { prices: [price(), price()], sizes: [size(), size()] },
+            RowSchema::Bbo => RowBody::Bbo(Box::new(BboColumns {
+                bid: price(EventField::Bid),
+                ask: price(EventField::Ask),
+                bid_size: size("bid_sz_00", EventField::BidQty),
+                ask_size: size("ask_sz_00", EventField::AskQty),
+            })),
             RowSchema::Trades => RowBody::Trades(Box::new(TradeColumns {
                 action: CodeColumn::new(ACTIONS.map(str::to_owned), rows),
                 side: CodeColumn::new(SIDES.map(str::to_owned), rows),
-                price: price(),
-                size: size(),
+                price: price(EventField::Px),
+                size: size("size", EventField::Qty),
                 match_id: TextColumn::new(rows),
                 cond: TextColumn::new(rows),
                 trade_flags: CodeColumn::new(flag_sets(), rows),
@@ -106,7 +135,7 @@ impl RowBatchBuilder {
     #[inline]
     pub fn is_full(&self) -> bool {
         let text_bytes = match &self.body {
-            RowBody::Bbo { .. } => 0,
+            RowBody::Bbo(_) => 0,
             RowBody::Trades(columns) => columns.match_id.text_bytes() + columns.cond.text_bytes(),
         };
         self.rows >= self.options.rows || text_bytes >= TEXT_BYTES_MAX
@@ -136,40 +165,12 @@ impl RowBatchBuilder {
         let (instrument, venue) = (event.instrument().0, event.venue());
         let symbol_key = self.symbol.key(instrument, names)?;
         let venue_key = self.venue.key(venue.into(), names)?;
-        let mut misfits = 0;
-        let mut scale = |column: &SizeColumn, name, size: Option<Decimal>| match size {
-            None => Ok(None),
-            Some(size) => match (column.scale(size), self.options.misfit) {
-                (None, MisfitAction::Refuse) => Err(misfit(column, name, address, size)),
-                (None, MisfitAction::Null) => {
-                    misfits += 1;
-                    Ok(None::<ScaledSize>)
-                }
-                (fitting, _) => Ok(fitting),
-            },
-        };
+        let mut scaler = SizeScaler { action: self.options.misfit, address, misfits: 0 };
         match &mut self.body {
-            RowBody::Bbo { prices, sizes } => {
-                let fields = bbo_fields(event.schema());
-                let scaled = [
-                    scale(&sizes[0], "bid_sz_00", size(event, fields[2]))?,
-                    scale(&sizes[1], "ask_sz_00", size(event, fields[3]))?,
-                ];
-                prices[0].push(price(event, fields[0]));
-                prices[1].push(price(event, fields[1]));
-                sizes.iter_mut().zip(scaled).for_each(|(column, size)| column.push(size));
-            }
-            RowBody::Trades(columns) => {
-                let spec = |field| event.schema().get(field).expect("a field of a trade");
-                let scaled = scale(&columns.size, "size", size(event, spec(EventField::Qty)))?;
-                columns.action.push(code_of(&ACTIONS, trade_action(event)));
-                columns.side.push(code_of(&SIDES, side(event)));
-                columns.price.push(price(event, spec(EventField::Px)));
-                columns.size.push(scaled);
-                columns.push_texts(event);
-            }
+            RowBody::Bbo(columns) => columns.push(event, &mut scaler)?,
+            RowBody::Trades(columns) => columns.push(event, &mut scaler)?,
         }
-        self.misfits += misfits;
+        self.misfits += scaler.misfits;
         self.ts_event.push(Some(event.ts_event().0));
         self.ts_recv.push(event.ts_recv().map(|time| time.0));
         self.publisher.push((venue != 0).then_some(venue));
@@ -198,17 +199,16 @@ impl RowBatchBuilder {
         ];
         let sequence = Arc::new(self.sequence.finish::<UInt64Type>());
         match &mut self.body {
-            RowBody::Bbo { prices, sizes } => {
-                columns.push(sequence);
-                columns.extend(prices.iter_mut().map(PriceColumn::finish));
-                columns.extend(sizes.iter_mut().map(SizeColumn::finish));
+            RowBody::Bbo(bbo) => {
+                columns.extend([sequence, bbo.bid.column.finish(), bbo.ask.column.finish()]);
+                columns.extend([bbo.bid_size.column.finish(), bbo.ask_size.column.finish()]);
                 // No event has a condition or the venues of its sides yet.
                 let absent = columns.len()..columns.len() + 3;
                 columns.extend(absent.map(|i| nulls(self.arrow_schema.field(i).data_type(), rows)));
             }
             RowBody::Trades(trades) => {
                 columns.extend([trades.action.finish()?, trades.side.finish()?]);
-                columns.extend([trades.price.finish(), trades.size.finish(), sequence]);
+                columns.extend([trades.price.column.finish(), trades.size.column.finish(), sequence]);
                 columns.extend([
                     trades.match_id.finish(),
                     trades.cond.finish(),
@@ -221,8 +221,29 @@ impl RowBatchBuilder {
     }
 }
 
+impl BboColumns {
+    /// Adds a row, or nothing if a size is refused.
+    #[inline]
+    fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
+        let bid_size = self.bid_size.scale(event, scaler)?;
+        let ask_size = self.ask_size.scale(event, scaler)?;
+        self.bid.push(event);
+        self.ask.push(event);
+        self.bid_size.column.push(bid_size);
+        self.ask_size.column.push(ask_size);
+        Ok(())
+    }
+}
+
 impl TradeColumns {
-    fn push_texts(&mut self, event: &Event<'_>) {
+    /// Adds a row, or nothing if the size is refused.
+    #[inline]
+    fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
+        let size = self.size.scale(event, scaler)?;
+        self.size.column.push(size);
+        self.price.push(event);
+        self.action.push(code_of(&ACTIONS, trade_action(event)));
+        self.side.push(code_of(&SIDES, side(event)));
         let spec = |field| event.schema().get(field).expect("a field of a trade");
         let mut scratch = [0; 36];
         match event.value(spec(EventField::MatchId), &mut scratch) {
@@ -237,36 +258,51 @@ impl TradeColumns {
             Some(EventValue::Flags(_, set)) => self.trade_flags.push(i8::try_from(set - 1).ok()),
             _ => self.trade_flags.push(None),
         }
+        Ok(())
     }
 }
 
-#[cold]
-fn misfit(column: &SizeColumn, name: &'static str, address: EventAddress, size: Decimal) -> Error {
-    let (data_type, remedy) = column.misfit_words();
-    Error::SizeMisfit { column: name, seq: address.seq, size: size.to_string(), data_type, remedy }
-}
-
-#[inline]
-fn price(event: &Event<'_>, spec: &EventFieldSpec) -> Option<Price> {
-    match event.value(spec, &mut [0; 36]) {
-        Some(EventValue::Price(price)) => Some(price),
-        _ => None,
+impl PriceField {
+    #[inline]
+    fn push(&mut self, event: &Event<'_>) {
+        let price = match event.value(self.spec, &mut [0; 36]) {
+            Some(EventValue::Price(price)) => Some(price),
+            _ => None,
+        };
+        self.column.push(price);
     }
 }
 
-#[inline]
-fn size(event: &Event<'_>, spec: &EventFieldSpec) -> Option<Decimal> {
-    match event.value(spec, &mut [0; 36]) {
-        Some(EventValue::Decimal(size)) => Some(size),
-        _ => None,
+impl SizeField {
+    /// Returns the size of an event in the form of the column.
+    #[inline]
+    fn scale(&self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<Option<ScaledSize>, Error> {
+        let Some(EventValue::Decimal(size)) = event.value(self.spec, &mut [0; 36]) else { return Ok(None) };
+        match self.column.scale(size) {
+            Some(scaled) => Ok(Some(scaled)),
+            None => scaler.meet_misfit(self, size),
+        }
     }
 }
 
-/// Returns the fields of bid, ask and their sizes.
-#[inline]
-fn bbo_fields(schema: &EventSchema) -> [&EventFieldSpec; 4] {
-    [EventField::Bid, EventField::Ask, EventField::BidQty, EventField::AskQty]
-        .map(|field| schema.get(field).expect("a field of a bbo"))
+/// The sizes of one row.
+struct SizeScaler {
+    action: MisfitAction,
+    address: EventAddress,
+    misfits: u64,
+}
+
+impl SizeScaler {
+    #[cold]
+    fn meet_misfit(&mut self, field: &SizeField, size: Decimal) -> Result<Option<ScaledSize>, Error> {
+        if self.action == MisfitAction::Null {
+            self.misfits += 1;
+            return Ok(None);
+        }
+        let (data_type, remedy) = field.column.misfit_words();
+        let (column, seq) = (field.name, self.address.seq);
+        Err(Error::SizeMisfit { column, seq, size: size.to_string(), data_type, remedy })
+    }
 }
 
 #[inline]
