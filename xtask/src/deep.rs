@@ -1,8 +1,8 @@
 //! `cargo xtask deep`: the checks that take long, each with the count that it must reach, and a record of the run.
 //!
 //! ```text
-//! peers ─▶ twins ─▶ demo ─▶ cases ─▶ properties ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
-//!                                                                             └▶ bench/record/DATE-deep.jsonl, a line a part
+//! peers ─▶ twins ─▶ demo ─▶ cases ─▶ wheel ─▶ properties ─▶ loom ─▶ tsan ─▶ rounds ─▶ seeds ─▶ fuzz (the minutes that are left)
+//!                                                                                       └▶ bench/record/DATE-deep.jsonl, a line a part
 //! ```
 //!
 //! A person runs it before an issue that touches these parts is called done; `docs/testing.md` has the table. The
@@ -21,7 +21,7 @@ use crate::records::{self, RecordedCommit, git};
 use crate::report::{self, TestCount};
 use crate::steps::{StepContext, StepOutcome};
 use crate::timings::Timings;
-use crate::{XtaskFailure, changed, demo, fuzz, rounds, seeds, steps, tools, twins};
+use crate::{XtaskFailure, changed, demo, fuzz, rounds, seeds, steps, tools, twins, wheel};
 
 /// The kind of these runs' records.
 const KIND: &str = "deep";
@@ -66,7 +66,7 @@ struct DeepRun {
     seed: u64,
 }
 
-const PARTS: [DeepPart; 10] = [
+const PARTS: [DeepPart; 11] = [
     DeepPart {
         name: "peers",
         about: "the measurements of peers compile",
@@ -98,6 +98,14 @@ const PARTS: [DeepPart; 10] = [
         minimum: DEEP_TESTS.len() as u64,
         packages: &["unitape"],
         run: cases,
+    },
+    DeepPart {
+        name: "wheel",
+        about: "the wheel for older systems passes its tests in a fresh environment",
+        counts: "wheels",
+        minimum: 1,
+        packages: &["unitape-python", "unitape-arrow"],
+        run: run_wheel,
     },
     DeepPart {
         name: "properties",
@@ -322,6 +330,11 @@ fn run_twins(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String
 fn run_demo(_: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
     let binary = demo::build().map_err(|failure| failure.to_string())?;
     report::run(std::process::Command::new(binary).arg("demo"), count)?;
+    Ok(PartCounts::Sum(1))
+}
+
+fn run_wheel(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String> {
+    wheel::check(&deep.context.target_dir, deep.context.locked, count)?;
     Ok(PartCounts::Sum(1))
 }
 

@@ -6,9 +6,9 @@
 //! cargo xtask tidy ──▶ the rules of the house that no compiler checks
 //! ```
 //!
-//! It installs what a step needs and can be installed (the C compiler and valgrind by apt, two cargo
-//! tools from PyPI); what cannot be had on a machine is said in plain words and counted as skipped, never passed
-//! over in silence. It does not build releases and holds no code that the product uses.
+//! It installs what a step needs and can be installed (the C compiler and valgrind by apt, tools
+//! of cargo and of Python from PyPI); what cannot be had on a machine is said in plain words and counted as skipped, never passed
+//! over in silence. It holds no code that the product uses.
 
 mod cargo;
 mod changed;
@@ -31,6 +31,7 @@ mod timings;
 mod tools;
 mod twins;
 mod web;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ usage: cargo xtask COMMAND
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
   checks [--new] [--tree DIR]   list what this tree checks, or another, in the form of xtask/checks.tsv; --new lists
                                 what is not in there or higher than it says
+  wheel [--dev] [--manylinux]   build the wheel of the Python module into target/wheels; --manylinux for older systems
+                                as well, by zig; --dev as the tests are built
   tidy                          check layers, file sizes, links and the other rules of the house
 ";
 
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Some("seeds") => seeds::run(&rest),
         Some("checks") => checks::run(&rest),
         Some("tidy") => tidy::run(),
+        Some("wheel") => wheel::run(&rest),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             Ok(0)

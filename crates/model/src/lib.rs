@@ -7,6 +7,7 @@
 //!   builder EventBuilder    event Event, Value     build and read by field
 //!   records Bbo, Trade, Order                     the same bytes as plain records
 //!   dict Dictionary       frame Header, Position
+//!   row RowSchema, EventRow                       events of a kind as a table
 //!   name_table DefinitionTable                          what ids on a tape mean, learned from its definitions
 //!   cause ErrorCause                            whose fault an error is
 //!   words                                         short texts in registers
@@ -48,6 +49,7 @@ pub mod name_table;
 pub mod num;
 pub mod records;
 pub mod refusal;
+pub mod row;
 pub mod schema;
 pub mod side;
 pub mod tape_position;
@@ -68,6 +70,7 @@ pub use message::TopicMessage;
 pub use name_table::{DefinitionTable, FrameFault, LostNameCounts, SourceDefinition};
 pub use num::{Amount, Decimal, NumberFault, Price, Quantity, UnixNanos};
 pub use refusal::Refusal;
+pub use row::{ColumnForm, ColumnValue, EventRow, RowColumn, RowSchema};
 pub use schema::{EventFieldSpec, EventSchema, FieldLayout};
 pub use side::Side;
 pub use tape_position::TapePosition;

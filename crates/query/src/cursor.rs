@@ -27,6 +27,8 @@ pub enum CursorOutcome {
     AtEnd,
     /// The selection is at its end: its last place is passed, or its limit is reached.
     Done,
+    /// As many frames were read as [`EventCursor::next_within`] may read. The next call continues.
+    Paused,
     /// The tape was cut back. The cursor reads it again from its oldest frame, and gives the events after the cut.
     Rewound {
         /// The position up to which it was read.
@@ -69,8 +71,28 @@ impl EventCursor {
     /// # Errors
     /// Fails if the tape is damaged or cannot be read; what came before was given.
     #[inline]
-    pub fn next(&mut self, mut sink: impl FnMut(EventAddress, Selected<'_>)) -> Result<CursorOutcome, Error> {
+    pub fn next(&mut self, sink: impl FnMut(EventAddress, Selected<'_>)) -> Result<CursorOutcome, Error> {
+        // No tape has as many frames.
+        let mut frames = u64::MAX;
+        self.next_within(&mut frames, sink)
+    }
+
+    /// Gives `sink` the next selected event or message as [`EventCursor::next`], and returns [`CursorOutcome::Paused`] after
+    /// `frames` frames without one. It takes the frames that it reads off `frames`.
+    ///
+    /// # Errors
+    /// As [`EventCursor::next`].
+    #[inline]
+    pub fn next_within(
+        &mut self,
+        frames: &mut u64,
+        mut sink: impl FnMut(EventAddress, Selected<'_>),
+    ) -> Result<CursorOutcome, Error> {
         loop {
+            if *frames == 0 {
+                return Ok(CursorOutcome::Paused);
+            }
+            *frames -= 1;
             let (ordinal, frame) = match self.follower.step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
                 FollowOutcome::AtEnd => return Ok(CursorOutcome::AtEnd),

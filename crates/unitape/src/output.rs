@@ -4,16 +4,20 @@
 //! would obey; a clippy lint forbids `println!` and `eprintln!` beside them. Only JSON, raw bytes and files that a
 //! command is asked for are written unchanged.
 
+mod destination;
 mod empty_result;
 mod escape;
 mod failure;
 mod files;
+mod rows;
 mod stdout;
 
+pub use destination::Destination;
 pub use empty_result::list_known_names;
 pub use escape::plain;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
 pub use files::{file_failure, open_file, read_bytes, read_text};
+pub use rows::{RowFormat, RowLines};
 pub use stdout::{finish, stdout, unbuffered};
 
 use std::fmt::{Arguments, Display};

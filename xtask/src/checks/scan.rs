@@ -48,6 +48,7 @@ fn scan_files(files: &[TreeFile]) -> Result<SourceScan, String> {
         match parts[..] {
             ["crates", name, ..] => crates.entry(name).or_default().push(file),
             ["xtask", ..] => crates.entry("").or_default().push(file),
+            ["python", ..] => crates.entry("python").or_default().push(file),
             ["fuzz", "tests", ..] => crates.entry("fuzz").or_default().push(file),
             // Old trees have other folders.
             ["fuzz", "src", "targets", name] => scan.add(CheckKind::Fuzz, stem(name), 1),
@@ -60,7 +61,18 @@ fn scan_files(files: &[TreeFile]) -> Result<SourceScan, String> {
     for files in crates.values() {
         scan_crate(files, &mut scan)?;
     }
+    for file in files.iter().filter(|file| file.path.starts_with("python/tests/test_")) {
+        scan_python(file, &mut scan);
+    }
     Ok(scan)
+}
+
+/// Adds the tests of a module that pytest runs. Those of several parameters count once.
+fn scan_python(file: &TreeFile, scan: &mut SourceScan) {
+    let tests = file.text().unwrap_or_default().lines().filter_map(|line| line.strip_prefix("def test_"));
+    for name in tests.filter_map(|rest| rest.split('(').next()) {
+        scan.add(CheckKind::Test, &format!("test_{name}"), 1);
+    }
 }
 
 fn scan_crate(files: &[&TreeFile], scan: &mut SourceScan) -> Result<(), String> {
@@ -162,6 +174,17 @@ mod tests {
         let other = "mod tests { #[test] fn a() { let text = \"#[test] fn e() {}\"; } }";
         let files = [("crates/x/src/lib.rs", text), ("xtask/src/m.rs", other), ("bench/src/lib.rs", text)];
         assert_eq!(scan_lines(&files), ["ignored d 1", "test a 2", "test b 1"]);
+    }
+
+    #[test]
+    fn tests_in_python_count() {
+        let text = "def test_a(tape):\n    def test_b():\n        pass\n\n\ndef helper():\n    pass\n";
+        let files = [
+            ("python/tests/test_x.py", text),
+            ("python/tests/conftest.py", text),
+            ("examples/test_y.py", text),
+        ];
+        assert_eq!(scan_lines(&files), ["test test_a 1"]);
     }
 
     #[test]

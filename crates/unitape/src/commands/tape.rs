@@ -4,18 +4,21 @@ mod filter;
 mod hot;
 mod keep;
 mod repair;
+mod rows;
 mod verify;
 
 pub use unitape_run::address::utc;
 
 use super::range_args::{self, RangeArgs};
 use super::read_args::{self, ReadArgs};
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, plain, say};
+use crate::output::{self, CommandFailure, CommandOutcome, Destination, bytes, grouped, note, plain, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use unitape_codec::events::{EventLineDetail, write_event};
 use unitape_model::{EventKind, NameKind, Position, TopicMessage};
+use unitape_query::address::EventAddress;
 use unitape_query::{CursorOutcome, EventCursor, Selected};
 use unitape_run::removal;
 
@@ -36,6 +39,11 @@ enum TapeCommand {
   unitape tape cat tape --since 2026-03-02T14:30 --until '2026-03-02 14:30:00.5' --kind trade
   unitape tape cat tape --json --full --all     # everything a frame holds, definitions too
   unitape tape cat tape --json --follow         # follow the tape as it grows
+  unitape tape cat tape --schema bbo --csv -o bbo.csv
+  unitape tape cat tape --schema trades --instr VOD --arrow -o trades.arrows
+
+--schema prints the events of one kind as rows, in the order of the tape: a table, with --json one object a line with every
+column, with --csv a header and lines, with --arrow an Arrow IPC stream. A file that -o names is there only when it is complete.
 
 --from and --to are ordinals of events (`seq`), or tape positions with an @ before them; both are included. --since and
 --until keep the events with since <= ts < until, wherever they are on the tape; messages of users have no time. An event is
@@ -156,8 +164,20 @@ struct CatArgs {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Follow the tape as it grows, until stopped
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["arrow", "output"])]
     follow: bool,
+    /// Print the rows of a schema: bbo or trades
+    #[arg(long, value_name = "SCHEMA", conflicts_with_all = ["kind", "full", "all"])]
+    schema: Option<String>,
+    /// Print rows as CSV, with a header
+    #[arg(long, requires = "schema", conflicts_with = "json")]
+    csv: bool,
+    /// Write rows as an Arrow IPC stream
+    #[arg(long, requires = "schema", conflicts_with_all = ["json", "csv"])]
+    arrow: bool,
+    /// Write to this file
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -184,40 +204,55 @@ pub fn run(args: TapeArgs) -> output::Result {
 
 fn cat(args: &CatArgs) -> output::Result {
     let selection = filter::selection(args)?;
+    rows::check_terminal(args)?;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
-    let mut cursor = EventCursor::open(&args.dir, selection, args.read.options())?;
+    let cursor = EventCursor::open(&args.dir, selection, args.read.options())?;
+    let out = Destination::open(args.output.as_deref())?;
+    match args.schema.as_deref().map(rows::schema).transpose()? {
+        Some(schema) if args.arrow => cat_into(args, cursor, &stop, rows::RowStream::new(schema, out)?),
+        Some(schema) => cat_into(args, cursor, &stop, rows::RowText::new(args, schema, out)),
+        None => cat_into(
+            args,
+            cursor,
+            &stop,
+            EventLines { json: args.json, full: args.full, line: Vec::new(), out },
+        ),
+    }
+}
+
+/// The form in which `tape cat` writes what was selected.
+trait CatOutput {
+    /// Adds an event or a message.
+    fn add(&mut self, address: EventAddress, selected: Selected<'_>);
+    /// Writes what was added, as far as it must not wait.
+    fn write(&mut self) -> Result<(), CommandFailure>;
+    /// Writes all that was added.
+    fn flush(&mut self) -> Result<(), CommandFailure>;
+    /// Prints that the tape was cut.
+    fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure>;
+    /// Ends the output; gives whether all of it could be written as it is.
+    fn finish(self) -> Result<bool, CommandFailure>;
+}
+
+fn cat_into(
+    args: &CatArgs,
+    mut cursor: EventCursor,
+    stop: &AtomicBool,
+    mut output: impl CatOutput,
+) -> output::Result {
     if !cursor.is_complete() {
         range_args::print_removed(&cursor.filter().range(), cursor.follower());
     }
-    let mut out = output::stdout();
-    let mut line = Vec::new();
     loop {
-        line.clear();
-        let outcome = cursor.next(|address, selected| match selected {
-            Selected::Event(event, names) => {
-                let detail = match args.full {
-                    true => EventLineDetail::FullAt(address.position),
-                    false => EventLineDetail::Plain,
-                };
-                write_event(&mut line, &event, address.seq, names.dictionary(), names, detail);
-            }
-            Selected::Message(message) => {
-                write_message(&mut line, &message, address.seq, args.full.then_some(address.position));
-            }
-        });
-        let outcome = match outcome {
+        let outcome = match cursor.next(|address, selected| output.add(address, selected)) {
             Ok(CursorOutcome::Given) => {
-                if !args.json {
-                    line = readable(&line);
-                }
-                line.push(b'\n');
-                out.write_all(&line)?;
+                output.write()?;
                 continue;
             }
             Ok(CursorOutcome::AtEnd) => {
-                out.flush()?;
-                if !args.follow || stop.load(std::sync::atomic::Ordering::Relaxed) {
+                output.flush()?;
+                if !args.follow || stop.load(Ordering::Relaxed) {
                     break;
                 }
                 cursor.wait()
@@ -225,20 +260,68 @@ fn cat(args: &CatArgs) -> output::Result {
             other => other,
         };
         // Whatever ends or interrupts the output, the lines before it are printed.
-        out.flush()?;
+        output.flush()?;
         match outcome? {
-            CursorOutcome::Rewound { from, to } => print_rewind(args.json, from, to, &mut out)?,
+            CursorOutcome::Rewound { from, to } => output.rewound(from, to)?,
             CursorOutcome::Done => break,
-            CursorOutcome::Given | CursorOutcome::AtEnd => {}
+            CursorOutcome::Given | CursorOutcome::AtEnd | CursorOutcome::Paused => {}
         }
     }
+    let is_exact = output.finish()?;
     if !args.follow {
         filter::explain(args, &cursor, &args.dir);
         filter::explain_end(&cursor);
     }
     let done = output::outcome_after_rewinds(cursor.follower().rewinds());
-    let done = if cursor.is_complete() { done } else { CommandOutcome::Flawed };
+    let done = if cursor.is_complete() && is_exact { done } else { CommandOutcome::Flawed };
     read_args::finish(cursor.reader(), cursor.names().lost_names(), done)
+}
+
+/// Events as lines.
+struct EventLines {
+    json: bool,
+    full: bool,
+    line: Vec<u8>,
+    out: Destination,
+}
+
+impl CatOutput for EventLines {
+    fn add(&mut self, address: EventAddress, selected: Selected<'_>) {
+        self.line.clear();
+        match selected {
+            Selected::Event(event, names) => {
+                let detail = match self.full {
+                    true => EventLineDetail::FullAt(address.position),
+                    false => EventLineDetail::Plain,
+                };
+                write_event(&mut self.line, &event, address.seq, names.dictionary(), names, detail);
+            }
+            Selected::Message(message) => {
+                write_message(&mut self.line, &message, address.seq, self.full.then_some(address.position));
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), CommandFailure> {
+        if !self.json {
+            self.line = readable(&self.line);
+        }
+        self.line.push(b'\n');
+        Ok(self.out.write_all(&self.line)?)
+    }
+
+    fn flush(&mut self) -> Result<(), CommandFailure> {
+        Ok(self.out.flush()?)
+    }
+
+    fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
+        print_rewind(self.json, from, to, &mut self.out)
+    }
+
+    fn finish(self) -> Result<bool, CommandFailure> {
+        self.out.finish()?;
+        Ok(true)
+    }
 }
 
 /// Prints that the tape was cut.
@@ -394,7 +477,7 @@ fn replay(dir: &Path, speed: f64, json: bool, read: ReadArgs) -> output::Result 
             let ts = event.ts_event().0;
             let due = (ts - *first_ts.get_or_insert(ts)).max(0) as f64 / speed / 1e9;
             while started.elapsed().as_secs_f64() < due {
-                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
                     out.flush()?;
                     return read_args::finish(&reader, names.lost_names(), CommandOutcome::Clean);
                 }

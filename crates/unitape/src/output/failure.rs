@@ -134,6 +134,7 @@ macro_rules! caused {
 caused!(unitape_bench::Error);
 
 caused!(
+    unitape_arrow::Error,
     unitape_book::Error,
     unitape_case::Error,
     unitape_fast::TemplateError,

@@ -51,6 +51,13 @@ fn a_wrong_call_is_2() {
          unitape tape cat t --since 2026-03-03 --until 2026-03-02
          unitape tape cat t --kind nope
          unitape tape cat t --limit x
+         unitape tape cat t --schema nope
+         unitape tape cat t --schema bbo --schema trades
+         unitape tape cat t --schema bbo --kind bbo
+         unitape tape cat t --schema bbo --json --csv
+         unitape tape cat t --schema bbo --arrow --follow
+         unitape tape cat t --csv
+         unitape tape cat t --arrow
          unitape tape replay t --speed=-1
          unitape tape replay t --speed=NaN
          unitape tape retain t
@@ -143,6 +150,8 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
         &Inputs::new(),
         1,
         "unitape tape cat missing
+         unitape tape cat t -o dir
+         unitape tape cat t --schema bbo --csv -o dir/missing/x
          unitape tape cat dir
          unitape tape cat o.fix
          unitape tape cat foreign
@@ -233,6 +242,8 @@ fn damaged_missing_and_refused_data_are_3() {
         &Inputs::new(),
         3,
         "unitape tape cat damaged
+         unitape tape cat damaged --schema bbo --csv
+         unitape tape cat damaged --schema trades --arrow -o x.arrow
          unitape tape info damaged
          unitape tape replay damaged
          unitape tape verify damaged

@@ -52,6 +52,7 @@ mod quarantine_raw;
 mod reference;
 mod refused;
 mod repair;
+mod rows;
 mod same_tape;
 mod sources;
 mod stale;

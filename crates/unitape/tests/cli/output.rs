@@ -107,7 +107,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-    let table: [&[&str]; 51] = [
+    let table: [&[&str]; 53] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -119,6 +119,8 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["tape", "verify", &missing],
         &["tape", "cat", "h", "--from", &missing],
         &["tape", "cat", "h", "--kind", &missing],
+        &["tape", "cat", "h", "--schema", "bbo"],
+        &["tape", "cat", "h", "--schema", &missing],
         &["tape", &missing],
         &["tape", "retain", "h", "--age", &missing],
         &[&missing],
@@ -230,6 +232,10 @@ const PRINTS: &str = "
     config show run.toml --json
     tape cat t
     tape cat t --json
+    tape cat quotes --schema bbo
+    tape cat quotes --schema bbo --json
+    tape cat quotes --schema bbo --csv
+    tape cat quotes --schema bbo --arrow
     tape info t
     tape info t --json
     tape verify t

@@ -27,7 +27,7 @@ const HANG: Duration = Duration::from_secs(300);
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
 
 /// Beginnings of commands that are shown but not run here.
-const NOT_RUN: [&str; 17] = [
+const NOT_RUN: [&str; 19] = [
     "apt-get install",
     "cargo build",
     "cargo clippy",
@@ -43,8 +43,10 @@ const NOT_RUN: [&str; 17] = [
     "cargo xtask seeds",
     "cargo xtask test",
     "cargo xtask tidy",
+    "cargo xtask wheel",
     "cd",
     "git",
+    "pip install",
 ];
 
 /// The pages once promised an option that had been renamed: a reader who copies a command finds out first.

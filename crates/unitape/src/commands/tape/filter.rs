@@ -1,6 +1,6 @@
 //! The options of `tape cat` as a selection, and what it says when nothing was selected.
 
-use super::CatArgs;
+use super::{CatArgs, rows};
 use crate::output::{CommandFailure, grouped, list_known_names, note};
 use std::path::Path;
 use unitape_model::EventKind;
@@ -17,6 +17,9 @@ pub fn selection(args: &CatArgs) -> Result<EventSelection, CommandFailure> {
         let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
         let unknown = || CommandFailure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
         kinds.push(EventKind::from_name(name).ok_or_else(unknown)?);
+    }
+    if let Some(name) = &args.schema {
+        kinds.push(rows::schema(name)?.kind());
     }
     Ok(EventSelection {
         range: args.range.parse()?,

@@ -1,0 +1,325 @@
+//! Rows of one schema, gathered column by column into record batches.
+
+use crate::columns::{
+    CodeColumn, FixedColumn, NameColumn, PriceColumn, ScaledSize, SizeColumn, TextColumn, nulls,
+};
+use crate::{BatchOptions, Error, MisfitAction};
+use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use std::sync::Arc;
+use unitape_model::row::{flag_words, id_text, side, trade_action};
+use unitape_model::{
+    Decimal, Dictionary, Event, EventField, EventFieldSpec, EventSchema, EventValue, FieldLayout, NameKind,
+    RowSchema,
+};
+use unitape_query::address::EventAddress;
+
+/// A batch that is being built.
+#[derive(Debug)]
+pub struct RowBatchBuilder {
+    schema: RowSchema,
+    arrow_schema: SchemaRef,
+    options: BatchOptions,
+    rows: usize,
+    misfits: u64,
+    ts_event: FixedColumn<i64>,
+    ts_recv: FixedColumn<i64>,
+    publisher: FixedColumn<u16>,
+    instrument: FixedColumn<u32>,
+    sequence: FixedColumn<u64>,
+    body: RowBody,
+    symbol: NameColumn,
+    venue: NameColumn,
+}
+
+/// The columns of a schema beside those that all have.
+#[derive(Debug)]
+enum RowBody {
+    Bbo(Box<BboColumns>),
+    Trades(Box<TradeColumns>),
+}
+
+#[derive(Debug)]
+struct BboColumns {
+    bid: PriceField,
+    ask: PriceField,
+    bid_size: SizeField,
+    ask_size: SizeField,
+}
+
+#[derive(Debug)]
+struct TradeColumns {
+    action: CodeColumn,
+    side: CodeColumn,
+    price: PriceField,
+    size: SizeField,
+    match_id: TextColumn,
+    cond: TextColumn,
+    trade_flags: CodeColumn,
+}
+
+/// A column of prices, and the field that fills it.
+#[derive(Debug)]
+struct PriceField {
+    spec: &'static EventFieldSpec,
+    column: PriceColumn,
+}
+
+/// A column of sizes, and the field that fills it.
+#[derive(Debug)]
+struct SizeField {
+    name: &'static str,
+    spec: &'static EventFieldSpec,
+    column: SizeColumn,
+}
+
+impl RowBatchBuilder {
+    /// Makes a builder of rows of this schema.
+    pub fn new(schema: RowSchema, options: BatchOptions) -> Self {
+        let options = BatchOptions { rows: options.rows.max(1), ..options };
+        let rows = options.rows;
+        let spec = |field| EventSchema::for_kind(schema.kind()).get(field).expect("a field of the kind");
+        let price = |field| PriceField { spec: spec(field), column: PriceColumn::new(&options) };
+        let size = |name, field| SizeField { name, spec: spec(field), column: SizeColumn::new(&options) };
+        let body = match schema {
+            RowSchema::Bbo => RowBody::Bbo(Box::new(BboColumns {
+                bid: price(EventField::Bid),
+                ask: price(EventField::Ask),
+                bid_size: size("bid_sz_00", EventField::BidQty),
+                ask_size: size("ask_sz_00", EventField::AskQty),
+            })),
+            RowSchema::Trades => RowBody::Trades(Box::new(TradeColumns {
+                action: CodeColumn::new(ACTIONS.map(str::to_owned), rows),
+                side: CodeColumn::new(SIDES.map(str::to_owned), rows),
+                price: price(EventField::Px),
+                size: size("size", EventField::Qty),
+                match_id: TextColumn::new(rows),
+                cond: TextColumn::new(rows),
+                trade_flags: CodeColumn::new(flag_sets(), rows),
+            })),
+        };
+        Self {
+            schema,
+            arrow_schema: options.arrow_schema(schema),
+            options,
+            rows: 0,
+            misfits: 0,
+            ts_event: FixedColumn::new(rows),
+            ts_recv: FixedColumn::new(rows),
+            publisher: FixedColumn::new(rows),
+            instrument: FixedColumn::new(rows),
+            sequence: FixedColumn::new(rows),
+            body,
+            symbol: NameColumn::new(NameKind::Instrument, rows),
+            venue: NameColumn::new(NameKind::Venue, rows),
+        }
+    }
+
+    /// Returns the Arrow schema of the batches.
+    pub fn arrow_schema(&self) -> &SchemaRef {
+        &self.arrow_schema
+    }
+
+    /// Returns the number of rows since the last batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the number of sizes that did not fit and became null.
+    pub fn misfits(&self) -> u64 {
+        self.misfits
+    }
+
+    /// Returns whether a batch should be made of the rows before the next one is added.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        let text_bytes = match &self.body {
+            RowBody::Bbo(_) => 0,
+            RowBody::Trades(columns) => columns.match_id.text_bytes() + columns.cond.text_bytes(),
+        };
+        self.rows >= self.options.rows || text_bytes >= TEXT_BYTES_MAX
+    }
+
+    /// Forgets what ids mean, after a cut of the tape.
+    pub fn forget_ids(&mut self) {
+        self.symbol.forget_ids();
+        self.venue.forget_ids();
+    }
+
+    /// Adds the row of an event. An error adds nothing.
+    ///
+    /// # Errors
+    /// Fails if a size does not fit and is not to be null.
+    ///
+    /// # Panics
+    /// If the event is not of the schema's kind.
+    #[inline]
+    pub fn push(
+        &mut self,
+        address: EventAddress,
+        event: &Event<'_>,
+        names: &Dictionary,
+    ) -> Result<(), Error> {
+        assert_eq!(event.kind(), self.schema.kind(), "an event of the schema's kind");
+        let (instrument, venue) = (event.instrument().0, event.venue());
+        let symbol_key = self.symbol.key(instrument, names)?;
+        let venue_key = self.venue.key(venue.into(), names)?;
+        let mut scaler = SizeScaler { action: self.options.misfit, address, misfits: 0 };
+        match &mut self.body {
+            RowBody::Bbo(columns) => columns.push(event, &mut scaler)?,
+            RowBody::Trades(columns) => columns.push(event, &mut scaler)?,
+        }
+        self.misfits += scaler.misfits;
+        self.ts_event.push(Some(event.ts_event().0));
+        self.ts_recv.push(event.ts_recv().map(|time| time.0));
+        self.publisher.push((venue != 0).then_some(venue));
+        self.instrument.push((instrument != 0).then_some(instrument));
+        self.sequence.push(event.sequence());
+        self.symbol.push(symbol_key);
+        self.venue.push(venue_key);
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Makes a batch of the rows, and begins the next one.
+    ///
+    /// # Errors
+    /// Fails if Arrow refuses the columns.
+    pub fn finish(&mut self) -> Result<RecordBatch, Error> {
+        let rows = std::mem::take(&mut self.rows);
+        let time = |column: &mut FixedColumn<i64>| -> ArrayRef {
+            Arc::new(column.finish::<TimestampNanosecondType>().with_timezone("UTC"))
+        };
+        let mut columns: Vec<ArrayRef> = vec![
+            time(&mut self.ts_event),
+            time(&mut self.ts_recv),
+            Arc::new(self.publisher.finish::<UInt16Type>()),
+            Arc::new(self.instrument.finish::<UInt32Type>()),
+        ];
+        let sequence = Arc::new(self.sequence.finish::<UInt64Type>());
+        match &mut self.body {
+            RowBody::Bbo(bbo) => {
+                columns.extend([sequence, bbo.bid.column.finish(), bbo.ask.column.finish()]);
+                columns.extend([bbo.bid_size.column.finish(), bbo.ask_size.column.finish()]);
+                // No event has a condition or the venues of its sides yet.
+                let absent = columns.len()..columns.len() + 3;
+                columns.extend(absent.map(|i| nulls(self.arrow_schema.field(i).data_type(), rows)));
+            }
+            RowBody::Trades(trades) => {
+                columns.extend([trades.action.finish()?, trades.side.finish()?]);
+                columns.extend([trades.price.column.finish(), trades.size.column.finish(), sequence]);
+                columns.extend([
+                    trades.match_id.finish(),
+                    trades.cond.finish(),
+                    trades.trade_flags.finish()?,
+                ]);
+            }
+        }
+        columns.extend([self.symbol.finish()?, self.venue.finish()?]);
+        Ok(RecordBatch::try_new(self.arrow_schema.clone(), columns)?)
+    }
+}
+
+impl BboColumns {
+    /// Adds a row, or nothing if a size is refused.
+    #[inline]
+    fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
+        let bid_size = self.bid_size.scale(event, scaler)?;
+        let ask_size = self.ask_size.scale(event, scaler)?;
+        self.bid.push(event);
+        self.ask.push(event);
+        self.bid_size.column.push(bid_size);
+        self.ask_size.column.push(ask_size);
+        Ok(())
+    }
+}
+
+impl TradeColumns {
+    /// Adds a row, or nothing if the size is refused.
+    #[inline]
+    fn push(&mut self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<(), Error> {
+        let size = self.size.scale(event, scaler)?;
+        self.size.column.push(size);
+        self.price.push(event);
+        self.action.push(code_of(&ACTIONS, trade_action(event)));
+        self.side.push(code_of(&SIDES, side(event)));
+        let spec = |field| event.schema().get(field).expect("a field of a trade");
+        let mut scratch = [0; 36];
+        match event.value(spec(EventField::MatchId), &mut scratch) {
+            Some(EventValue::Id(id)) => self.match_id.push(Some(&id_text(id))),
+            _ => self.match_id.push(None),
+        }
+        match event.value(spec(EventField::Cond), &mut scratch) {
+            Some(EventValue::Text(text)) => self.cond.push(Some(text)),
+            _ => self.cond.push(None),
+        }
+        match event.value(spec(EventField::TradeFlags), &mut scratch) {
+            Some(EventValue::Flags(_, set)) => self.trade_flags.push(i8::try_from(set - 1).ok()),
+            _ => self.trade_flags.push(None),
+        }
+        Ok(())
+    }
+}
+
+impl PriceField {
+    #[inline]
+    fn push(&mut self, event: &Event<'_>) {
+        let price = match event.value(self.spec, &mut [0; 36]) {
+            Some(EventValue::Price(price)) => Some(price),
+            _ => None,
+        };
+        self.column.push(price);
+    }
+}
+
+impl SizeField {
+    /// Returns the size of an event in the form of the column.
+    #[inline]
+    fn scale(&self, event: &Event<'_>, scaler: &mut SizeScaler) -> Result<Option<ScaledSize>, Error> {
+        let Some(EventValue::Decimal(size)) = event.value(self.spec, &mut [0; 36]) else { return Ok(None) };
+        match self.column.scale(size) {
+            Some(scaled) => Ok(Some(scaled)),
+            None => scaler.meet_misfit(self, size),
+        }
+    }
+}
+
+/// The sizes of one row.
+struct SizeScaler {
+    action: MisfitAction,
+    address: EventAddress,
+    misfits: u64,
+}
+
+impl SizeScaler {
+    #[cold]
+    fn meet_misfit(&mut self, field: &SizeField, size: Decimal) -> Result<Option<ScaledSize>, Error> {
+        if self.action == MisfitAction::Null {
+            self.misfits += 1;
+            return Ok(None);
+        }
+        let (data_type, remedy) = field.column.misfit_words();
+        let (column, seq) = (field.name, self.address.seq);
+        Err(Error::SizeMisfit { column, seq, size: size.to_string(), data_type, remedy })
+    }
+}
+
+#[inline]
+fn code_of(codes: &[&str], code: &str) -> Option<i8> {
+    codes.iter().position(|known| *known == code).map(|i| i as i8)
+}
+
+/// Returns the texts of all sets of trade flags; that of a set is at the set's number less one.
+fn flag_sets() -> Vec<String> {
+    let spec = EventSchema::for_kind(RowSchema::Trades.kind()).get(EventField::TradeFlags);
+    let Some(FieldLayout::FlagSet { values, .. }) = spec.map(|spec| spec.slot) else { return Vec::new() };
+    (1..1u8 << values.len()).map(|set| flag_words(values, set)).collect()
+}
+
+/// The actions of trades.
+const ACTIONS: [&str; 3] = ["T", "C", "M"];
+/// The sides.
+const SIDES: [&str; 3] = ["B", "A", "N"];
+/// A batch with more bytes of texts than this is full. Of a frame a text has 4 MiB at most, so offsets of 32 bits suffice.
+const TEXT_BYTES_MAX: usize = 64 << 20;

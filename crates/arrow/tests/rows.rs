@@ -1,0 +1,192 @@
+//! Batches hold the values of rows, also of frames that unitape never writes.
+//!
+//! A fast path that read a mark for "in the extension" as a size would give a wrong size, and nobody would notice.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal128Type, Float64Type, Int8Type, Int32Type, Int64Type, TimestampNanosecondType, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::DataType;
+use proptest::prelude::*;
+use unitape_arrow::{BatchOptions, MisfitAction, PriceType, RowBatchBuilder, SizeType};
+use unitape_model::{
+    ColumnForm, ColumnValue, Dictionary, Event, EventRow, FrameHeader, NameKind, Position, RowColumn,
+    RowSchema, flags,
+};
+use unitape_query::address::EventAddress;
+
+/// Returns the value of a cell as text; `None` for null.
+fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {
+    let array = batch.column(column);
+    if array.is_null(row) {
+        return None;
+    }
+    Some(match array.data_type() {
+        DataType::Timestamp(..) => array.as_primitive::<TimestampNanosecondType>().value(row).to_string(),
+        DataType::UInt16 => array.as_primitive::<UInt16Type>().value(row).to_string(),
+        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).to_string(),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).to_string(),
+        DataType::Int64 => array.as_primitive::<Int64Type>().value(row).to_string(),
+        DataType::Float64 => format!("{:?}", array.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal128(_, places) => {
+            format!("{}e-{places}", array.as_primitive::<Decimal128Type>().value(row))
+        }
+        DataType::Utf8 => array.as_string::<i32>().value(row).to_owned(),
+        DataType::Dictionary(keys, _) if **keys == DataType::Int8 => {
+            let array =
+                array.as_dictionary::<Int8Type>().downcast_dict::<arrow_array::StringArray>().unwrap();
+            let key = array.keys().value(row);
+            array.values().value(key as usize).to_owned()
+        }
+        DataType::Dictionary(..) => {
+            let array =
+                array.as_dictionary::<Int32Type>().downcast_dict::<arrow_array::StringArray>().unwrap();
+            let key = array.keys().value(row);
+            array.values().value(key as usize).to_owned()
+        }
+        other => panic!("a column of type {other}"),
+    })
+}
+
+/// Returns the text that the cell of a value must have; sizes that do not fit are null.
+fn expected(column: &RowColumn, value: Option<ColumnValue<'_>>, options: &BatchOptions) -> Option<String> {
+    Some(match (value?, options.prices, options.sizes) {
+        (ColumnValue::Time(ts), ..) => ts.0.to_string(),
+        (ColumnValue::Number(number), ..) => number.to_string(),
+        (ColumnValue::Text(text), ..) => text.into_owned(),
+        (ColumnValue::Price(price), PriceType::Decimal, _) => format!("{}e-9", price.0),
+        (ColumnValue::Price(price), PriceType::Fixed, _) => price.0.to_string(),
+        (ColumnValue::Price(price), PriceType::Float, _) => {
+            format!("{:?}", price.to_string().parse::<f64>().unwrap())
+        }
+        (ColumnValue::Size(size), PriceType::Float, _) => {
+            format!("{:?}", size.to_string().parse::<f64>().unwrap())
+        }
+        (ColumnValue::Size(size), prices, sizes) => {
+            assert_eq!(column.form, ColumnForm::Size);
+            let (places, limit) = match (prices, sizes) {
+                (PriceType::Fixed, _) => (9, 1 << 63),
+                (_, SizeType::Narrow) => (8, 10u128.pow(18)),
+                (_, SizeType::Wide) => (18, 10u128.pow(38)),
+            };
+            let scaled = scaled_text(&size.to_string(), places)?;
+            let is_least = prices == PriceType::Fixed && scaled == i128::from(i64::MIN);
+            if scaled.unsigned_abs() >= limit && !is_least {
+                return None;
+            }
+            if prices == PriceType::Fixed { scaled.to_string() } else { format!("{scaled}e-{places}") }
+        }
+    })
+}
+
+/// Scales the text of a decimal, digit by digit; `None` where a digit would be lost or 128 bits are too few.
+fn scaled_text(text: &str, places: usize) -> Option<i128> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > places {
+        return None;
+    }
+    format!("{whole}{fraction:0<places$}").parse().ok()
+}
+
+fn address(seq: u64) -> EventAddress {
+    EventAddress { seq, position: Position(64 * seq) }
+}
+
+fn names() -> Dictionary {
+    let mut names = Dictionary::default();
+    for (kind, name) in [(0, "VOD"), (0, "BP"), (1, "XLON"), (0, "é\u{10ffff}")] {
+        names.intern(NameKind::from_u8(kind).unwrap(), name.as_bytes()).unwrap();
+    }
+    names
+}
+
+/// Makes a frame of two lines from bytes of any kind, most of them likely ones.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let exponent = prop_oneof![-12i8..12, any::<i8>(), Just(-127i8), Just(-128i8)];
+    let small_id = prop_oneof![0u32..6, any::<u32>()];
+    let entry = (prop_oneof![1u16..30, any::<u16>()], proptest::collection::vec(any::<u8>(), 0..12));
+    let entry_decimal = (Just(12u16), any::<i64>(), -31i8..31)
+        .prop_map(|(tag, m, e)| (tag, m.to_le_bytes().into_iter().chain([e as u8]).collect::<Vec<u8>>()));
+    let entries = proptest::collection::vec(prop_oneof![entry, entry_decimal], 0..3);
+    (
+        any::<[u8; 32]>(),
+        small_id,
+        0u16..4,
+        exponent.clone(),
+        exponent,
+        any::<[u8; 24]>(),
+        entries,
+        any::<bool>(),
+    )
+        .prop_map(|(head, instrument, venue, kind_a, kind_b, body, entries, has_extension)| {
+            let mut bytes = vec![0; 128];
+            bytes[..32].copy_from_slice(&head);
+            bytes[32..36].copy_from_slice(&instrument.to_le_bytes());
+            bytes[36..38].copy_from_slice(&venue.to_le_bytes());
+            (bytes[38], bytes[39]) = (kind_a as u8, kind_b as u8);
+            bytes[40..64].copy_from_slice(&body);
+            let mut at = 64;
+            for (tag, payload) in entries {
+                if at + 6 + payload.len() <= 128 {
+                    bytes[at..at + 2].copy_from_slice(&tag.to_le_bytes());
+                    bytes[at + 2..at + 6].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+                    bytes[at + 6..at + 6 + payload.len()].copy_from_slice(&payload);
+                    at += 6 + payload.len();
+                }
+            }
+            bytes[7] = if has_extension { flags::EXT } else { 0 };
+            bytes
+        })
+}
+
+proptest! {
+    #[test]
+    fn batches_hold_the_values_of_rows(
+        frames in proptest::collection::vec(frame(), 1..40),
+        schema in prop_oneof![Just(RowSchema::Bbo), Just(RowSchema::Trades)],
+        prices in prop_oneof![Just(PriceType::Decimal), Just(PriceType::Fixed), Just(PriceType::Float)],
+        sizes in prop_oneof![Just(SizeType::Narrow), Just(SizeType::Wide)],
+    ) {
+        let names = names();
+        let options = BatchOptions { prices, sizes, misfit: MisfitAction::Null, rows: 16 };
+        let mut builder = RowBatchBuilder::new(schema, options);
+        let mut rows: Vec<Vec<Option<String>>> = Vec::new();
+        let (mut given, mut misfits) = (0, 0);
+        for (i, mut bytes) in frames.into_iter().enumerate() {
+            let extension = bytes[7];
+            FrameHeader::new_unstamped(schema.kind() as u8, extension, 2).write(&mut bytes);
+            let event = Event::new(&bytes).unwrap();
+            builder.push(address(i as u64), &event, &names).unwrap();
+            let row = EventRow { event, names: &names };
+            let value = |column: &RowColumn| {
+                let value = row.value(column);
+                let is_there = value.is_some();
+                let text = expected(column, value, &options);
+                misfits += u64::from(is_there && text.is_none());
+                text
+            };
+            rows.push(schema.columns().iter().map(value).collect());
+            if builder.is_full() {
+                check(&builder.finish().unwrap(), schema, &rows[given..])?;
+                given = rows.len();
+            }
+        }
+        check(&builder.finish().unwrap(), schema, &rows[given..])?;
+        prop_assert_eq!(builder.misfits(), misfits);
+    }
+}
+
+fn check(batch: &RecordBatch, schema: RowSchema, rows: &[Vec<Option<String>>]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(batch.num_rows(), rows.len());
+    for (row, values) in rows.iter().enumerate() {
+        for (column, value) in values.iter().enumerate() {
+            let name = schema.columns()[column].name;
+            prop_assert_eq!(batch.schema_ref().field(column).name(), name);
+            prop_assert_eq!(&cell(batch, column, row), value, "{} of row {}", name, row);
+        }
+    }
+    Ok(())
+}

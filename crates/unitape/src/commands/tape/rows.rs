@@ -1,0 +1,169 @@
+//! `tape cat --schema`: the events of one kind as rows.
+
+use super::{CatArgs, CatOutput, print_rewind};
+use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note};
+use std::io::{IsTerminal, Write};
+use unitape_arrow::{BatchOptions, IpcEncoder, MisfitAction, RowBatchBuilder, SizeType};
+use unitape_base::toml::suggest_word;
+use unitape_model::{EventRow, Position, RowSchema};
+use unitape_query::Selected;
+use unitape_query::address::EventAddress;
+
+/// Reads the option `--schema`.
+///
+/// # Errors
+/// Fails if there is no such schema.
+pub fn schema(name: &str) -> Result<RowSchema, CommandFailure> {
+    RowSchema::from_name(name).ok_or_else(|| {
+        let names = RowSchema::ALL.map(RowSchema::name);
+        let near = suggest_word(name, names);
+        CommandFailure::Usage(format!("no schema `{name}`{near}; schemas: {}", names.join(", ")))
+    })
+}
+
+/// Refuses to write the bytes of `--arrow` to a terminal.
+///
+/// # Errors
+/// Fails if stdout is a terminal and no file is named.
+pub fn check_terminal(args: &CatArgs) -> Result<(), CommandFailure> {
+    if args.arrow && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(CommandFailure::Usage(
+            "--arrow writes bytes, which a terminal cannot show: name a file with -o, or use a pipe"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Rows as lines: JSON, CSV or a table.
+pub struct RowText {
+    lines: RowLines<'static>,
+    has_header: bool,
+    line: String,
+    out: Destination,
+}
+
+impl RowText {
+    /// Begins the output.
+    pub fn new(args: &CatArgs, schema: RowSchema, out: Destination) -> Self {
+        let format = match (args.json, args.csv) {
+            (true, _) => RowFormat::Json,
+            (_, true) => RowFormat::Csv,
+            _ => RowFormat::Table,
+        };
+        let lines = RowLines { format, columns: schema.columns() };
+        let mut rows = Self { lines, has_header: false, line: String::new(), out };
+        if format == RowFormat::Csv {
+            rows.put_header();
+        }
+        rows
+    }
+
+    fn put_header(&mut self) {
+        if !self.has_header {
+            self.has_header = true;
+            self.lines.put_header(&mut self.line);
+        }
+    }
+}
+
+impl CatOutput for RowText {
+    fn add(&mut self, _: EventAddress, selected: Selected<'_>) {
+        let Selected::Event(event, names) = selected else { return };
+        self.put_header();
+        let row = EventRow { event, names: names.dictionary() };
+        let lines = self.lines;
+        lines.put_row(&mut self.line, |column| row.value(column));
+    }
+
+    fn write(&mut self) -> Result<(), CommandFailure> {
+        self.out.write_all(self.line.as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), CommandFailure> {
+        self.write()?;
+        Ok(self.out.flush()?)
+    }
+
+    fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
+        print_rewind(self.lines.format == RowFormat::Json, from, to, &mut self.out)
+    }
+
+    fn finish(mut self) -> Result<bool, CommandFailure> {
+        self.write()?;
+        self.out.finish()?;
+        Ok(true)
+    }
+}
+
+/// Rows as an Arrow IPC stream.
+pub struct RowStream {
+    builder: RowBatchBuilder,
+    encoder: IpcEncoder,
+    out: Destination,
+    failure: Option<unitape_arrow::Error>,
+}
+
+impl RowStream {
+    /// Begins the stream.
+    ///
+    /// # Errors
+    /// Fails if Arrow cannot encode the schema.
+    pub fn new(schema: RowSchema, out: Destination) -> Result<Self, CommandFailure> {
+        let options =
+            BatchOptions { sizes: SizeType::Wide, misfit: MisfitAction::Null, ..BatchOptions::default() };
+        let builder = RowBatchBuilder::new(schema, options);
+        let encoder = IpcEncoder::new(builder.arrow_schema())?;
+        Ok(Self { builder, encoder, out, failure: None })
+    }
+
+    /// Writes the rows so far as a batch.
+    fn write_batch(&mut self) -> Result<(), CommandFailure> {
+        if self.builder.rows() > 0 {
+            let batch = self.builder.finish()?;
+            self.encoder.encode(&batch)?;
+        }
+        Ok(self.out.write_all(&self.encoder.take_bytes())?)
+    }
+}
+
+impl CatOutput for RowStream {
+    fn add(&mut self, address: EventAddress, selected: Selected<'_>) {
+        if let Selected::Event(event, names) = selected {
+            self.failure = self.builder.push(address, &event, names.dictionary()).err();
+        }
+    }
+
+    fn write(&mut self) -> Result<(), CommandFailure> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        if self.builder.is_full() { self.write_batch() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), CommandFailure> {
+        self.write_batch()?;
+        Ok(self.out.flush()?)
+    }
+
+    fn rewound(&mut self, from: Position, to: Position) -> Result<(), CommandFailure> {
+        self.builder.forget_ids();
+        print_rewind(false, from, to, &mut self.out)
+    }
+
+    fn finish(mut self) -> Result<bool, CommandFailure> {
+        self.write_batch()?;
+        self.encoder.finish()?;
+        self.out.write_all(&self.encoder.take_bytes())?;
+        self.out.finish()?;
+        let misfits = self.builder.misfits();
+        if misfits > 0 {
+            note!(
+                "unitape: sizes that do not fit decimal(38,18) and are null: {misfits}; --json prints them"
+            );
+        }
+        Ok(misfits == 0)
+    }
+}

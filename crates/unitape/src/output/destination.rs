@@ -1,0 +1,159 @@
+//! Where the data of a command go: stdout, or a file that has its name only when it is complete.
+
+use super::stdout::{BufferedStdout, stdout};
+use super::{CommandFailure, file_failure};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The destination of data.
+#[derive(Debug)]
+pub enum Destination {
+    /// Stdout.
+    Stdout(BufferedStdout),
+    /// A file.
+    File(OutputFile),
+}
+
+impl Destination {
+    /// Opens the file that `-o` names, or stdout.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be made.
+    pub fn open(path: Option<&Path>) -> Result<Self, CommandFailure> {
+        match path {
+            None => Ok(Self::Stdout(stdout())),
+            Some(path) => OutputFile::create(path).map(Self::File).map_err(|e| file_failure(path, e)),
+        }
+    }
+
+    /// Writes what is buffered, and gives a file its name.
+    ///
+    /// # Errors
+    /// Fails if the file or stdout refuses the data.
+    pub fn finish(self) -> Result<(), CommandFailure> {
+        match self {
+            Self::Stdout(mut out) => Ok(out.flush()?),
+            Self::File(file) => {
+                let path = file.path.clone();
+                file.finish().map_err(|e| file_failure(&path, e))
+            }
+        }
+    }
+}
+
+impl Write for Destination {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(file) => file.named(|out| out.write(bytes)),
+        }
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.write_all(bytes),
+            Self::File(file) => file.named(|out| out.write_all(bytes)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(file) => file.named(Write::flush),
+        }
+    }
+}
+
+/// A file that is being written beside its name. It is removed unless it is finished.
+///
+/// A device, a pipe and anything else that is no regular file is written in place.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    /// The file under its name of the meantime.
+    part: Option<PathBuf>,
+    out: BufWriter<File>,
+}
+
+impl OutputFile {
+    fn create(path: &Path) -> io::Result<Self> {
+        // A link stays, and the file behind it is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if let Ok(found) = fs::metadata(&path)
+            && !found.is_file()
+        {
+            let out = BufWriter::new(OpenOptions::new().write(true).open(&path)?);
+            return Ok(Self { path, part: None, out });
+        }
+        let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = path.with_file_name(name);
+        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(&part)?);
+        Ok(Self { path, part: Some(part), out })
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.out.flush()?;
+        if let Some(part) = &self.part {
+            // The name must not survive a power loss that the content does not.
+            self.out.get_ref().sync_all()?;
+            fs::rename(part, &self.path)?;
+            self.part = None;
+        }
+        Ok(())
+    }
+
+    /// Does something with the file, and names it in the error.
+    #[inline]
+    fn named<T>(&mut self, action: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+        let path = &self.path;
+        action(&mut self.out).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(part) = &self.part {
+            _ = fs::remove_file(part);
+        }
+    }
+}
+
+const BUFFER_BYTES: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that a failed command leaves would be taken for the whole.
+    #[test]
+    fn a_file_has_its_name_when_it_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.csv");
+        let names = || fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+        fs::write(&path, "before").unwrap();
+        let mut out = Destination::open(Some(&path)).unwrap();
+        out.write_all(b"a,b\n").unwrap();
+        drop(out);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+        assert_eq!(names(), ["rows.csv"]);
+        let mut out = Destination::open(Some(&path)).unwrap();
+        out.write_all(b"a,b\n").unwrap();
+        out.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a,b\n");
+        assert_eq!(names(), ["rows.csv"]);
+    }
+
+    #[test]
+    fn devices_are_written_in_place_and_directories_refused() {
+        let mut out = Destination::open(Some(Path::new("/dev/null"))).unwrap();
+        out.write_all(b"gone").unwrap();
+        out.finish().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Destination::open(Some(dir.path())).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Rows as JSON, CSV, or a table for people.
+
+use super::plain;
+use crate::commands::tape::utc;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use unitape_model::{ColumnForm, ColumnValue, RowColumn};
+
+/// The form of printed rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// One JSON object a line, with every column.
+    Json,
+    /// A header, and a line for each row.
+    Csv,
+    /// Columns of even width.
+    Table,
+}
+
+/// Writes rows as lines, from the values of their columns.
+#[derive(Clone, Copy, Debug)]
+pub struct RowLines<'a> {
+    /// The form.
+    pub format: RowFormat,
+    /// The columns, in their order.
+    pub columns: &'a [RowColumn],
+}
+
+impl RowLines<'_> {
+    /// Appends the line before the rows, where there is one. CSV has it in any case, a table only before its first row.
+    pub fn put_header(&self, line: &mut String) {
+        match self.format {
+            RowFormat::Json => {}
+            RowFormat::Csv => {
+                let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+                *line += &names.join(",");
+                line.push('\n');
+            }
+            RowFormat::Table => {
+                let start = line.len();
+                self.columns.iter().for_each(|column| put_cell(line, start, column, column.name));
+                end_table_line(line);
+            }
+        }
+    }
+
+    /// Appends the line of a row.
+    pub fn put_row<'v>(&self, line: &mut String, value: impl Fn(&RowColumn) -> Option<ColumnValue<'v>>) {
+        match self.format {
+            RowFormat::Json => {
+                for (i, column) in self.columns.iter().enumerate() {
+                    let opening = if i == 0 { '{' } else { ',' };
+                    _ = write!(line, "{opening}\"{}\":", column.name);
+                    put_json(line, value(column));
+                }
+                *line += "}\n";
+            }
+            RowFormat::Csv => {
+                for (i, column) in self.columns.iter().enumerate() {
+                    if i > 0 {
+                        line.push(',');
+                    }
+                    put_csv(line, value(column));
+                }
+                line.push('\n');
+            }
+            RowFormat::Table => {
+                let start = line.len();
+                self.columns.iter().for_each(|column| put_cell(line, start, column, &cell(value(column))));
+                end_table_line(line);
+            }
+        }
+    }
+}
+
+fn put_json(line: &mut String, value: Option<ColumnValue<'_>>) {
+    _ = match value {
+        None => write!(line, "null"),
+        Some(ColumnValue::Time(ts)) => write!(line, "{}", ts.0),
+        Some(ColumnValue::Number(number)) => write!(line, "{number}"),
+        Some(ColumnValue::Price(price)) => write!(line, "\"{price}\""),
+        Some(ColumnValue::Size(size)) => write!(line, "\"{size}\""),
+        Some(ColumnValue::Text(text)) => write!(line, "{}", serde_json::Value::from(text.as_ref())),
+    };
+}
+
+fn put_csv(line: &mut String, value: Option<ColumnValue<'_>>) {
+    _ = match value {
+        None => Ok(()),
+        Some(ColumnValue::Time(ts)) => write!(line, "{}", ts.0),
+        Some(ColumnValue::Number(number)) => write!(line, "{number}"),
+        Some(ColumnValue::Price(price)) => write!(line, "{price}"),
+        Some(ColumnValue::Size(size)) => write!(line, "{size}"),
+        // An empty text is not null, and a blank at an end stays.
+        Some(ColumnValue::Text(text))
+            if text.is_empty() || text.contains([',', '"', '\n', '\r', ' ', '\t']) =>
+        {
+            write!(line, "\"{}\"", text.replace('"', "\"\""))
+        }
+        Some(ColumnValue::Text(text)) => write!(line, "{text}"),
+    };
+}
+
+fn cell(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {
+    match value {
+        None => "-".into(),
+        Some(ColumnValue::Time(ts)) => utc(ts.0).into(),
+        Some(ColumnValue::Number(number)) => number.to_string().into(),
+        Some(ColumnValue::Price(price)) => price.to_string().into(),
+        Some(ColumnValue::Size(size)) => size.to_string().into(),
+        Some(ColumnValue::Text(text)) => plain(&text).into_owned().into(),
+    }
+}
+
+/// Appends a cell to the line that begins at `start`: numbers to the right, text to the left.
+fn put_cell(line: &mut String, start: usize, column: &RowColumn, text: &str) {
+    let (width, blank) = (column.name.len(), if line.len() == start { "" } else { "  " });
+    _ = match column.form {
+        ColumnForm::Time => write!(line, "{blank}{text:29}"),
+        ColumnForm::Number => write!(line, "{blank}{text:>0$}", width.max(10)),
+        ColumnForm::Price | ColumnForm::Size => write!(line, "{blank}{text:>0$}", width.max(12)),
+        ColumnForm::Text => write!(line, "{blank}{text:0$}", width),
+    };
+}
+
+fn end_table_line(line: &mut String) {
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::{Decimal, Price, RowSchema, UnixNanos};
+
+    /// The one row that has every form, with the texts that CSV and JSON must quote.
+    fn lines(format: RowFormat, text: &str) -> String {
+        let value = |column: &RowColumn| match column.form {
+            _ if column.name == "ts_recv" => None,
+            ColumnForm::Time => Some(ColumnValue::Time(UnixNanos(1_000))),
+            ColumnForm::Number => Some(ColumnValue::Number(u64::MAX)),
+            ColumnForm::Price => Some(ColumnValue::Price(Price(-1))),
+            ColumnForm::Size => Some(ColumnValue::Size(Decimal::from_int(1_000))),
+            ColumnForm::Text => Some(ColumnValue::Text(text.to_owned().into())),
+        };
+        let lines = RowLines { format, columns: RowSchema::Trades.columns() };
+        let mut all = String::new();
+        lines.put_header(&mut all);
+        lines.put_row(&mut all, value);
+        all
+    }
+
+    #[test]
+    fn rows_are_printed_in_three_forms() {
+        assert_eq!(
+            lines(RowFormat::Json, "a\"\n"),
+            "{\"ts_event\":1000,\"ts_recv\":null,\"publisher_id\":18446744073709551615,\
+             \"instrument_id\":18446744073709551615,\"action\":\"a\\\"\\n\",\"side\":\"a\\\"\\n\",\"price\":\"-0.000000001\",\
+             \"size\":\"1000\",\"sequence\":18446744073709551615,\"match_id\":\"a\\\"\\n\",\"cond\":\"a\\\"\\n\",\
+             \"trade_flags\":\"a\\\"\\n\",\"symbol\":\"a\\\"\\n\",\"venue\":\"a\\\"\\n\"}\n"
+        );
+        let header = "ts_event,ts_recv,publisher_id,instrument_id,action,side,price,size,sequence,match_id,cond,\
+                      trade_flags,symbol,venue\n";
+        for (text, quoted) in
+            [("a", "a"), ("", "\"\""), ("a,b", "\"a,b\""), ("a\"", "\"a\"\"\""), ("a ", "\"a \"")]
+        {
+            let ids = "18446744073709551615";
+            let row = format!(
+                "1000,,{ids},{ids},{quoted},{quoted},-0.000000001,1000,{ids},{quoted},{quoted},{quoted},{quoted},{quoted}\n"
+            );
+            assert_eq!(lines(RowFormat::Csv, text), format!("{header}{row}"));
+        }
+        let table = lines(RowFormat::Table, "\u{1b}x");
+        let (first, second) = table.split_once('\n').unwrap();
+        assert!(first.starts_with("ts_event  ") && first.ends_with("venue"), "{first}");
+        assert!(
+            second.starts_with("1970-01-01 00:00:00.000001000  -  ") && !second.contains('\u{1b}'),
+            "{second}"
+        );
+    }
+}
