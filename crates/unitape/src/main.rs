@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, store,
-    tape, user, watch,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve,
+    store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -66,6 +66,8 @@ enum CliCommand {
     Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
+    /// Circuit breakers: limits over a tape, and controls when they are passed
+    Breaker(breaker::BreakerArgs),
     /// Turn alerts into cases, work on them, close them with two persons, audit what was done
     Case(case::CaseArgs),
     /// Serve the desk: cases, pictures and actions, in a browser
@@ -116,6 +118,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Book(args) => book::run(args),
         CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
+        CliCommand::Breaker(args) => breaker::run(args),
         CliCommand::Case(args) => case::run(args),
         CliCommand::Serve(args) => serve::run(args),
         CliCommand::User(args) => user::run(args),

@@ -68,6 +68,10 @@ fn a_wrong_call_is_2() {
          unitape store scan s --csv
          unitape store seal t
          unitape store seal t --store s2 --date x
+         unitape breaker
+         unitape breaker run t --control c
+         unitape breaker list --control c --rules wrong.toml
+         unitape breaker trip --control c --tape t --scope nope --reason x --user a
          unitape watch replay ev.jsonl --scenario nope
          unitape watch replay t --scenario nope
          unitape watch replay ev.jsonl --params {nope
@@ -158,6 +162,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store info s --key missing
          unitape store scan s --key text.txt
          unitape store seal t --store s3 --key missing
+         unitape breaker run t --rules missing.toml --control c
+         unitape breaker run t --rules wrong.toml --control c
+         unitape breaker list --control missing
          unitape watch replay missing
          unitape watch replay dir
          unitape watch replay ev.jsonl --params missing.toml
@@ -362,6 +369,7 @@ fn mistakes_in_files_are_one_line() {
         "run cut.toml",
         "config show cut.toml",
         "watch replay ev.jsonl --params cut.toml",
+        "breaker run t --rules cut.toml --control c",
         "decode fixed o.fix --layout cut.toml",
         "decode csv o.fix --layout cut.toml",
     ] {

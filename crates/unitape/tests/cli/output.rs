@@ -270,6 +270,10 @@ const PRINTS: &str = "
     watch run t --alerts alerts --until-end --json
     watch scenarios
     watch scenarios --json
+    breaker run t --rules breakers.toml --control control --until-end
+    breaker run t --rules breakers.toml --control control --until-end --json
+    breaker list --control control
+    breaker list --control control --rules breakers.toml --tape t --json
     calendar days.csv --venue XCME --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02 --json
@@ -290,9 +294,12 @@ const PRINTS: &str = "
     --version
     tape cat --help";
 
-/// Commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
+/// A limit that orders pass.
+const BREAKERS: &str = "[[limit]]\nname = 'many'\nscope = 'instr'\nmessages = 1\nwindow = '1h'\n";
+
+/// Two that change what is in force, so that they end differently when they are called again; commands that print nothing to stdout, one that ends only when it is stopped, and a slow one, which is in
 /// `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 3] = ["generate man", "serve", "demo"];
+const OTHERS: [&str; 5] = ["breaker trip", "breaker reset", "generate man", "serve", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();
@@ -303,6 +310,7 @@ fn prints(inputs: &Inputs) -> Vec<String> {
     );
     file(&inputs.path(""), "alert.jsonl", hostile_events());
     inputs.run("consolidate --feed h=events::alert.jsonl --tape quotes").code(0);
+    file(&inputs.path(""), "breakers.toml", BREAKERS);
     let figures = vectors("../bench/record");
     let figures = std::fs::read_dir(figures).unwrap().map(|e| e.unwrap().path());
     let figures = figures.filter(|p| p.extension().is_some_and(|e| e == "jsonl")).min().unwrap();
