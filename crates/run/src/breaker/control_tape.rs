@@ -225,7 +225,13 @@ pub fn controls_in_force(records: &[RecordedControl], now: Option<UnixNanos>) ->
                 let there = active.get(&(&record.scope, record.dry_run));
                 let is_weaker = there.is_some_and(|other| {
                     let is_over = other.until.is_some_and(|until| until <= record.ts);
-                    matches!(other.verb, ControlVerb::Trip(before) if before >= action) && !is_over
+                    let is_shorter =
+                        other.until.is_some_and(|end| record.until.is_none_or(|until| until > end));
+                    match other.verb {
+                        ControlVerb::Trip(before) if before == action => !is_over && !is_shorter,
+                        ControlVerb::Trip(before) => before > action && !is_over,
+                        _ => false,
+                    }
                 });
                 if !is_weaker {
                     active.insert((&record.scope, record.dry_run), record);

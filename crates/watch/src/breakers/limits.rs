@@ -158,9 +158,10 @@ impl Breaker {
             ControlVerb::Trip(action) => {
                 let until = control.until;
                 let is_over = until.is_some_and(|until| until.0 <= self.now);
-                if !is_over && self.trips.may_trip(scope, control.dry_run, action) {
-                    let (id, dry_run) = (control.id.clone(), control.dry_run);
-                    self.trips.insert(scope, ActiveTrip { id, action, until, dry_run, limit: None });
+                let (id, dry_run) = (control.id.clone(), control.dry_run);
+                let trip = ActiveTrip { id, action, until, dry_run, limit: None };
+                if !is_over && self.trips.may_replace(scope, &trip) {
+                    self.trips.insert(scope, trip);
                 }
             }
             ControlVerb::Resume => {

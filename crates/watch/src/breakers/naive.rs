@@ -95,6 +95,14 @@ impl NaiveBreaker {
                 let until = control.until.map(|until| until.0);
                 if until.is_none_or(|until| until > self.now) {
                     let trip = NaiveTrip { action, until, dry_run: control.dry_run, limit: None };
+                    let there = self.active.iter().find(|(k, n, t)| {
+                        (*k, n) == (kind, &name) && t.dry_run == control.dry_run && t.action == action
+                    });
+                    let end = |until: Option<i64>| until.unwrap_or(i64::MAX);
+                    if there.is_some_and(|(_, _, there)| end(until) > end(there.until)) {
+                        self.active
+                            .retain(|(k, n, t)| (*k, n) != (kind, &name) || t.dry_run != control.dry_run);
+                    }
                     self.put(kind, name, trip);
                 }
             }

@@ -160,6 +160,16 @@ impl TripTable {
         self.active.get(&(scope, dry_run)).is_none_or(|trip| trip.action < action)
     }
 
+    /// Returns whether what a person did changes what is in force of the scope: it is stronger, or as strong and lasts longer.
+    pub fn may_replace(&self, scope: u32, new: &ActiveTrip) -> bool {
+        let lasts_longer = |there: &ActiveTrip| {
+            there.action == new.action
+                && there.until.is_some_and(|end| new.until.is_none_or(|until| until > end))
+        };
+        self.may_trip(scope, new.dry_run, new.action)
+            || self.active.get(&(scope, new.dry_run)).is_some_and(lasts_longer)
+    }
+
     /// Puts a trip in force.
     pub fn insert(&mut self, scope: u32, trip: ActiveTrip) {
         let end = trip.until.map(|until| until.0);

@@ -21,16 +21,23 @@ pub fn trip(
     let (_, account) = login.log_in(None)?;
     require_risk(&account)?;
     put(target, (&account, None), |active| {
-        let there = active.iter().find(|record| record.scope == target.scope && record.dry_run == dry_run);
-        match there {
-            Some(record)
-                if record.until.is_none()
-                    && matches!(record.verb, ControlVerb::Trip(there) if there >= action) =>
-            {
-                let what = format!("{} is tripped already, by the control `{}`", target.scope, record.id);
+        let mut there =
+            active.iter().filter(|record| record.scope == target.scope && record.dry_run == dry_run);
+        // One that ends by itself may be over, or end too soon.
+        let is_enough = |record: &&RecordedControl| match record.verb {
+            ControlVerb::Trip(there) => there > action || there == action && record.until.is_none(),
+            _ => false,
+        };
+        match there.find(is_enough) {
+            Some(record) => {
+                let (verb, id) = (record.verb.name(), &record.id);
+                let mut what = format!("{} is tripped already: {verb}, by the control `{id}`", target.scope);
+                if record.until.is_some() {
+                    what += "; it ends by itself, so give --action kill for one that does not";
+                }
                 Err(CommandFailure::Usage(what))
             }
-            _ => Ok((ControlVerb::Trip(action), dry_run)),
+            None => Ok((ControlVerb::Trip(action), dry_run)),
         }
     })
 }

@@ -49,8 +49,8 @@ pub fn run(args: &RunArgs) -> output::Result {
         is_stopped: &|| stop.load(Ordering::Relaxed),
         is_finished: &|| match unitape_tape::tape_status(tape) {
             Ok(status) => Ok(*until_end && !status.live),
-            // A tape that is not there yet is not finished; with --until-end it never begins.
-            Err(unitape_tape::Error::NotATape { .. }) => Ok(*until_end),
+            // A tape that is not there yet is not finished.
+            Err(unitape_tape::Error::NotATape { .. }) => Ok(false),
             Err(e) => Err(e.into()),
         },
         spin: *spin,
