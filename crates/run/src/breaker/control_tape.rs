@@ -213,7 +213,7 @@ fn read_all(dir: &Path, read: ReadOptions) -> Result<(DefinitionTable, Vec<Recor
 }
 
 /// Returns the trips that are in force after these controls, by scope; rehearsals beside trips. A trip with `until` is among
-/// them: whoever knows the time of the watched tape leaves out those that are over at `now`.
+/// them: with `now`, the time of the watched tape, those that are over are left out.
 pub fn controls_in_force(records: &[RecordedControl], now: Option<UnixNanos>) -> Vec<RecordedControl> {
     let mut ordered: Vec<&RecordedControl> = records.iter().collect();
     // What a person did came before the event at that place.

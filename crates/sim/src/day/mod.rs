@@ -529,7 +529,7 @@ impl Sim {
         let is_covered = self.x.gate.is_some() && self.breaks_off(n);
         let is_refused = self.scenes[n as usize].stage == SceneStage::Refused;
         if is_covered != is_refused {
-            // Broken off; or resumed, and whoever was refused has given up.
+            // Broken off; or resumed, and the lead that was refused has given up.
             self.scenes[n as usize].stage = SceneStage::Over;
             return;
         }

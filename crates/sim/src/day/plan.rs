@@ -27,7 +27,7 @@ pub(crate) struct PlannedScene {
 pub(crate) enum SceneStage {
     Waits,
     Acts,
-    /// Its lead goes on sending, and a control refuses it all.
+    /// Its lead continues to send, and a control refuses it all.
     Refused,
     /// Played to its end, or broken off by a control.
     Over,

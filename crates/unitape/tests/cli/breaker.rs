@@ -227,7 +227,7 @@ fn a_person_trips_and_the_limit_of_the_scope_is_silent() {
     assert!(list.text().contains("kill    trader=T1  the desk calls  by rolf"), "{}", list.text());
 }
 
-/// Whoever trips while a breaker runs must be told, not wait.
+/// A person who trips while a breaker runs must be told, not wait.
 #[test]
 fn a_running_breaker_holds_its_control_tape() {
     let room = Room::new();

@@ -302,7 +302,7 @@ impl Breaker {
         Some(request)
     }
 
-    /// Returns what an order or amend adds: of an amend what it is worth more than before.
+    /// Returns what an order or amend adds: of an amend the part above its former value.
     fn value(&mut self, event: &Event<'_>, order: &mut KnownOrder) -> RequestValue {
         let Some(qty) = order.qty else { return RequestValue::None };
         let px = order.px.or_else(|| self.books.last_price(event.instrument()));

@@ -186,7 +186,7 @@ pub struct RefusedRequests {
     pub orders: u64,
     /// Amends.
     pub amends: u64,
-    /// The orders of scenes that went on sending, which are among `orders`.
+    /// The orders of scenes that continued to send, which are among `orders`.
     pub of_runaways: u64,
 }
 
@@ -266,7 +266,7 @@ impl Sim {
     }
 
     /// Breaks a scene off that a control covers, for it could not act as it must; false if none does. A scene whose lead is covered
-    /// may go on sending: what it sends is refused.
+    /// may continue to send: what it sends is refused.
     pub(in super::super) fn breaks_off(&mut self, n: u32) -> bool {
         let (planned, world) = (&self.scenes[n as usize], &self.x.world);
         let gate = self.x.gate.as_deref().expect("a market with controls has a gate");

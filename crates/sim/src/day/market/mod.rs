@@ -35,7 +35,7 @@
 //!
 //! Venues do not know of each other, so the national best may be locked or crossed. A control refuses requests: an
 //! auction still matches what rests, and no phase changes. A scene that a control covers is broken off without a label; a runaway
-//! algorithm goes on sending, and each of its orders is refused and counted.
+//! algorithm continues to send, and each of its orders is refused and counted.
 
 mod cash;
 mod config;

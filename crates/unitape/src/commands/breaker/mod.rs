@@ -70,7 +70,7 @@ force when it comes by the end that the tape has now. A scope that is tripped is
   unitape breaker reset --control control --tape tape --scope trader=T1 --reason 'algorithm stopped' --user rita --second-user rolf \\
     --password-file rita.pw --second-password-file rolf.pw --users users.toml
 
-Needs two accounts with role risk, of two persons: two accounts of one person are one. The limits of the scope begin to count anew.
+Needs two accounts with role risk, of two persons: two accounts of one person are one. The limits of the scope start at zero.
 It takes the lock of the control tape, so a running breaker must be ended first.")]
     Reset {
         #[command(flatten)]
