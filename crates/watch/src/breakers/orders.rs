@@ -146,7 +146,7 @@ pub(super) fn value_of(px: Price, qty: Decimal) -> i128 {
     let value = match (qty.exponent() < 0, scale) {
         (true, Some(scale)) => product.div_ceil(scale),
         (true, None) => u128::from(product > 0),
-        (false, Some(scale)) => product.checked_mul(scale).unwrap_or(u128::MAX),
+        (false, Some(scale)) => product.saturating_mul(scale),
         (false, None) => u128::MAX * u128::from(product > 0),
     };
     i128::try_from(value).unwrap_or(VALUE_MAX).min(VALUE_MAX)

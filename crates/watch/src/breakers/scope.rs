@@ -149,8 +149,8 @@ impl ScopeTree {
                 return Err((word, format!("the name of a {word} has 1 to 255 bytes")));
             }
             let above = self.above.entry((level, name.to_owned())).or_default();
-            for upper in 0..level {
-                set(above, level, name, upper, names[upper]).map_err(|message| (word, message))?;
+            for (upper, parent) in names.iter().enumerate().take(level) {
+                set(above, level, name, upper, *parent).map_err(|message| (word, message))?;
             }
         }
         Ok(())
