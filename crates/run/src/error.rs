@@ -135,6 +135,17 @@ pub enum Error {
         /// The problem, in words.
         what: String,
     },
+    /// Another process writes a control tape.
+    #[error(
+        "{}: process {holder} writes this control tape, a breaker that runs or somebody who trips or resets; end it first",
+        path.display()
+    )]
+    ControlsHeld {
+        /// Its directory.
+        path: PathBuf,
+        /// The process.
+        holder: u64,
+    },
     /// A tape is not the one that is needed.
     #[error("{}: {what}", path.display())]
     OtherTape {
@@ -161,6 +172,7 @@ impl Error {
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }
+            Self::ControlsHeld { .. } => ErrorCause::Outside,
             Self::Input(source) => source.cause(),
             Self::Tape(source) => source.cause(),
             Self::Book(source) => source.cause(),

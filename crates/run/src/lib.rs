@@ -8,6 +8,7 @@
 //!                                        │         └─▶ best_price_tape ─┬▶ derived_tape: compare, append
 //!                                        ├─▶ fx ──▶ best prices of many banks
 //!                          surveil: scenarios, live or replayed ─▶ alert_tape ┘
+//!                          breaker: limits, persons ──▶ control tape
 //!  users.toml, name, password ──▶ users ──▶ an account: person, role
 //! ```
 //!
@@ -36,6 +37,7 @@
 
 pub mod alert_tape;
 pub mod best_price_tape;
+pub mod breaker;
 pub mod config;
 pub mod derived_tape;
 mod error;

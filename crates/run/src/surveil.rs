@@ -187,14 +187,15 @@ pub fn watch_live<E: From<Error>>(
     control: &LiveControl<'_>,
     mut sink: impl FnMut(&Alert, bool) -> Result<(), E>,
 ) -> Result<Option<LiveReport>, E> {
-    let Some(mut surveillance) = open_when_there(source, selection, read, control)? else { return Ok(None) };
+    let open = || Surveillance::open(source, selection, TapeRange::default(), read);
+    let Some(mut surveillance) = open_when_there(control, open)? else { return Ok(None) };
     if surveillance.reader().position() != Position(0) {
         let what = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";
         return Err(Error::OtherTape { path: source.to_owned(), what: what.to_owned() }.into());
     }
     let id = surveillance.reader().id();
     let mut tape = AlertTape::open(alerts, id, selection, read)?;
-    let mut cursor = LiveCursor::open(source, alerts)?;
+    let mut cursor = LiveCursor::open(source, alerts, "watch")?;
     let judged = judge_until_end(&mut surveillance, &mut tape, &mut cursor, control, &mut sink);
     // The alerts of before an error stay, and must be as durable as any.
     let closed = tape.close();
@@ -255,17 +256,15 @@ fn judge_until_end<E: From<Error>>(
     }
 }
 
-/// Opens the tape in `dir` as soon as there is one; returns none if the watch was stopped before.
-fn open_when_there(
-    dir: &Path,
-    selection: &ScenarioSelection,
-    read: ReadOptions,
+/// Opens a tape as soon as there is one; returns none if the watch was stopped before.
+pub(crate) fn open_when_there<T>(
     control: &LiveControl<'_>,
-) -> Result<Option<Surveillance>, Error> {
+    open: impl Fn() -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
     let mut is_said = false;
     loop {
         let is_last_try = (control.is_finished)()?;
-        match Surveillance::open(dir, selection, TapeRange::default(), read) {
+        match open() {
             Err(Error::Tape(error))
                 if matches!(*error, unitape_tape::Error::NotATape { .. }) && !is_last_try => {}
             other => return other.map(Some),
@@ -281,21 +280,22 @@ fn open_when_there(
     }
 }
 
-/// The named cursor of a live watch on its source.
-struct LiveCursor {
+/// The named cursor of a live watch or breaker on its source.
+pub(crate) struct LiveCursor {
     cursor: Cursor,
     stored: Option<Position>,
 }
 
 impl LiveCursor {
-    fn open(source: &Path, alerts: &Path) -> Result<Self, Error> {
-        let id = unitape_tape::TapeManifest::load(alerts)?.id.to_string();
-        let cursor = Cursor::open(source, &format!("watch-{}", &id[..16]))?;
+    /// Opens the cursor `PREFIX-ID`, with the first 16 digits of the id of the tape that is written.
+    pub fn open(source: &Path, written: &Path, prefix: &str) -> Result<Self, Error> {
+        let id = unitape_tape::TapeManifest::load(written)?.id.to_string();
+        let cursor = Cursor::open(source, &format!("{prefix}-{}", &id[..16]))?;
         Ok(Self { cursor, stored: None })
     }
 
     /// Stores how far the reader is, if it has moved.
-    fn store(&mut self, reader: &Reader) -> Result<(), Error> {
+    pub fn store(&mut self, reader: &Reader) -> Result<(), Error> {
         if self.stored != Some(reader.position()) {
             self.cursor.store_point(reader.point())?;
             self.stored = Some(reader.position());
@@ -307,6 +307,6 @@ impl LiveCursor {
 /// Frames between two looks whether the watch must end, on a tape that has more.
 const FRAMES_A_LOOK: u32 = 1 << 16;
 /// The time between two looks whether somebody writes the tape.
-const LOOK: Duration = Duration::from_millis(200);
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// The time between two looks whether there is a tape.
 const APPEARANCE: Duration = Duration::from_millis(20);

@@ -13,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, status,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, status,
     store, tape, user, watch,
 };
 use output::note;
@@ -68,6 +68,8 @@ enum CliCommand {
     Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
     Watch(watch::WatchArgs),
+    /// Circuit breakers: limits over a tape, and controls when they are passed
+    Breaker(breaker::BreakerArgs),
     /// Turn alerts into cases, work on them, close them with two persons, audit what was done
     Case(case::CaseArgs),
     /// Serve the desk: cases, pictures and actions, in a browser
@@ -119,6 +121,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Book(args) => book::run(args),
         CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
+        CliCommand::Breaker(args) => breaker::run(args),
         CliCommand::Case(args) => case::run(args),
         CliCommand::Serve(args) => serve::run(args),
         CliCommand::User(args) => user::run(args),

@@ -43,6 +43,14 @@ pub enum Error {
         /// The reader's message.
         message: String,
     },
+    /// A rules file of breakers has a mistake.
+    #[error("{place}: {message}")]
+    BreakerRules {
+        /// File and line.
+        place: String,
+        /// The problem, in words.
+        message: String,
+    },
     /// A line that is not an event.
     #[error("{label}:{line}: {source}")]
     Line {
@@ -104,6 +112,7 @@ impl Error {
             | Self::UnknownParam { .. }
             | Self::BadParam { .. }
             | Self::BadParams { .. } => ErrorCause::Call,
+            Self::BreakerRules { .. } => ErrorCause::Outside,
             Self::Line { .. } | Self::Record { .. } | Self::Order { .. } | Self::Frame { .. } => {
                 ErrorCause::Data
             }

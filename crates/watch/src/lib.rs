@@ -33,6 +33,7 @@
 //! reason to look.
 
 mod alert;
+pub mod breakers;
 mod cooldown;
 mod def;
 mod error;

@@ -216,6 +216,18 @@ impl SimulatedVenues {
         OrderRef { slot, oid: terms.oid }
     }
 
+    /// A new order arrives of which the caller knows that a control covers it.
+    pub fn send_refused(&mut self, new: NewOrder) {
+        let NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, .. } = new;
+        self.next_oid += 1;
+        let terms =
+            OrderTicket { oid: self.next_oid, book, member, side, kind, tif, px, stop_px, qty, parent };
+        let gate = self.gate.as_deref_mut().expect("a market with controls has a gate");
+        assert!(gate.blocks_order(&self.world, &terms, self.now), "no control covers the order");
+        gate.refused.of_runaways += 1;
+        self.emit(DayEventBody::Reject(terms));
+    }
+
     /// Whether the gate, where there is one, refuses a new order.
     #[inline]
     fn refuses(&mut self, terms: &OrderTicket) -> bool {
@@ -224,8 +236,8 @@ impl SimulatedVenues {
 
     /// Sets price and total quantity of an order that rests. A request that is refused leaves no event.
     pub fn amend(&mut self, slot: u32, px: i64, qty: i64) {
-        if let Some(gate) = self.gate.as_deref()
-            && gate.blocks(&self.world, &self.orders[slot as usize].terms, self.now)
+        if let Some(gate) = self.gate.as_deref_mut()
+            && gate.blocks_amend(&self.world, &self.orders[slot as usize].terms, self.now)
         {
             return;
         }

@@ -523,11 +523,20 @@ impl Sim {
     }
 
     fn scene(&mut self, n: u32) {
-        if self.scenes[n as usize].stage == SceneStage::Over || self.x.gate.is_some() && self.breaks_off(n) {
+        if self.scenes[n as usize].stage == SceneStage::Over {
+            return;
+        }
+        let is_covered = self.x.gate.is_some() && self.breaks_off(n);
+        let is_refused = self.scenes[n as usize].stage == SceneStage::Refused;
+        if is_covered != is_refused {
+            // Broken off; or resumed, and the lead that was refused has given up.
+            self.scenes[n as usize].stage = SceneStage::Over;
             return;
         }
         let planned = &mut self.scenes[n as usize];
-        planned.stage = SceneStage::Acts;
+        if !is_refused {
+            planned.stage = SceneStage::Acts;
+        }
         let mut stage = SceneContext {
             x: &mut self.x,
             rng: &mut self.rng,
@@ -539,7 +548,9 @@ impl Sim {
             next_parent: &mut self.crowd.next_parent,
             scene: planned.number,
         };
-        match planned.scene.play(&mut stage) {
+        let next =
+            if is_refused { planned.scene.send_refused(&mut stage) } else { planned.scene.play(&mut stage) };
+        match next {
             Some(at) => self.cue(at, ScheduledAction::Scene(n)),
             None => planned.stage = SceneStage::Over,
         }

@@ -27,6 +27,8 @@ pub(crate) struct PlannedScene {
 pub(crate) enum SceneStage {
     Waits,
     Acts,
+    /// Its lead continues to send, and a control refuses it all.
+    Refused,
     /// Played to its end, or broken off by a control.
     Over,
 }

@@ -21,6 +21,26 @@ pub struct LoginArgs {
     users: UserFileArgs,
 }
 
+/// The second user of an act that needs two persons.
+#[derive(Debug, clap::Args)]
+pub struct SecondLoginArgs {
+    /// The user name of the second person
+    #[arg(long, value_name = "NAME")]
+    second_user: String,
+    /// As --password-file, of the second person [default: ask on the terminal]
+    #[arg(long, value_name = "FILE")]
+    second_password_file: Option<PathBuf>,
+}
+
+impl SecondLoginArgs {
+    /// Returns the account of a second user who knows its password.
+    pub fn log_in(&self, users: &UserFile) -> Result<Account, CommandFailure> {
+        let password = PasswordArgs { password_file: self.second_password_file.clone() };
+        let password = password.read(&format!("Password of {}: ", self.second_user))?;
+        Ok(users.authenticate(&self.second_user, &password)?)
+    }
+}
+
 /// The source of a password.
 #[derive(Debug, clap::Args)]
 pub struct PasswordArgs {
@@ -51,10 +71,10 @@ impl UserFileArgs {
 }
 
 impl LoginArgs {
-    /// Returns the user file, and the account of a user who knows its password.
-    pub fn log_in(&self, cases: &Path) -> Result<(UserFile, Account), CommandFailure> {
+    /// Returns the user file, and the account of a user who knows its password. Without cases there is no file beside them.
+    pub fn log_in(&self, cases: Option<&Path>) -> Result<(UserFile, Account), CommandFailure> {
         // A file that is not there is found before anybody types a password.
-        let users = UserFile::load(&self.users.path(Some(cases))?)?;
+        let users = UserFile::load(&self.users.path(cases)?)?;
         let password = self.password.read(&format!("Password of {}: ", self.user))?;
         let account = users.authenticate(&self.user, &password)?;
         Ok((users, account))

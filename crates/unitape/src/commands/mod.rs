@@ -3,6 +3,7 @@
 #[cfg(feature = "bench")]
 pub mod bench;
 pub mod book;
+pub mod breaker;
 pub mod calendar;
 pub mod case;
 pub mod config;

@@ -77,6 +77,10 @@ fn a_wrong_call_is_2() {
          unitape store seal t --store s2 --date x
          unitape store verify s --public-key 5a
          unitape store verify s --at-least x
+         unitape breaker
+         unitape breaker run t --control c
+         unitape breaker list --control c --rules wrong.toml
+         unitape breaker trip --control c --tape t --scope nope --reason x --user a
          unitape watch replay ev.jsonl --scenario nope
          unitape watch replay t --scenario nope
          unitape watch replay ev.jsonl --params {nope
@@ -172,6 +176,9 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape store verify s --remember text.txt
          unitape store scan s --key text.txt
          unitape store seal t --store s3 --key missing
+         unitape breaker run t --rules missing.toml --control c
+         unitape breaker run t --rules wrong.toml --control c
+         unitape breaker list --control missing
          unitape watch replay missing
          unitape watch replay dir
          unitape watch replay ev.jsonl --params missing.toml
@@ -382,6 +389,7 @@ fn mistakes_in_files_are_one_line() {
         "run cut.toml",
         "config show cut.toml",
         "watch replay ev.jsonl --params cut.toml",
+        "breaker run t --rules cut.toml --control c",
         "decode fixed o.fix --layout cut.toml",
         "decode csv o.fix --layout cut.toml",
     ] {

@@ -8,6 +8,7 @@ mod common;
 mod bad_input;
 mod bench;
 mod book;
+mod breaker;
 mod calendar;
 mod cases;
 mod consolidate;

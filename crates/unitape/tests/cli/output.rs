@@ -300,6 +300,10 @@ const PRINTS: &str = "
     case reopen --help
     case audit verify --cases c
     case audit verify --cases c --json
+    breaker run t --rules breakers.toml --control control --until-end
+    breaker run t --rules breakers.toml --control control --until-end --json
+    breaker list --control control
+    breaker list --control control --rules breakers.toml --tape t --json
     calendar days.csv --venue XCME --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02
     calendar days.csv --pair EURUSD --at 2026-03-02 --json
@@ -320,9 +324,12 @@ const PRINTS: &str = "
     --version
     tape cat --help";
 
-/// Commands that print nothing to stdout, one that ends only when it is stopped, one that asks a run, and a slow one, which is in
-/// `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 5] = ["generate man", "case export", "serve", "status", "demo"];
+/// A limit that orders pass.
+const BREAKERS: &str = "[[limit]]\nname = 'many'\nscope = 'instr'\nmessages = 1\nwindow = '1h'\n";
+
+/// Two that change what is in force, so that they end differently when they are called again; commands that print nothing to stdout,
+/// one that ends only when it is stopped, one that asks a run, and a slow one, which is in `the_demo_ends_as_the_others_do`.
+const OTHERS: [&str; 7] = ["breaker trip", "breaker reset", "generate man", "case export", "serve", "status", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();
@@ -334,6 +341,7 @@ fn prints(inputs: &Inputs) -> Vec<String> {
     file(&inputs.path(""), "alert.jsonl", hostile_events());
     inputs.run("consolidate --feed h=events::alert.jsonl --tape quotes").code(0);
     prepare_cases(inputs);
+    file(&inputs.path(""), "breakers.toml", BREAKERS);
     let figures = vectors("../bench/record");
     let figures = std::fs::read_dir(figures).unwrap().map(|e| e.unwrap().path());
     let figures = figures.filter(|p| p.extension().is_some_and(|e| e == "jsonl")).min().unwrap();

@@ -179,27 +179,53 @@ struct ActiveControl {
     until: Option<u64>,
 }
 
+/// The requests that controls have refused. What a venue refuses by chance is not among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct RefusedRequests {
+    /// New orders.
+    pub orders: u64,
+    /// Amends.
+    pub amends: u64,
+    /// The orders of scenes that continued to send, which are among `orders`.
+    pub of_runaways: u64,
+}
+
 /// What is refused: what a control covers, and now and then an order by chance.
 #[derive(Debug)]
 pub(crate) struct RequestGate {
     active: Vec<ActiveControl>,
+    pub refused: RefusedRequests,
     reject_one_in: u64,
     rng: Rng,
 }
 
 impl RequestGate {
     pub fn new(reject_one_in: u64, rng: Rng) -> RequestGate {
-        RequestGate { active: Vec::new(), reject_one_in, rng }
+        RequestGate { active: Vec::new(), refused: RefusedRequests::default(), reject_one_in, rng }
     }
 
     /// Whether a control covers the request at `now`.
-    pub fn blocks(&self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
+    fn blocks(&self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
         self.in_force(now).any(|control| control.scope.covers(world, terms))
     }
 
     /// Whether a new order is refused.
     pub fn refuses_order(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
-        self.blocks(world, terms, now) || self.reject_one_in > 0 && self.rng.one_in(self.reject_one_in)
+        self.blocks_order(world, terms, now) || self.reject_one_in > 0 && self.rng.one_in(self.reject_one_in)
+    }
+
+    /// Whether a control refuses a new order, which is counted.
+    pub fn blocks_order(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
+        let is_blocked = self.blocks(world, terms, now);
+        self.refused.orders += u64::from(is_blocked);
+        is_blocked
+    }
+
+    /// Whether a control refuses an amend, which is counted.
+    pub fn blocks_amend(&mut self, world: &SimulatedMarket, terms: &OrderTicket, now: u64) -> bool {
+        let is_blocked = self.blocks(world, terms, now);
+        self.refused.amends += u64::from(is_blocked);
+        is_blocked
     }
 
     fn in_force(&self, now: u64) -> impl Iterator<Item = &ActiveControl> {
@@ -239,7 +265,8 @@ impl Sim {
         }
     }
 
-    /// Breaks a scene off that a control covers, for it could not act as it must; false if none does.
+    /// Breaks a scene off that a control covers, for it could not act as it must; false if none does. A scene whose lead is covered
+    /// may continue to send: what it sends is refused.
     pub(in super::super) fn breaks_off(&mut self, n: u32) -> bool {
         let (planned, world) = (&self.scenes[n as usize], &self.x.world);
         let gate = self.x.gate.as_deref().expect("a market with controls has a gate");
@@ -248,15 +275,28 @@ impl Sim {
                 && planned.cast.clone().any(|member| control.scope.covers_member(world, member))
         });
         if covered {
-            self.end_scene(n);
+            let lead = planned.cast.start;
+            let is_refused = gate.in_force(self.x.now).any(|control| {
+                control.scope.covers_member(world, lead) && control.scope.covers_book(world, planned.books[0])
+            });
+            if is_refused && planned.stage == SceneStage::Acts {
+                self.release_books(n);
+                self.scenes[n as usize].stage = SceneStage::Refused;
+            } else if !is_refused || planned.stage != SceneStage::Refused {
+                self.end_scene(n);
+            }
         }
         covered
     }
 
     fn end_scene(&mut self, n: u32) {
-        let planned = &mut self.scenes[n as usize];
-        planned.stage = SceneStage::Over;
-        let books = planned.books;
+        self.scenes[n as usize].stage = SceneStage::Over;
+        self.release_books(n);
+    }
+
+    /// Lets the background into the books of a scene again.
+    fn release_books(&mut self, n: u32) {
+        let books = self.scenes[n as usize].books;
         books.into_iter().for_each(|book| self.x.desk_mut(book).quiet = false);
     }
 

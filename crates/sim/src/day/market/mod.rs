@@ -34,7 +34,8 @@
 //! # What it does not do
 //!
 //! Venues do not know of each other, so the national best may be locked or crossed. A control refuses requests: an
-//! auction still matches what rests, and no phase changes. A scene that a control covers is broken off without a label.
+//! auction still matches what rests, and no phase changes. A scene that a control covers is broken off without a label; a runaway
+//! algorithm continues to send, and each of its orders is refused and counted.
 
 mod cash;
 mod config;
@@ -50,7 +51,7 @@ mod truth;
 
 pub use config::MarketConfig;
 pub(crate) use control::RequestGate;
-pub use control::{ControlAction, ControlRequest};
+pub use control::{ControlAction, ControlRequest, RefusedRequests};
 pub use event::{
     CashEntry, CashStatement, CommMessage, LevelAction, ListEntry, MarketEvent, MarketEventBody,
     NewsRevision, OwnerLink, PriceLevel, ShortMark,
@@ -268,6 +269,11 @@ impl Market {
     /// Events so far.
     pub fn events(&self) -> u64 {
         self.seq
+    }
+
+    /// The requests that controls have refused so far.
+    pub fn refused(&self) -> RefusedRequests {
+        self.sim.x.gate.as_deref().map(|gate| gate.refused).unwrap_or_default()
     }
 
     /// What an owner holds of an instrument, by their indices.

@@ -8,6 +8,7 @@ use super::super::names;
 use super::super::truth::{AlertLabel, NearMiss, covers, line};
 use super::Market;
 use super::config::date_of;
+use super::control::RefusedRequests;
 
 /// What news did to a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,8 @@ impl Market {
         &self.news
     }
 
-    /// Writes the truth so far as JSON Lines: `day` for each, `label`, `near_miss`, `news`, `position`.
+    /// Writes the truth so far as JSON Lines: `day` for each, `label`, `near_miss`, `refused` if controls have
+    /// refused anything, `news`, `position`.
     pub fn write_truth(&self, out: &mut dyn Write) -> io::Result<()> {
         #[derive(serde::Serialize)]
         struct NewsTruthLine<'a> {
@@ -113,6 +115,10 @@ impl Market {
         self.totals.iter().try_for_each(|day| line(out, "day", day))?;
         self.labels().into_iter().try_for_each(|label| line(out, "label", label))?;
         self.near_misses.iter().try_for_each(|miss| line(out, "near_miss", miss))?;
+        let refused = self.refused();
+        if refused != RefusedRequests::default() {
+            line(out, "refused", &refused)?;
+        }
         let text = |id: u64| String::from_utf8_lossy(&names::news_bytes(id)).into_owned();
         for news in &self.news {
             let listed = &world.instruments[news.instr.index()];

@@ -85,6 +85,12 @@ impl Scenario {
 pub(crate) trait Scene: std::fmt::Debug + Send {
     /// Acts, and returns when it wants to act again; none when it is over.
     fn play(&mut self, stage: &mut SceneContext<'_>) -> Option<u64>;
+
+    /// Sends what a control refuses, and returns when it wants to send again; none when it gives up. A scene whose lead obeys
+    /// gives up at once.
+    fn send_refused(&mut self, _stage: &mut SceneContext<'_>) -> Option<u64> {
+        None
+    }
 }
 
 /// The scenes of the books: of a scenario the `n`th that fires, or the `n`th that misses.

@@ -17,6 +17,9 @@ enum BreachedLimit {
     Overfill,
 }
 
+/// Orders that a halted runaway sends before it gives up.
+const REFUSED_MAX: u64 = 25;
+
 const REASONS: [(BreachedLimit, &str, &str); 4] = [
     (BreachedLimit::MessageRate, "message_rate", "max_msgs messages in the window and not more"),
     (
@@ -43,6 +46,7 @@ pub(crate) struct RunawayAlgoScene {
     parent: (u64, i64),
     executed: i64,
     fired: bool,
+    refused: u64,
 }
 
 impl RunawayAlgoScene {
@@ -68,6 +72,7 @@ impl RunawayAlgoScene {
             parent: (0, 0),
             executed: 0,
             fired: false,
+            refused: 0,
         }
     }
 
@@ -183,5 +188,21 @@ impl Scene for RunawayAlgoScene {
             BreachedLimit::Repeat => self.repeat(stage),
             BreachedLimit::Notional | BreachedLimit::Overfill => self.trades(stage),
         }
+    }
+
+    /// An algorithm that has run away does not know that it is halted.
+    fn send_refused(&mut self, stage: &mut SceneContext<'_>) -> Option<u64> {
+        let (qty, pause) = match self.reason {
+            BreachedLimit::MessageRate => (100 + (self.flood.sent + self.refused) as i64, 8 * MS),
+            BreachedLimit::Repeat => (700, 400 * MS),
+            BreachedLimit::Notional => {
+                (stage.qty_worth(self.flood.book, self.px.max(1), 2_050_000), 500 * MS)
+            }
+            BreachedLimit::Overfill => ((self.parent.1 / 5).max(1), 500 * MS),
+        };
+        let (lead, book, side) = (self.cast.lead, self.flood.book, self.flood.side);
+        stage.send_refused(lead, book, side, self.px, qty, self.parent.0);
+        self.refused += 1;
+        (self.refused < REFUSED_MAX).then(|| stage.now() + pause)
     }
 }

@@ -90,6 +90,23 @@ impl SceneContext<'_> {
         self.x.submit(NewOrder { member, book, side, kind, tif, px, stop_px, qty, parent, crowd: false })
     }
 
+    /// Sends an order that a control refuses.
+    pub fn send_refused(&mut self, member: u32, book: u32, side: Side, px: i64, qty: i64, parent: u64) {
+        let (kind, tif, px, stop_px) = (OrderKind::Limit, TimeInForce::Day, Some(px), None);
+        self.x.send_refused(NewOrder {
+            member,
+            book,
+            side,
+            kind,
+            tif,
+            px,
+            stop_px,
+            qty,
+            parent,
+            crowd: false,
+        });
+    }
+
     /// Cancels an order that must be there and returns the ordinal of the event.
     pub fn cancel(&mut self, of: OrderRef) -> u64 {
         assert!(self.x.leaves(of) > 0, "a scene cancels an order that has gone");

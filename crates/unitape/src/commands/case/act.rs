@@ -20,7 +20,7 @@ pub enum Request {
 /// Logs in, and does it.
 pub fn run(target: &CaseTarget, login: &LoginArgs, request: Request) -> output::Result {
     let mut store = CaseStore::open(&target.cases)?;
-    let (users, account) = login.log_in(&target.cases)?;
+    let (users, account) = login.log_in(Some(&target.cases))?;
     let actor = Actor::from(account);
     let command = match request {
         Request::Assign { to } => {
