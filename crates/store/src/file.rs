@@ -53,7 +53,7 @@ impl FileId {
         store.join(self.listed_path())
     }
 
-    /// Its path as it stands in the list of the manifest.
+    /// Its path, as the list of the manifest has it.
     pub fn listed_path(&self) -> String {
         place(self.day, self.schema, self.generation)
     }

@@ -34,7 +34,7 @@ use crate::schema::TickSchema;
 /// Longer than any manifest that there can be a use for.
 const BYTES_MAX: u64 = 256 << 20;
 const NAME: &str = "manifest";
-/// The path of the dictionary, as it stands in the list of files.
+/// The path of the dictionary, as the list of files has it.
 pub(crate) const DICTIONARY: &str = "dictionary.log";
 const WORD: &str = "unitape-store";
 /// The longest line of the part in clear.
@@ -54,13 +54,13 @@ pub(crate) struct FileDigest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// Counts seals that added something. It stands in clear.
+    /// Counts seals that added something. It is in clear.
     #[serde(skip)]
     pub generation: u64,
-    /// The public half of the key that signs. It stands in clear.
+    /// The public half of the key that signs. It is in clear.
     #[serde(skip)]
     pub public_key: PublicKey,
-    /// The files that belong to the store. They stand in clear.
+    /// The files that belong to the store. They are in clear.
     #[serde(skip)]
     pub files: ListedFiles,
     /// The key that signs, sealed.

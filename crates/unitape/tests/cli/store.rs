@@ -284,9 +284,9 @@ fn what_cannot_be_is_told_with_its_place() {
     run(["store", "seal", &at(&tape), "--store", &at(&store)]).code(1).says(&["locked", "store.lock"]);
 }
 
-/// A store is checked with its key and with the public one; an older state of it is told by what was remembered.
+/// A store is checked with its key and with the public one; what was remembered tells an older state of it.
 #[test]
-fn a_store_is_verified_and_an_older_state_of_it_is_told() {
+fn a_store_is_verified_and_an_older_state_of_it_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let [tape, store, old, seen] = ["tape", "ticks", "old", "seen"].map(|name| dir.path().join(name));
     let verify = |more: &[&str]| {
@@ -321,7 +321,7 @@ fn a_store_is_verified_and_an_older_state_of_it_is_told() {
     let grown = verify(&remember).code(0).json();
     assert_eq!((&grown["freshness"], &grown["remembered"]), (&"proven".into(), &1.into()));
 
-    // The older state is whole, and is told apart by what was remembered alone.
+    // The older state is whole; only what was remembered tells it.
     let newer = dir.path().join("newer");
     std::fs::rename(&store, &newer).unwrap();
     std::fs::rename(&old, &store).unwrap();
