@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve, status,
-    store, tape, user, watch,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve,
+    status, store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;

@@ -107,11 +107,7 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
     let position = list["position"].to_string();
     let missing = format!("gone{HOSTILE}");
     let params = json!({"wash_trade": {(missing.clone()): 1}}).to_string();
-<<<<<<< HEAD
-    let table: [&[&str]; 53] = [
-=======
-    let table: [&[&str]; 50] = [
->>>>>>> store2
+    let table: [&[&str]; 52] = [
         &["tape", "cat", "h"],
         &["tape", "cat", "h", "--full", "--all"],
         &["tape", "cat", "hf"],
@@ -332,7 +328,8 @@ const BREAKERS: &str = "[[limit]]\nname = 'many'\nscope = 'instr'\nmessages = 1\
 
 /// Two that change what is in force, so that they end differently when they are called again; commands that print nothing to stdout,
 /// one that ends only when it is stopped, one that asks a run, and a slow one, which is in `the_demo_ends_as_the_others_do`.
-const OTHERS: [&str; 7] = ["breaker trip", "breaker reset", "generate man", "case export", "serve", "status", "demo"];
+const OTHERS: [&str; 7] =
+    ["breaker trip", "breaker reset", "generate man", "case export", "serve", "status", "demo"];
 
 fn prints(inputs: &Inputs) -> Vec<String> {
     let position = inputs.run("quarantine list q --json").json()["position"].to_string();
