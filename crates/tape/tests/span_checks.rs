@@ -56,7 +56,8 @@ fn read_again(dir: &Path, segment_bytes: u64, done: &AtomicBool, seed: u64) -> (
         }
         assert!(reader.unverified().is_empty(), "{:?}", reader.unverified());
         assert_eq!(reader.damaged().count, 0);
-        if last {
+        // On a busy machine the writer is done before much was read; the closed tape gives the rest.
+        if last && segments > 400 && looked_up > 100 {
             break;
         }
     }

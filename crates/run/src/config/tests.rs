@@ -22,7 +22,7 @@ fn the_guide_tells_every_key() {
                 udp = \"239.0.0.1:1\"\ninterface = \"127.0.0.1\"\n\
                 interface_b = \"lo\"\nday_begins = \"01:00\"\nwait = \"1s\"\n\
                 [[reference]]\nfile = \"m\"\nmapping = \"events\"\n\
-                [monitor]\nlisten = \"127.0.0.1:0\"\nsilent = \"1m\"\n";
+                [monitor]\nlisten = \"127.0.0.1:0\"\nsilent = \"1min\"\n";
     std::fs::write(&file, text).unwrap();
     let loaded: LayeredConfig<RunConfig> = load(&file, [], &[]).unwrap();
     let shown = crate::layered::list_effective(&loaded.value, &loaded.origins);

@@ -37,7 +37,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind: MetricKind::Gauge, help }
 }
 
-/// The figures of each feed, label `feed`, in the order of [`feed_values`].
+/// The figures of each feed, label `feed`, in the order of `feed_values`.
 pub const FEED_METRICS: [Metric; 32] = [
     counter("unitape_feed_messages_total", "Messages of the sources that are open or were read in this run."),
     counter("unitape_feed_events_total", "Events made of the messages."),
