@@ -197,11 +197,8 @@ mod tests {
             writer.append(&unit).unwrap();
         }
         writer.close().unwrap();
-        let selection = EventSelection {
-            kinds: vec![EventKind::Clock],
-            limit: Some(1),
-            ..EventSelection::default()
-        };
+        let selection =
+            EventSelection { kinds: vec![EventKind::Clock], limit: Some(1), ..EventSelection::default() };
         let mut cursor = EventCursor::open(dir.path(), selection, ReadOptions::default()).unwrap();
         let mut steps = Vec::new();
         let mut ordinals = Vec::new();
