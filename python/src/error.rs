@@ -1,8 +1,9 @@
 //! The exception of the module.
 
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
+use std::ffi::CString;
 use std::path::Path;
 use unitape_model::ErrorCause;
 
@@ -79,6 +80,11 @@ pub fn read_error(error: unitape_arrow::Error) -> PyErr {
         _ => "arrow",
     };
     exception(error.to_string(), &ErrorFacts { code, cause: error.cause(), file, position })
+}
+
+/// Gives a warning to the caller.
+pub fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text.replace('\0', "\\0"))?, 1)
 }
 
 fn exception(text: String, facts: &ErrorFacts<'_>) -> PyErr {

@@ -1,12 +1,10 @@
 //! Rows that were selected, and are read when somebody asks for them.
 
 use crate::arguments;
-use crate::error::read_error;
+use crate::error::{read_error, warn};
 use crate::tape::{names_at_end, query_error};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
-use std::ffi::CString;
 use std::path::PathBuf;
 use unitape_arrow::arrow_array::ffi::FFI_ArrowSchema;
 use unitape_arrow::arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -51,12 +49,8 @@ impl Rows {
             }
         }
         if let Some((file, what)) = &reader.unverified().first {
-            let text = format!(
-                "unverified: {}: {what}; these rows were not compared with checksums",
-                file.display()
-            );
-            let category = py.get_type::<PyUserWarning>();
-            PyErr::warn(py, &category, &CString::new(text.replace('\0', "\\0"))?, 1)?;
+            let file = file.display();
+            warn(py, &format!("unverified: {file}: {what}; not all rows were compared with checksums"))?;
         }
         Ok(Batches { schema, batches })
     }

@@ -1,7 +1,7 @@
 //! A tape that Python has opened.
 
 use crate::arguments;
-use crate::error::{call_error, read_error};
+use crate::error::{call_error, read_error, warn};
 use crate::rows::Rows;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,13 +11,15 @@ use unitape_model::{DefinitionTable, NameKind, Position, RowSchema};
 use unitape_query::address::TapeRangeBound;
 use unitape_query::follow::TapeRange;
 use unitape_query::{CursorOutcome, EventCursor, EventSelection};
-use unitape_tape::{ReadOptions, Reader, StartPosition, TimeRange, tape_status};
+use unitape_tape::{ReadOptions, Reader, StartPosition, TimeRange, hot_notice, tape_status};
 
 /// Opens the tape in a directory.
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Tape> {
-    let opened = py.detach(|| tape_status(&path).map(drop));
-    opened.map_err(tape_error)?;
+    let opened = py.detach(|| tape_status(&path).and_then(|_| hot_notice(&path)));
+    if let Some(notice) = opened.map_err(tape_error)? {
+        warn(py, &format!("{}: {notice}", path.display()))?;
+    }
     Ok(Tape { path })
 }
 

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 
 REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
@@ -24,6 +25,8 @@ def cache():
 
 
 def main():
+    if sys.version_info < (3, 11):
+        sys.exit(f"the tests need Python 3.11 or later, this is {sys.version.split()[0]}")
     facts = f"{sys.version} {sys.executable}\n".encode() + REQUIREMENTS.read_bytes()
     folder = cache() / f"python-{hashlib.sha256(facts).hexdigest()[:16]}"
     python, mark = folder / "bin" / "python3", folder / "complete"
@@ -34,12 +37,16 @@ def main():
         if not mark.exists():
             print(f"making {folder}", file=sys.stderr)
             shutil.rmtree(folder, ignore_errors=True)
-            # Debian's Python comes without ensurepip, so the pip outside installs into the environment.
             venv.create(folder, with_pip=False)
-            install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-            install += ["--disable-pip-version-check", "--only-binary", ":all:", "--requirement", str(REQUIREMENTS)]
+            paths = {"base": str(folder), "platbase": str(folder)}
+            site = sysconfig.get_path("purelib", "venv", vars=paths)
+            # Debian's Python comes without ensurepip, so the pip outside installs into the environment.
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            install += ["--only-binary", ":all:", "--target", site, "--requirement", str(REQUIREMENTS)]
+            # pip warns root against installing into the system; this goes into a folder of ours.
+            quiet = os.environ | {"PIP_ROOT_USER_ACTION": "ignore"}
             try:
-                subprocess.run(install, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+                subprocess.run(install, check=True, env=quiet, stdin=subprocess.DEVNULL, stdout=sys.stderr)
             except (OSError, subprocess.CalledProcessError) as error:
                 sys.exit(f"the packages of {REQUIREMENTS.name} could not be installed from PyPI: {error}")
             mark.touch()

@@ -98,8 +98,8 @@ pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut TestCount) -> R
     let result = run(Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(&fresh))
         .and_then(|()| {
             let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "--python"]).arg(&python);
-            run(pip.args(["install", "--quiet", "--no-index", "--no-deps"]).arg(&wheel))
+            pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target"]);
+            run(pip.arg(site_packages(&python)?).arg(&wheel))
         })
         .and_then(|()| {
             let mut pytest = Command::new(&python);

@@ -409,7 +409,7 @@ mod tests {
             ("0.0000000001", false, false, true),
             ("9223372036.854775807", false, true, true),
             ("-9223372036.854775808", false, true, true),
-            ("9223372036.854775808", false, false, true),
+            ("9223372037", true, false, true),
             ("99990000000000000000", false, false, true),
             ("100000000000000000000", false, false, false),
             ("0.000000000000000001", false, false, true),

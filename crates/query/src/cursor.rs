@@ -89,6 +89,10 @@ impl EventCursor {
         mut sink: impl FnMut(EventAddress, Selected<'_>),
     ) -> Result<CursorOutcome, Error> {
         loop {
+            // The next frame may be damaged, or long in coming.
+            if self.filter.left() == 0 {
+                return Ok(CursorOutcome::Done);
+            }
             if *frames == 0 {
                 return Ok(CursorOutcome::Paused);
             }
@@ -172,5 +176,39 @@ impl EventCursor {
         self.names = self.follower.reopen()?;
         (self.skipped, self.given_to) = (None, to);
         Ok(CursorOutcome::Rewound { from, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_model::{EventBuilder, EventKind, UnixNanos, flags};
+    use unitape_tape::{TapeId, Writer, WriterOptions};
+
+    /// A caller that must look for signals gets no chance to while a selection finds nothing.
+    #[test]
+    fn a_cursor_pauses_and_continues_where_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut writer, _) = Writer::open(dir.path(), TapeId(1), WriterOptions::default()).unwrap();
+        for n in 0..10 {
+            let mut unit = Vec::new();
+            let kind = if n == 7 { EventKind::Clock } else { EventKind::News };
+            EventBuilder::begin(&mut unit, kind, UnixNanos(n)).finish(flags::LAST).unwrap();
+            writer.append(&unit).unwrap();
+        }
+        writer.close().unwrap();
+        let selection =
+            EventSelection { kinds: vec![EventKind::Clock], limit: Some(1), ..EventSelection::default() };
+        let mut cursor = EventCursor::open(dir.path(), selection, ReadOptions::default()).unwrap();
+        let mut steps = Vec::new();
+        let mut ordinals = Vec::new();
+        while steps.last() != Some(&CursorOutcome::Done) {
+            let mut frames = 3;
+            steps.push(cursor.next_within(&mut frames, |address, _| ordinals.push(address.seq)).unwrap());
+        }
+        use CursorOutcome::{Done, Given, Paused};
+        assert_eq!((&steps[..], &ordinals[..]), (&[Paused, Paused, Given, Done][..], &[8][..]));
+        // The limit ends it before the next frame is looked at.
+        assert_eq!(cursor.reader().ordinal(), 8);
     }
 }
