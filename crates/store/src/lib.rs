@@ -40,7 +40,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`verify`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
+//! [`verify()`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
 //! read as-of states, compact or export. It never keeps books or raises alerts.
 
 mod bits;
