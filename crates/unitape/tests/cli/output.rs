@@ -8,6 +8,7 @@ use crate::common::{self, Ran, file};
 use inputs::{Inputs, every_command, order_of, vectors};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// Sets a terminal's title, rings, begins a line of its own, clears the screen by C1 and turns the direction of text.
