@@ -87,7 +87,9 @@ impl UserFile {
         }
         let content: Content = toml::from_str(&text).map_err(|error| {
             // Without the line of the file, which may hold a hash.
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let before = |start: usize| &text.as_bytes()[..start.min(text.len())];
+            let line =
+                error.span().map(|span| before(span.start).iter().filter(|b| **b == b'\n').count() + 1);
             bad(format!("{}{}", line.map(|n| format!("line {n}: ")).unwrap_or_default(), error.message()))
         })?;
         let file = Self { path: path.to_owned(), content };
