@@ -76,6 +76,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The file system does not support what the database needs.
+    #[error("{}: the database stays in journal mode `{mode}`: the file system has no shared memory; use another one", path.display())]
+    JournalMode {
+        /// The file.
+        path: PathBuf,
+        /// The mode that it has.
+        mode: String,
+    },
     /// The database refused an operation for another reason.
     #[error("{}: {source}", path.display())]
     Database {
@@ -141,6 +149,7 @@ impl Error {
             | Self::Busy { .. }
             | Self::Ingesting { .. }
             | Self::Full { .. }
+            | Self::JournalMode { .. }
             | Self::Database { .. }
             | Self::Forbidden { .. } => ErrorCause::Outside,
             Self::Damaged { .. } | Self::Ingest { .. } => ErrorCause::Data,
@@ -151,10 +160,16 @@ impl Error {
 
     /// Returns the error of what the database refused.
     pub(crate) fn from_database(path: &Path, source: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode;
+        use rusqlite::{Error as Sql, ErrorCode};
         let path = path.to_owned();
+        // A row, a table or a word that every database of ours has.
+        if let Sql::QueryReturnedNoRows | Sql::FromSqlConversionFailure(..) | Sql::InvalidColumnType(..) =
+            source
+        {
+            return Self::Damaged { path, what: source.to_string() };
+        }
         match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) => {
                 Self::Damaged { path, what: source.to_string() }
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

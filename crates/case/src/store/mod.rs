@@ -106,13 +106,7 @@ impl CaseStore {
                 self.connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
             match mode.map_err(|e| self.error(e)) {
                 Ok(mode) if mode == "wal" => return Ok(()),
-                Ok(mode) => {
-                    let what = format!(
-                        "the database stays in journal mode `{mode}`; its file system may lack shared memory"
-                    );
-                    let source = rusqlite::Error::InvalidParameterName(what);
-                    return Err(Error::Database { path: self.path.clone(), source });
-                }
+                Ok(mode) => return Err(Error::JournalMode { path: self.path.clone(), mode }),
                 Err(Error::Busy { .. }) if since.elapsed() < BUSY => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -123,10 +117,6 @@ impl CaseStore {
 
     pub(crate) fn error(&self, source: rusqlite::Error) -> Error {
         Error::from_database(&self.path, source)
-    }
-
-    pub(crate) fn damage(&self, what: String) -> Error {
-        Error::Damaged { path: self.path.clone(), what }
     }
 }
 

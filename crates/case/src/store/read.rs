@@ -283,13 +283,7 @@ impl CaseStore {
         let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
             statement.query_map(params_from_iter(values), read)?.collect::<rusqlite::Result<Vec<T>>>()
         });
-        rows.map_err(|e| match e {
-            // A word that no build has written.
-            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
-                self.damage(e.to_string())
-            }
-            e => self.error(e),
-        })
+        rows.map_err(|e| self.error(e))
     }
 }
 

@@ -246,6 +246,28 @@ fn removed_rows_and_a_cut_tail_are_named() {
     assert!(hidden.iter().any(is_named), "{hidden:?}");
 }
 
+/// Without the recorded end a cut tail would be the whole tail.
+#[test]
+fn a_changed_end_is_named_and_a_missing_one_is_damage() {
+    let worked = worked();
+    let last = worked.actions;
+    for (sql, row, problem) in [
+        ("UPDATE store SET head = zeroblob(32)", last, AuditProblem::Changed),
+        ("UPDATE store SET actions = actions + 2", last + 1, AuditProblem::Cut),
+        ("UPDATE store SET actions = actions - 1", last, AuditProblem::Inserted),
+    ] {
+        let findings = worked.findings_after(|database| assert_eq!(database.execute(sql, []).unwrap(), 1));
+        let found = problems(&findings);
+        assert!(found.contains(&(row, problem)), "{sql}: {found:?}");
+    }
+    for sql in ["DELETE FROM store", "UPDATE store SET head = x'00'", "DROP TABLE action"] {
+        let worked = self::worked();
+        worked.database.execute(sql, []).unwrap();
+        let refused = verify(&worked.store).unwrap_err();
+        assert!(refused.to_string().contains("damaged"), "{sql}: {refused}");
+    }
+}
+
 #[test]
 fn swapped_and_inserted_rows_are_named() {
     let worked = worked();
