@@ -134,6 +134,21 @@ impl Dictionary {
         left_out as u64
     }
 
+    /// Takes over a definition whose id need not follow the ones before it: ids between have no name. Returns `false`, and changes
+    /// nothing, if the id is 0, above `id_max` or not above all others, or if the name is no name.
+    #[must_use]
+    pub fn define_sparse(&mut self, dict: NameKind, id: u32, name: &[u8], id_max: u32) -> bool {
+        let table = &mut self.tables[dict as usize];
+        let is_next = id as usize > table.ends.len() && id <= id_max;
+        if !is_next || check_name(name).is_err() || std::str::from_utf8(name).is_err() {
+            return false;
+        }
+        let end = table.ends.last().copied().unwrap_or(0);
+        table.ends.resize(id as usize - 1, end);
+        table.insert(name, id);
+        true
+    }
+
     /// Takes over a definition read from a tape; false when it does not follow the ones before it.
     #[must_use]
     pub fn define(&mut self, dict: NameKind, id: u32, name: &[u8]) -> bool {

@@ -1,5 +1,6 @@
 //! From a block back to frames, a vector of rows at a time.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use unitape_model::frame::LINE;
@@ -211,6 +212,28 @@ impl BlockDecoder {
             batch.keys.truncate(keys);
         }
         result
+    }
+
+    /// Adds the tokens of the venues of all rows of the block to `venues`.
+    pub fn venues(
+        &mut self,
+        block: &OpenBlock<'_>,
+        head: &BlockHeader,
+        venues: &mut BTreeSet<u16>,
+    ) -> Result<(), BlockFault> {
+        let (mut tables, mut columns) = (std::mem::take(&mut self.tables), OpenColumns::default());
+        open(block, head, &mut tables, &mut columns)?;
+        let column = columns.cells.iter_mut().find(|column| column.number == VENUE);
+        let Some(column) = column.filter(|_| head.layout().has_venue) else { return Ok(()) };
+        let mut left = head.rows as usize;
+        while left > 0 {
+            let n = left.min(VECTOR);
+            left -= n;
+            self.values.resize(n, 0);
+            column.next(&mut self.values)?;
+            venues.extend(self.values.iter().map(|venue| *venue as u16));
+        }
+        Ok(())
     }
 
     fn rows(

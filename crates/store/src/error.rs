@@ -138,6 +138,18 @@ pub enum Error {
     /// An option cannot be used.
     #[error("option: {0}")]
     Option(&'static str),
+    /// The blocks of a server ended before all of them were there.
+    #[error("the answer broke off: {0}; what was read before is not all of it")]
+    Answer(#[source] io::Error),
+    /// An answer has too many blocks.
+    #[error("the answer would have more than {blocks_max} blocks: ask for fewer days or instruments at once")]
+    AnswerTooLarge {
+        /// The most that one answer has.
+        blocks_max: usize,
+    },
+    /// The private part of an answer cannot be that of a store.
+    #[error("the answer of the server is none: its index has something in it that no store has")]
+    AnswerIndex,
     /// Sealing was stopped; the store is as it was before.
     #[error("stopped; the store is as it was before, and the same command seals from there")]
     Stopped,
@@ -153,11 +165,11 @@ impl Error {
     /// On whose side the cause lies.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Io { source, .. } => ErrorCause::from_io(source),
+            Self::Io { source, .. } | Self::Answer(source) => ErrorCause::from_io(source),
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
                 ErrorCause::Data
             }
-            Self::Option(_) | Self::UnknownName { .. } => ErrorCause::Call,
+            Self::Option(_) | Self::UnknownName { .. } | Self::AnswerTooLarge { .. } => ErrorCause::Call,
             Self::Tape(error) => error.cause(),
             Self::NotAStore { .. }
             | Self::ForeignVersion { .. }
@@ -169,6 +181,7 @@ impl Error {
             | Self::NoRandomness
             | Self::Locked { .. }
             | Self::DictionaryFull(_)
+            | Self::AnswerIndex
             | Self::Stopped
             | Self::VerifyStopped => ErrorCause::Outside,
         }

@@ -23,7 +23,9 @@ use crate::day::Day;
 use crate::decode::OpenBlock;
 use crate::error::{Error, IoContext, Result};
 use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
-use crate::keys::{Binding, DayKeys, Hasher, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys};
+use crate::keys::{
+    Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys,
+};
 use crate::manifest::{FileDigest, FileEntry};
 use crate::schema::TickSchema;
 
@@ -37,7 +39,7 @@ const ENTRY: usize = 8 + block::HEADER;
 const END: usize = 24;
 
 /// The identity of a file: its place in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId {
     pub day: Day,
     pub schema: TickSchema,
@@ -350,23 +352,44 @@ impl<'a> BlockOpener<'a> {
         head: &BlockHeader,
         classes: &[FieldClass],
         block: &mut [u8],
-    ) -> std::result::Result<[Option<Range<usize>>; 3], (usize, String)> {
-        let mut parts = [const { None }; 3];
+    ) -> OpenedChunks {
         // The index has a copy; both are sealed, so a difference is damage of the block.
         if open_header(self.keys, id, head.number, block) != Some(*head) {
             return Err((0, "the block header is not the one that the index has".to_owned()));
         }
-        for class in classes {
-            let (end, part) = (head.end_of(*class), head.part(*class));
-            let start = end - part.bytes as usize;
-            let leaf = Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
-            let cipher = self.leaves.open(leaf, self.days).map_err(|e| (start, e.to_string()))?;
-            let binding = Binding::new(Piece::Chunk, self.keys.store).file(id).chunk(head, *class);
-            if cipher.open(binding.bytes(), &mut block[start..end]).is_none() {
-                return Err((start, format!("the {} data are not as they were sealed", class.name())));
-            }
-            parts[class.index()] = Some(start + NONCE_BYTES..end - TAG_BYTES);
+        open_chunks(self.keys.store, &mut (&mut self.leaves, self.days), id, head, classes, block)
+    }
+}
+
+/// Where the opened chunks of a block are, in the order of [`FieldClass::ALL`]; or the offset of what is wrong, and what it is.
+pub(crate) type OpenedChunks = std::result::Result<[Option<Range<usize>>; 3], (usize, String)>;
+
+/// Opens the chunks of a block of `store` in their places.
+pub(crate) fn open_chunks(
+    store: StoreId,
+    keys: &mut impl KeyOfLeaf,
+    id: &FileId,
+    head: &BlockHeader,
+    classes: &[FieldClass],
+    block: &mut [u8],
+) -> OpenedChunks {
+    let mut parts = [const { None }; 3];
+    for class in classes {
+        let (end, part) = (head.end_of(*class), head.part(*class));
+        let start = end - part.bytes as usize;
+        let leaf = Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
+        let cipher = keys.key_of(leaf).map_err(|e| (start, e.to_string()))?;
+        let binding = Binding::new(Piece::Chunk, store).file(id).chunk(head, *class);
+        if cipher.open(binding.bytes(), &mut block[start..end]).is_none() {
+            return Err((start, format!("the {} data are not as they were sealed", class.name())));
         }
-        Ok(parts)
+        parts[class.index()] = Some(start + NONCE_BYTES..end - TAG_BYTES);
+    }
+    Ok(parts)
+}
+
+impl KeyOfLeaf for (&mut LeafKeys<'_>, &DayKeys) {
+    fn key_of(&mut self, leaf: Leaf) -> Result<&Cipher> {
+        self.0.open(leaf, self.1)
     }
 }

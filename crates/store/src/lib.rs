@@ -43,6 +43,7 @@
 //! [`verify()`] compares a store with its signed manifest, also without the master key. The store does not yet check entitlements,
 //! read as-of states, compact or export. It never keeps books or raises alerts.
 
+mod answer;
 mod bits;
 mod block;
 mod cells;
@@ -62,10 +63,12 @@ mod scan;
 mod schema;
 mod seal;
 mod selection;
+mod source;
 mod store;
 mod stripe;
 mod verify;
 
+pub use answer::{Answer, AnswerIndex, AnswerReader, BlockFetch, LeafAccess, ReadDepth, SealedBlock};
 pub use class::FieldClass;
 pub use day::Day;
 pub use error::{Error, Result};

@@ -14,13 +14,13 @@ use crate::class::FieldClass;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::file::{BlockLocation, FileId};
 use crate::manifest::{FileEntry, SealedPart};
 use crate::scan::{PROBLEMS_MAX, ScanFilter};
 use crate::schema::TickSchema;
 use crate::seal::StoreProgress;
 use crate::selection::Selection;
-use crate::store::Store;
+use crate::source::ScanInput;
 
 /// The form of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,14 +224,13 @@ const WINDOW_BYTES: u64 = 256 << 20;
 /// Only chunks of market data are opened. A damaged block is skipped and reported in [`RowScan::problems`]; the rest is read.
 #[derive(Debug)]
 pub struct RowScan<'a> {
-    store: &'a Store,
+    input: ScanInput<'a>,
     wanted: Selection,
-    opener: BlockOpener<'a>,
     decoder: BlockDecoder,
     /// Days that are left to read, in order.
     days: VecDeque<Vec<DayFile<'a>>>,
     /// Files of the day, and their blocks that may have something wanted.
-    files: Vec<(FileId, BlockFile)>,
+    files: Vec<FileId>,
     blocks: Vec<DayBlock>,
     /// Windows of the day that are left, the next one last.
     windows: Vec<(i64, i64)>,
@@ -243,6 +242,7 @@ pub struct RowScan<'a> {
     block: Vec<u8>,
     problems: Vec<Error>,
     problem_count: u64,
+    failure: Option<Error>,
     progress: Option<Arc<StoreProgress>>,
 }
 
@@ -272,16 +272,16 @@ struct RowKey {
 }
 
 impl<'a> RowScan<'a> {
-    pub(crate) fn new(store: &'a Store, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
+    pub(crate) fn new(input: ScanInput<'a>, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
         if row_columns(schema).is_none() {
             return Err(Error::Option("this schema has no rows yet"));
         }
         let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
-        let wanted = Selection::new(store, &filter)?;
+        let wanted = Selection::new(input.names, &filter)?;
         let has_window = filter.from.is_some() || filter.to.is_some();
         let mut days: BTreeMap<Day, Vec<DayFile<'a>>> = BTreeMap::new();
-        for part in &store.manifest.parts {
-            let rank = store.manifest.tapes.iter().position(|tape| tape.tape == part.tape);
+        for part in input.parts {
+            let rank = input.tapes.iter().position(|tape| *tape == part.tape);
             for entry in &part.files {
                 if wanted.wants_file(part, entry) && !(has_window && part.date == Day::UNDATED) {
                     let tape_rank = rank.unwrap_or(usize::MAX) as u32;
@@ -290,9 +290,8 @@ impl<'a> RowScan<'a> {
             }
         }
         Ok(Self {
-            store,
+            input,
             wanted,
-            opener: BlockOpener::new(&store.keys, &store.manifest.day_keys),
             decoder: BlockDecoder::default(),
             days: days.into_values().collect(),
             files: Vec::new(),
@@ -306,6 +305,7 @@ impl<'a> RowScan<'a> {
             block: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
+            failure: None,
             progress: None,
         })
     }
@@ -337,7 +337,7 @@ impl<'a> RowScan<'a> {
         let start = self.rows[self.next].line as usize * LINE;
         self.next += 1;
         let event = Event::new(&self.arena[start..]).expect("only whole frames of known kinds are decoded");
-        Some(StoredRow { event, names: self.store.names() })
+        Some(StoredRow { event, names: self.input.names })
     }
 
     /// The damage found so far, its first 1,000 places.
@@ -350,26 +350,24 @@ impl<'a> RowScan<'a> {
         self.problem_count
     }
 
+    /// Takes the failure that ended the scan before its end, if one did. Rows of a store in a directory always end at its end.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
     /// Looks for the blocks of a day that may have something wanted.
     fn begin_day(&mut self, files: &[DayFile<'_>]) {
         self.files.clear();
         self.blocks.clear();
         for DayFile { part, entry, tape_rank } in files {
             let id = part.file(entry);
-            let file = match BlockFile::open(self.store.dir(), &id) {
-                Ok(file) => file,
-                Err(e) => {
-                    self.problem(e);
-                    continue;
-                }
-            };
             let mut problems = Vec::new();
-            let places = file.places(&self.store.keys, &id, entry, &mut |e| problems.push(e));
+            let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
             problems.into_iter().for_each(|e| self.problem(e));
             let index = self.files.len();
             let wanted = places.into_iter().filter(|place| self.wanted.wants_block(place));
             self.blocks.extend(wanted.map(|place| DayBlock { file: index, tape_rank: *tape_rank, place }));
-            self.files.push((id, file));
+            self.files.push(id);
         }
         let heads = || self.blocks.iter().map(|block| &block.place.head);
         let first = heads().map(|head| head.ts_min.0).min().unwrap_or(0);
@@ -410,16 +408,30 @@ impl<'a> RowScan<'a> {
         self.arena.clear();
         let mut blocks = std::mem::take(&mut self.blocks);
         // A block that is damaged is read and reported once.
+        let mut failure = None;
         blocks.retain(|block| {
             !is_met(block)
+                || failure.is_some()
                 || match self.decode_block(block, (from, to)) {
                     Ok(()) => true,
+                    Err(e @ Error::Answer(_)) => {
+                        failure = Some(e);
+                        true
+                    }
                     Err(e) => {
                         self.problem(e);
                         false
                     }
                 }
         });
+        if failure.is_some() {
+            // Rows of half a window, and what is after them, would look like all there is.
+            self.rows.clear();
+            self.windows.clear();
+            self.days.clear();
+            self.failure = failure;
+            return;
+        }
         self.blocks = blocks;
         self.rows.sort_unstable();
         if let Some(p) = &self.progress {
@@ -430,15 +442,15 @@ impl<'a> RowScan<'a> {
     /// Adds the wanted rows of a block to the window.
     fn decode_block(&mut self, block: &DayBlock, (from, to): (i64, i64)) -> Result<()> {
         let DayBlock { file, tape_rank, place } = block;
-        let (id, file) = &self.files[*file];
-        let open = self.opener.read(file, id, place, &[FieldClass::Market], &mut self.block)?;
+        let id = &self.files[*file];
+        let open = self.input.blocks.read(id, place, &[FieldClass::Market], &mut self.block)?;
         let mut wanted = self.wanted.in_block(place.head.instrument);
         (wanted.from, wanted.to) = (UnixNanos(from).max(wanted.from), UnixNanos(to).min(wanted.to));
         self.batch.clear();
         let decoded = self.decoder.decode(&open, &place.head, &wanted, &mut self.batch);
         decoded.map_err(|flaw| {
             let offset = place.offset + flaw.offset as u64;
-            Error::block_damage(file.path(), place.head.number, offset, flaw.what)
+            Error::block_damage(&self.input.blocks.path(id), place.head.number, offset, flaw.what)
         })?;
         for key in &self.batch.keys {
             let frame = self.batch.frame(key);

@@ -11,12 +11,12 @@ use crate::class::FieldClass;
 use crate::day::Day;
 use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
-use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::file::{BlockLocation, FileId};
 use crate::manifest::SealedPart;
 use crate::schema::TickSchema;
 use crate::seal::{STRIPE_BYTES_MAX, StoreProgress};
 use crate::selection::Selection;
-use crate::store::Store;
+use crate::source::ScanInput;
 
 /// Which events are wanted; those that meet all of it.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +64,8 @@ pub(crate) const PROBLEMS_MAX: usize = 1000;
 /// A damaged block is skipped and reported in [`Scan::problems`]; the rest is read.
 #[derive(Debug)]
 pub struct Scan<'a> {
-    store: &'a Store,
+    input: ScanInput<'a>,
     wanted: Selection,
-    opener: BlockOpener<'a>,
     /// The parts of each tape that are left to read, by generation, in order.
     tapes: VecDeque<(TapeId, VecDeque<PendingGeneration<'a>>)>,
     active: Vec<GenerationReader>,
@@ -77,6 +76,7 @@ pub struct Scan<'a> {
     block: Vec<u8>,
     problems: Vec<Error>,
     problem_count: u64,
+    failure: Option<Error>,
     progress: Option<Arc<StoreProgress>>,
 }
 
@@ -104,12 +104,12 @@ impl GenerationReader {
 }
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(store: &'a Store, filter: &ScanFilter) -> Result<Self> {
-        let wanted = Selection::new(store, filter)?;
+    pub(crate) fn new(input: ScanInput<'a>, filter: &ScanFilter) -> Result<Self> {
+        let wanted = Selection::new(input.names, filter)?;
         let mut tapes = VecDeque::new();
-        for state in &store.manifest.tapes {
+        for tape in &input.tapes {
             let mut generations: BTreeMap<u64, PendingGeneration<'a>> = BTreeMap::new();
-            for part in store.manifest.parts.iter().filter(|p| p.tape == state.tape) {
+            for part in input.parts.iter().filter(|p| p.tape == *tape) {
                 if part.files.iter().any(|f| wanted.wants_file(part, f)) {
                     let empty = || PendingGeneration { ordinal_first: u64::MAX, parts: Vec::new() };
                     let pending = generations.entry(part.generation).or_insert_with(empty);
@@ -119,12 +119,11 @@ impl<'a> Scan<'a> {
             }
             let mut pending: Vec<_> = generations.into_values().collect();
             pending.sort_by_key(|p| p.ordinal_first);
-            tapes.push_back((state.tape, pending.into()));
+            tapes.push_back((*tape, pending.into()));
         }
         Ok(Self {
-            store,
+            input,
             wanted,
-            opener: BlockOpener::new(&store.keys, &store.manifest.day_keys),
             tapes,
             active: Vec::new(),
             bound: 0,
@@ -133,6 +132,7 @@ impl<'a> Scan<'a> {
             block: Vec::new(),
             problems: Vec::new(),
             problem_count: 0,
+            failure: None,
             progress: None,
         })
     }
@@ -174,6 +174,11 @@ impl<'a> Scan<'a> {
         self.problem_count
     }
 
+    /// Takes the failure that ended the scan before its end, if one did. Events of a store in a directory always end at its end.
+    pub fn take_failure(&mut self) -> Option<Error> {
+        self.failure.take()
+    }
+
     /// Sees to it that every stream has an event in hand, begins those whose time has come, and gives the one whose
     /// turn it is. `None` at the end of everything, `Some(None)` when it has to be asked again.
     fn turn(&mut self) -> Option<Option<usize>> {
@@ -212,13 +217,7 @@ impl<'a> Scan<'a> {
                 }
                 let id = part.file(entry);
                 let mut problems = Vec::new();
-                let places = match BlockFile::open(self.store.dir(), &id) {
-                    Ok(file) => file.places(&self.store.keys, &id, entry, &mut |e| problems.push(e)),
-                    Err(e) => {
-                        problems.push(e);
-                        Vec::new()
-                    }
-                };
+                let places = self.input.blocks.locations(&id, entry, &mut |e| problems.push(e));
                 problems.into_iter().for_each(|e| self.problem(e));
                 for place in places.into_iter().filter(|p| self.wanted.wants_block(p)) {
                     bytes += u64::from(place.head.bytes);
@@ -246,27 +245,17 @@ impl<'a> Scan<'a> {
             let rows: usize = heads().map(|head| head.rows as usize).sum();
             let raw_bytes = raw_bytes.min(STRIPE_BYTES_MAX);
             batch.reserve(raw_bytes, rows.min(raw_bytes / LINE));
-            let mut open: Option<(u32, Result<BlockFile>)> = None;
             let mut room = STRIPE_BYTES_MAX;
             for (file, place) in blocks {
-                if open.as_ref().is_none_or(|(n, _)| *n != file) {
-                    let id = &self.active[index].files[file as usize];
-                    open = Some((file, BlockFile::open(self.store.dir(), id)));
-                }
-                let (_, opened) = open.as_mut().expect("just opened");
-                let result = match opened {
-                    Ok(opened) => {
-                        let id = self.active[index].files[file as usize];
-                        self.read(opened, &id, &place, &mut room, &mut batch)
+                let id = self.active[index].files[file as usize];
+                let result = self.read(&id, &place, &mut room, &mut batch);
+                match result {
+                    Ok(()) => {}
+                    Err(e @ Error::Answer(_)) => {
+                        self.fail(e);
+                        return false;
                     }
-                    Err(e) => {
-                        let what = format!("its file cannot be opened any more: {e}");
-                        let path = self.active[index].files[file as usize].path(self.store.dir());
-                        Err(Error::block_damage(&path, place.head.number, place.offset, what))
-                    }
-                };
-                if let Err(e) = result {
-                    self.problem(e);
+                    Err(e) => self.problem(e),
                 }
                 if let Some(p) = &self.progress {
                     p.bytes.fetch_add(place.head.bytes.into(), Ordering::Relaxed);
@@ -288,26 +277,33 @@ impl<'a> Scan<'a> {
     /// Adds the wanted rows of a block to `batch`.
     fn read(
         &mut self,
-        file: &BlockFile,
         id: &FileId,
         place: &BlockLocation,
         room: &mut usize,
         batch: &mut FrameBatch,
     ) -> Result<()> {
+        let path = self.input.blocks.path(id);
         let at = |offset: u64, what: &str| {
-            Err(Error::block_damage(file.path(), place.head.number, place.offset + offset, what))
+            Err(Error::block_damage(&path, place.head.number, place.offset + offset, what))
         };
         // Before anything is made as large as the block says it is.
         match room.checked_sub(place.head.raw_bytes as usize) {
             Some(left) => *room = left,
             None => return at(0, "its stripe holds more than any that a seal writes"),
         }
-        let block = self.opener.read(file, id, place, &FieldClass::ALL, &mut self.block)?;
+        let block = self.input.blocks.read(id, place, &FieldClass::ALL, &mut self.block)?;
         let wanted = self.wanted.in_block(place.head.instrument);
         match self.decoder.decode(&block, &place.head, &wanted, batch) {
             Ok(()) => Ok(()),
             Err(flaw) => at(flaw.offset as u64, flaw.what),
         }
+    }
+
+    /// Ends the scan: what is left cannot be read.
+    fn fail(&mut self, failure: Error) {
+        self.active.clear();
+        self.tapes.clear();
+        self.failure = Some(failure);
     }
 
     fn problem(&mut self, problem: Error) {

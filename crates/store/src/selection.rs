@@ -1,6 +1,6 @@
 //! Which parts, files, blocks and rows a query wants.
 
-use unitape_model::{InstrumentId, NameKind, UnixNanos};
+use unitape_model::{Dictionary, InstrumentId, NameKind, UnixNanos};
 
 use crate::day::Day;
 use crate::decode::RowFilter;
@@ -9,7 +9,6 @@ use crate::file::BlockLocation;
 use crate::manifest::{FileEntry, SealedPart};
 use crate::scan::ScanFilter;
 use crate::schema::TickSchema;
-use crate::store::Store;
 
 /// The token of a block whose rows have no instrument.
 const NO_INSTRUMENT: InstrumentId = InstrumentId(0);
@@ -27,9 +26,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub fn new(store: &Store, filter: &ScanFilter) -> Result<Self> {
+    pub fn new(names: &Dictionary, filter: &ScanFilter) -> Result<Self> {
         let token = |dict: NameKind, sort, name: &String| {
-            let found = store.names().get(dict, name.as_bytes());
+            let found = names.get(dict, name.as_bytes());
             found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
         };
         let symbols =

@@ -14,6 +14,7 @@ use crate::manifest::Manifest;
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
+use crate::source::{ScanInput, StoredBlocks};
 
 /// A store, as its manifest describes it at the time it is opened. It does not see a seal that runs meanwhile.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct Store {
     dir: PathBuf,
     pub(crate) manifest: Manifest,
     pub(crate) keys: StoreKeys,
-    names: TokenDictionary,
+    pub(crate) names: TokenDictionary,
 }
 
 /// Facts about a store: its tapes, days and names.
@@ -165,12 +166,22 @@ impl Store {
         problems
     }
 
+    /// Returns what scans read.
+    fn input(&self) -> ScanInput<'_> {
+        ScanInput {
+            tapes: self.manifest.tapes.iter().map(|tape| tape.tape).collect(),
+            parts: &self.manifest.parts,
+            names: self.names(),
+            blocks: Box::new(StoredBlocks::new(&self.dir, &self.keys, &self.manifest)),
+        }
+    }
+
     /// Begins to read the events that `filter` wants.
     ///
     /// # Errors
     /// A symbol or a venue that no event in the store has.
     pub fn scan(&self, filter: &ScanFilter) -> Result<Scan<'_>> {
-        Scan::new(self, filter)
+        Scan::new(self.input(), filter)
     }
 
     /// Begins to read the rows of `schema` that `filter` wants; its own schemas are not looked at.
@@ -178,6 +189,6 @@ impl Store {
     /// # Errors
     /// A symbol or a venue that no event in the store has, or a schema without rows.
     pub fn rows(&self, schema: TickSchema, filter: &ScanFilter) -> Result<RowScan<'_>> {
-        RowScan::new(self, schema, filter)
+        RowScan::new(self.input(), schema, filter)
     }
 }

@@ -25,6 +25,15 @@ pub(crate) struct Leaf {
     pub class: FieldClass,
 }
 
+/// Gives the key of a leaf.
+pub(crate) trait KeyOfLeaf {
+    /// Returns the key.
+    ///
+    /// # Errors
+    /// Fails if there is none.
+    fn key_of(&mut self, leaf: Leaf) -> Result<&Cipher>;
+}
+
 /// Derives leaf keys, and keeps the latest ones: each costs a microsecond.
 #[derive(Debug)]
 pub(crate) struct LeafKeys<'a> {
@@ -43,11 +52,22 @@ impl<'a> LeafKeys<'a> {
 
     /// The key of a leaf, whose day's key is in `wrapped`.
     pub fn open(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<&Cipher> {
-        if !self.days.contains_key(&leaf.day) {
-            let key = wrapped.get(&leaf.day).and_then(|key| self.keys.unwrap(leaf.day, key));
-            self.days.insert(leaf.day, key.ok_or(Error::NoDayKey(leaf.day))?);
-        }
+        self.open_day(leaf.day, wrapped)?;
         Ok(self.leaf(leaf))
+    }
+
+    /// The key of a leaf as bytes, for somebody who may read it.
+    pub fn secret(&mut self, leaf: Leaf, wrapped: &DayKeys) -> Result<SecretKey> {
+        self.open_day(leaf.day, wrapped)?;
+        Ok(self.derive(leaf))
+    }
+
+    fn open_day(&mut self, day: Day, wrapped: &DayKeys) -> Result<()> {
+        if !self.days.contains_key(&day) {
+            let key = wrapped.get(&day).and_then(|key| self.keys.unwrap(day, key));
+            self.days.insert(day, key.ok_or(Error::NoDayKey(day))?);
+        }
+        Ok(())
     }
 
     /// The key of a leaf; draws the key of its day and adds it to `wrapped` if the day has none.
@@ -69,11 +89,16 @@ impl<'a> LeafKeys<'a> {
         if self.leaves.len() >= LEAVES_MAX && !self.leaves.contains_key(&leaf) {
             self.leaves.clear();
         }
-        let (day, store) = (&self.days[&leaf.day], &self.keys.store.0);
-        self.leaves.entry(leaf).or_insert_with(|| {
-            let place = [leaf.schema as u8, leaf.class as u8];
-            let token = leaf.instrument.0.to_le_bytes();
-            day.derive(store, &[b"unitape store 1 leaf ", &place, &token]).cipher()
-        })
+        if !self.leaves.contains_key(&leaf) {
+            let cipher = self.derive(leaf).cipher();
+            self.leaves.insert(leaf, cipher);
+        }
+        &self.leaves[&leaf]
+    }
+
+    fn derive(&self, leaf: Leaf) -> SecretKey {
+        let place = [leaf.schema as u8, leaf.class as u8];
+        let token = leaf.instrument.0.to_le_bytes();
+        self.days[&leaf.day].derive(&self.keys.store.0, &[b"unitape store 1 leaf ", &place, &token])
     }
 }

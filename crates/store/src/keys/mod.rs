@@ -22,7 +22,7 @@ pub(crate) use binding::{Binding, Piece};
 pub(crate) use cipher::{Cipher, Hasher, SEAL_BYTES, SIGNATURE_BYTES, SecretKey, Signer};
 pub use cipher::{PublicKey, Randomness, SystemRandomness};
 pub use file::{KEY_FILE_VARIABLE, MasterKey};
-pub(crate) use leaves::{DayKeys, Leaf, LeafKeys};
+pub(crate) use leaves::{DayKeys, KeyOfLeaf, Leaf, LeafKeys};
 
 use std::fmt;
 

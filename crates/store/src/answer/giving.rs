@@ -1,0 +1,318 @@
+//! The side that has the store: what an answer gives out.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use unitape_model::schema::at;
+use unitape_model::{Dictionary, FrameHeader, NameKind, Position};
+
+use super::{AnswerBlock, AnswerFile, AnswerIndex, AnswerLeaf, AnswerName, ReadDepth};
+use crate::block::{BlockHeader, START};
+use crate::class::FieldClass;
+use crate::day::Day;
+use crate::decode::{BlockDecoder, FrameBatch};
+use crate::error::{Error, Result};
+use crate::file::{BlockLocation, FileId};
+use crate::keys::{Leaf, LeafKeys, hex};
+use crate::scan::ScanFilter;
+use crate::schema::TickSchema;
+use crate::selection::Selection;
+use crate::source::{BlockSource, StoredBlocks};
+use crate::store::Store;
+
+/// A leaf that somebody may read, or not.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafAccess<'a> {
+    /// The day.
+    pub day: Day,
+    /// The schema.
+    pub schema: TickSchema,
+    /// The instrument; `None` for events without one.
+    pub symbol: Option<&'a str>,
+    /// The class.
+    pub class: FieldClass,
+}
+
+/// An answer: its private part, and where the sealed blocks lie.
+#[derive(Debug)]
+pub struct Answer {
+    /// The private part, with the keys.
+    pub index: AnswerIndex,
+    /// The blocks, in the order in which they are read.
+    pub blocks: Vec<SealedBlock>,
+}
+
+/// Where the sealed bytes of a block lie that an answer gives out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedBlock {
+    /// The file.
+    pub path: PathBuf,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+/// A block that belongs to an answer.
+struct GivenBlock {
+    file: u32,
+    location: BlockLocation,
+    /// What orders blocks as they are read.
+    order: (u64, u64, u32, u32, u32),
+}
+
+impl Store {
+    /// Makes the answer to a query: what `filter` wants of the leaves that `may_read` lets through. What may not be read is left
+    /// out, as if it was not there. Names in the filter that the store does not have, and names of what may not be read, give
+    /// nothing.
+    ///
+    /// # Errors
+    /// Fails if the answer has more than `blocks_max` blocks.
+    pub fn answer(
+        &self,
+        filter: &ScanFilter,
+        depth: ReadDepth,
+        blocks_max: usize,
+        may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
+    ) -> Result<Answer> {
+        let has_name = |kind, name: &String| self.names().get(kind, name.as_bytes()).is_some();
+        let mut known = filter.clone();
+        known.symbols.retain(|symbol| has_name(NameKind::Instrument, symbol));
+        known.venue = known.venue.filter(|venue| has_name(NameKind::Venue, venue));
+        let mut wanted = Selection::new(self.names(), &known)?;
+        wanted.is_empty |= known.symbols.is_empty() && !filter.symbols.is_empty();
+        wanted.is_empty |= known.venue != filter.venue;
+        let mut giving = Giving::new(self, depth);
+        giving.choose(&wanted, blocks_max, may_read)?;
+        giving.finish(&wanted)
+    }
+}
+
+/// An answer while it is made.
+struct Giving<'a> {
+    store: &'a Store,
+    depth: ReadDepth,
+    blocks: StoredBlocks<'a>,
+    files: Vec<FileId>,
+    given: Vec<GivenBlock>,
+    problems: Vec<String>,
+}
+
+impl<'a> Giving<'a> {
+    fn new(store: &'a Store, depth: ReadDepth) -> Self {
+        let blocks = StoredBlocks::new(store.dir(), &store.keys, &store.manifest);
+        Self { store, depth, blocks, files: Vec::new(), given: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Chooses the blocks.
+    fn choose(
+        &mut self,
+        wanted: &Selection,
+        blocks_max: usize,
+        may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
+    ) -> Result<()> {
+        let manifest = &self.store.manifest;
+        for part in &manifest.parts {
+            let rank = manifest.tapes.iter().position(|tape| tape.tape == part.tape).unwrap_or(usize::MAX);
+            for entry in &part.files {
+                if !wanted.wants_file(part, entry) {
+                    continue;
+                }
+                let (id, mut problems) = (part.file(entry), Vec::new());
+                let locations = self.blocks.locations(&id, entry, &mut |e| problems.push(e));
+                let (file, mut is_given) = (self.files.len() as u32, false);
+                for location in locations.into_iter().filter(|location| wanted.wants_block(location)) {
+                    let head = &location.head;
+                    let symbol = self.store.names().name(NameKind::Instrument, head.instrument.0);
+                    let is_named = symbol.is_some() || head.instrument.0 == 0;
+                    let may_read = self.depth.classes().iter().all(|class| {
+                        let access = LeafAccess { day: id.day, schema: id.schema, symbol, class: *class };
+                        is_named && may_read(&access)
+                    });
+                    if !may_read {
+                        continue;
+                    }
+                    let order = match self.depth {
+                        ReadDepth::Rows => (i64::from(id.day.0) as u64 ^ 1 << 63, 0, file, head.number, 0),
+                        ReadDepth::Events => {
+                            (rank as u64, part.ordinal_first, head.stripe, file, head.number)
+                        }
+                    };
+                    self.given.push(GivenBlock { file, location, order });
+                    is_given = true;
+                    if self.given.len() > blocks_max {
+                        return Err(Error::AnswerTooLarge { blocks_max });
+                    }
+                }
+                if is_given {
+                    self.files.push(id);
+                    // With the path that everybody knows: where the store lies is nobody's business.
+                    let listed = id.listed_path();
+                    self.problems.extend(problems.iter().map(|e| match e {
+                        Error::Damage { what, .. } => format!("{listed}: {what}"),
+                        _ => format!("{listed}: it cannot be read"),
+                    }));
+                }
+            }
+        }
+        self.given.sort_by_key(|block| block.order);
+        Ok(())
+    }
+
+    /// Gathers the keys and names, and puts the answer together.
+    fn finish(mut self, wanted: &Selection) -> Result<Answer> {
+        let store = self.store;
+        let given = std::mem::take(&mut self.given);
+        let (mut leaf_keys, mut leaves) = (LeafKeys::new(&store.keys), BTreeMap::new());
+        let mut names = NamesInUse::default();
+        for GivenBlock { file, location, .. } in &given {
+            let (id, head) = (self.files[*file as usize], &location.head);
+            for class in self.depth.classes() {
+                let leaf =
+                    Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
+                if let Entry::Vacant(entry) =
+                    leaves.entry((id.day, id.schema as u8, head.instrument, *class as u8))
+                {
+                    let key = leaf_keys.secret(leaf, &store.manifest.day_keys)?;
+                    entry.insert(AnswerLeaf {
+                        day: id.day,
+                        schema: id.schema,
+                        instrument: head.instrument.0,
+                        class: *class as u8,
+                        key: hex(key.bytes()),
+                    });
+                }
+            }
+            names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
+            names.gather(&mut self.blocks, &id, location, self.depth, wanted);
+        }
+        let depth = self.depth;
+        let last = *depth.classes().last().expect("a class at least");
+        let blocks = given.iter().map(|block| SealedBlock {
+            path: self.blocks.path(&self.files[block.file as usize]),
+            offset: block.location.offset + START as u64,
+            bytes: (block.location.head.end_of(last) - START) as u32,
+        });
+        let manifest = &store.manifest;
+        let index = AnswerIndex {
+            generation: manifest.generation,
+            problems: self.problems,
+            depth,
+            store: hex(&store.keys.store.0),
+            tapes: manifest
+                .tapes
+                .iter()
+                .filter(|tape| given.iter().any(|block| self.files[block.file as usize].tape == tape.tape))
+                .map(|tape| tape.tape.to_string())
+                .collect(),
+            files: self
+                .files
+                .iter()
+                .map(|id| AnswerFile {
+                    day: id.day,
+                    schema: id.schema,
+                    generation: id.generation,
+                    commit: format!("{:032x}", id.commit),
+                    tape: id.tape.to_string(),
+                })
+                .collect(),
+            blocks: given
+                .iter()
+                .map(|block| AnswerBlock {
+                    file: block.file,
+                    offset: block.location.offset,
+                    head: hex(&shown_head(&block.location.head, depth).encode()),
+                })
+                .collect(),
+            leaves: leaves.into_values().collect(),
+            names: names.named(store.names()),
+            sources: names.sources(store),
+        };
+        Ok(Answer { index, blocks: blocks.collect() })
+    }
+}
+
+/// Returns the header of a block as its reader may see it: positions on the tape are provenance.
+fn shown_head(head: &BlockHeader, depth: ReadDepth) -> BlockHeader {
+    match depth {
+        ReadDepth::Events => *head,
+        ReadDepth::Rows => BlockHeader { position_first: Position(0), position_last: Position(0), ..*head },
+    }
+}
+
+/// The tokens that are in the blocks of an answer.
+#[derive(Default)]
+struct NamesInUse {
+    tokens: BTreeSet<(u8, u32)>,
+    sources: BTreeSet<u32>,
+    decoder: BlockDecoder,
+    batch: FrameBatch,
+    block: Vec<u8>,
+}
+
+impl NamesInUse {
+    /// Adds the tokens of the rows of a block that are wanted. A block that is damaged has none: its reader will find the damage.
+    fn gather(
+        &mut self,
+        blocks: &mut StoredBlocks<'_>,
+        id: &FileId,
+        location: &BlockLocation,
+        depth: ReadDepth,
+        wanted: &Selection,
+    ) {
+        let head = &location.head;
+        let Ok(open) = blocks.read(id, location, depth.classes(), &mut self.block) else { return };
+        let layout = head.layout();
+        if depth == ReadDepth::Rows {
+            if layout.has_venue {
+                let mut venues = BTreeSet::new();
+                _ = self.decoder.venues(&open, head, &mut venues);
+                self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
+            }
+            return;
+        }
+        self.batch.clear();
+        if self.decoder.decode(&open, head, &wanted.in_block(head.instrument), &mut self.batch).is_err() {
+            return;
+        }
+        for key in &self.batch.keys {
+            let start = key.line as usize * unitape_model::LINE;
+            let length = FrameHeader::read(&self.batch.arena[start..]).len_bytes();
+            let frame = &mut self.batch.arena[start..start + length];
+            let tokens = &mut self.tokens;
+            // A list of ids that is cut short has no names; the frame is printed as it is.
+            _ = layout.change_ids(frame, |kind, token| {
+                tokens.insert((kind as u8, token));
+                Ok::<_, UnreadableList>(token)
+            });
+            let source = &frame[at::SOURCE..at::SOURCE + 4];
+            self.sources.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
+        }
+    }
+
+    fn named(&self, names: &Dictionary) -> Vec<AnswerName> {
+        let named = self.tokens.iter().filter_map(|(kind, token)| {
+            let name = names.name(NameKind::from_u8(*kind)?, *token)?;
+            Some(AnswerName { kind: *kind, token: *token, name: name.to_owned() })
+        });
+        named.collect()
+    }
+
+    fn sources(&self, store: &Store) -> Vec<String> {
+        let is_used = |frame: &[u8]| {
+            let token = &frame[at::INSTRUMENT..at::INSTRUMENT + 4];
+            self.sources.contains(&u32::from_le_bytes(token.try_into().expect("four bytes")))
+        };
+        store.sources().map(|event| event.bytes()).filter(|frame| is_used(frame)).map(hex).collect()
+    }
+}
+
+/// A list of ids that is no list.
+struct UnreadableList;
+
+impl From<&'static str> for UnreadableList {
+    fn from(_: &'static str) -> Self {
+        Self
+    }
+}

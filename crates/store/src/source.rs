@@ -1,0 +1,117 @@
+//! Sources of blocks: the files of a store, or what a server sends of them. Scans read from either in the same way.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use unitape_model::Dictionary;
+use unitape_tape::TapeId;
+
+use crate::class::FieldClass;
+use crate::decode::OpenBlock;
+use crate::error::{Error, Result};
+use crate::file::{BlockFile, BlockLocation, BlockOpener, FileId};
+use crate::keys::StoreKeys;
+use crate::manifest::{FileEntry, Manifest, SealedPart};
+
+/// What a scan reads: the parts that belong to it, their names, and their blocks.
+#[derive(Debug)]
+pub(crate) struct ScanInput<'a> {
+    /// Tapes, in the order of their first seal.
+    pub tapes: Vec<TapeId>,
+    pub parts: &'a [SealedPart],
+    pub names: &'a Dictionary,
+    pub blocks: Box<dyn BlockSource + 'a>,
+}
+
+/// Finds and opens blocks.
+pub(crate) trait BlockSource: fmt::Debug {
+    /// Returns the blocks of a file that can be found, in their order, and gives `problem` what is wrong with the file.
+    fn locations(
+        &mut self,
+        id: &FileId,
+        entry: &FileEntry,
+        problem: &mut dyn FnMut(Error),
+    ) -> Vec<BlockLocation>;
+
+    /// Reads a block into `block`, and opens its chunks of `classes`.
+    ///
+    /// # Errors
+    /// Fails with [`Error::Answer`] if no more blocks can be read, and with another error if this one cannot.
+    fn read<'b>(
+        &mut self,
+        id: &FileId,
+        location: &BlockLocation,
+        classes: &[FieldClass],
+        block: &'b mut Vec<u8>,
+    ) -> Result<OpenBlock<'b>>;
+
+    /// Returns the path of a file, for errors.
+    fn path(&self, id: &FileId) -> PathBuf;
+}
+
+/// The blocks in the files of a store.
+#[derive(Debug)]
+pub(crate) struct StoredBlocks<'a> {
+    dir: &'a Path,
+    keys: &'a StoreKeys,
+    opener: BlockOpener<'a>,
+    /// Files that are open, the latest one last.
+    open: Vec<(FileId, BlockFile)>,
+}
+
+/// Files that stay open: a store may have more than a process may open.
+const OPEN_MAX: usize = 32;
+
+impl<'a> StoredBlocks<'a> {
+    pub fn new(dir: &'a Path, keys: &'a StoreKeys, manifest: &'a Manifest) -> Self {
+        Self { dir, keys, opener: BlockOpener::new(keys, &manifest.day_keys), open: Vec::new() }
+    }
+
+    /// Returns the index of a file among those that are open; opens it if it is not.
+    fn open(&mut self, id: &FileId) -> Result<usize> {
+        if let Some(index) = self.open.iter().rposition(|(open, _)| open == id) {
+            return Ok(index);
+        }
+        let file = BlockFile::open(self.dir, id)?;
+        if self.open.len() == OPEN_MAX {
+            self.open.remove(0);
+        }
+        self.open.push((*id, file));
+        Ok(self.open.len() - 1)
+    }
+}
+
+impl BlockSource for StoredBlocks<'_> {
+    fn locations(
+        &mut self,
+        id: &FileId,
+        entry: &FileEntry,
+        mut problem: &mut dyn FnMut(Error),
+    ) -> Vec<BlockLocation> {
+        match self.open(id) {
+            Ok(index) => self.open[index].1.places(self.keys, id, entry, &mut problem),
+            Err(e) => {
+                problem(e);
+                Vec::new()
+            }
+        }
+    }
+
+    fn read<'b>(
+        &mut self,
+        id: &FileId,
+        location: &BlockLocation,
+        classes: &[FieldClass],
+        block: &'b mut Vec<u8>,
+    ) -> Result<OpenBlock<'b>> {
+        let index = self.open(id).map_err(|e| {
+            let what = format!("its file cannot be opened any more: {e}");
+            Error::block_damage(&self.path(id), location.head.number, location.offset, what)
+        })?;
+        self.opener.read(&self.open[index].1, id, location, classes, block)
+    }
+
+    fn path(&self, id: &FileId) -> PathBuf {
+        id.path(self.dir)
+    }
+}
