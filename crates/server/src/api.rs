@@ -91,7 +91,7 @@ struct LogIn {
 
 async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let LogIn { user, password } = read_json(&headers, &body)?;
-    if let Some(left) = desk.sessions.locked_for(&user) {
+    if let Some(left) = desk.sessions.attempts.locked_for(&user) {
         let seconds = left.as_secs() + 1;
         return Err(Refusal::new(429, format!("too many wrong passwords; try again in {seconds} s")));
     }
@@ -100,7 +100,7 @@ async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) 
     let account = match account {
         Ok(account) => account,
         Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
-            desk.sessions.count_failure(&user);
+            desk.sessions.attempts.count_failure(&user);
             return Err(Refusal::new(401, "user or password is wrong, or the account is disabled"));
         }
         Err(error) => return Err(internal(&desk, &error)),

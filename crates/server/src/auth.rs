@@ -5,7 +5,7 @@
 //! disabled is out at once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A session.
@@ -22,14 +22,15 @@ pub(crate) struct Session {
 /// The sessions, and the failed attempts to log in.
 #[derive(Debug, Default)]
 pub(crate) struct SessionTable {
-    inner: Mutex<Inner>,
+    pub attempts: LoginAttempts,
+    /// By the hash of the token: a dump of the memory gives no token that works.
+    sessions: Mutex<HashMap<[u8; 32], Session>>,
 }
 
+/// The failed attempts to log in.
 #[derive(Debug, Default)]
-struct Inner {
-    /// By the hash of the token: a dump of the memory gives no token that works.
-    sessions: HashMap<[u8; 32], Session>,
-    failures: HashMap<String, LoginFailures>,
+pub(crate) struct LoginAttempts {
+    failures: Mutex<HashMap<String, LoginFailures>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,61 +48,72 @@ pub(crate) struct NewSession {
     pub session: Session,
 }
 
-impl SessionTable {
+impl LoginAttempts {
     /// Returns how long this user must wait before another attempt, if attempts have failed too often.
     pub fn locked_for(&self, user: &str) -> Option<Duration> {
-        let inner = self.lock();
-        let failures = inner.failures.get(user).filter(|failures| failures.count >= FAILURES_MAX)?;
+        let failures = self.lock();
+        let failures = failures.get(user).filter(|failures| failures.count >= FAILURES_MAX)?;
         LOCK_OUT.checked_sub(failures.last.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Counts a failed attempt.
     pub fn count_failure(&self, user: &str) {
-        let mut inner = self.lock();
+        let mut failures = self.lock();
         let now = Instant::now();
         // Names that do not exist cannot fill the memory.
-        if inner.failures.len() >= NAMES_MAX && !inner.failures.contains_key(user) {
-            inner.failures.retain(|_, failures| failures.last.elapsed() < LOCK_OUT);
-            if inner.failures.len() >= NAMES_MAX {
+        if failures.len() >= NAMES_MAX && !failures.contains_key(user) {
+            failures.retain(|_, failures| failures.last.elapsed() < LOCK_OUT);
+            if failures.len() >= NAMES_MAX {
                 return;
             }
         }
-        let entry = inner.failures.entry(user.to_owned()).or_insert(LoginFailures { count: 0, last: now });
+        let entry = failures.entry(user.to_owned()).or_insert(LoginFailures { count: 0, last: now });
         entry.count = if entry.last.elapsed() >= LOCK_OUT { 1 } else { entry.count.saturating_add(1) };
         entry.last = now;
     }
 
+    /// Forgets the failed attempts of a user, who is known now.
+    pub fn forget(&self, user: &str) {
+        self.lock().remove(user);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, LoginFailures>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionTable {
     /// Begins a session.
     pub fn begin(&self, user: &str) -> Result<NewSession, getrandom::Error> {
         let (token, csrf) = (random_token()?, random_token()?);
         let now = Instant::now();
         let session = Session { user: user.to_owned(), csrf, begun: now, used: now };
-        let mut inner = self.lock();
-        inner.failures.remove(user);
-        inner.sessions.retain(|_, session| session.is_alive());
-        if inner.sessions.len() >= SESSIONS_MAX {
-            let oldest = inner.sessions.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
-            oldest.map(|key| inner.sessions.remove(&key));
+        self.attempts.forget(user);
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| session.is_alive());
+        if sessions.len() >= SESSIONS_MAX {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used).map(|(key, _)| *key);
+            oldest.map(|key| sessions.remove(&key));
         }
-        inner.sessions.insert(key_of(&token), session.clone());
+        sessions.insert(key_of(&token), session.clone());
         Ok(NewSession { token, session })
     }
 
     /// Returns the session of a token, and notes its use.
     pub fn find(&self, token: &str) -> Option<Session> {
-        let mut inner = self.lock();
-        let session = inner.sessions.get_mut(&key_of(token)).filter(|session| session.is_alive())?;
+        let mut sessions = self.lock();
+        let session = sessions.get_mut(&key_of(token)).filter(|session| session.is_alive())?;
         session.used = Instant::now();
         Some(session.clone())
     }
 
     /// Ends a session.
     pub fn end(&self, token: &str) {
-        self.lock().sessions.remove(&key_of(token));
+        self.lock().remove(&key_of(token));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,7 +128,7 @@ fn key_of(token: &str) -> [u8; 32] {
 }
 
 /// Returns 32 random bytes as hexadecimal digits.
-fn random_token() -> Result<String, getrandom::Error> {
+pub(crate) fn random_token() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -142,13 +154,13 @@ mod tests {
     fn five_failures_lock_a_name() {
         let table = SessionTable::default();
         for n in 0..5 {
-            assert!(table.locked_for("ann").is_none(), "after {n}");
-            table.count_failure("ann");
+            assert!(table.attempts.locked_for("ann").is_none(), "after {n}");
+            table.attempts.count_failure("ann");
         }
-        assert!(table.locked_for("ann").is_some());
-        assert!(table.locked_for("bob").is_none());
+        assert!(table.attempts.locked_for("ann").is_some());
+        assert!(table.attempts.locked_for("bob").is_none());
         table.begin("ann").unwrap();
-        assert!(table.locked_for("ann").is_none());
+        assert!(table.attempts.locked_for("ann").is_none());
     }
 
     /// A token of a session that ended must find nothing, and a token is never that of another session.

@@ -30,6 +30,15 @@ pub enum Error {
     /// The cases cannot be used.
     #[error(transparent)]
     Case(#[from] unitape_case::Error),
+    /// The certificate of the data server cannot be used.
+    #[error("the certificate cannot be used: {0}")]
+    Certificate(String),
+    /// The entitlements cannot be read.
+    #[error("the entitlements cannot be read: {0}")]
+    Entitlements(String),
+    /// A store cannot be read.
+    #[error(transparent)]
+    Store(#[from] unitape_store::Error),
     /// A tape cannot be read.
     #[error(transparent)]
     Run(#[from] unitape_run::Error),
@@ -40,7 +49,10 @@ impl Error {
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::NotLoopback(_) => ErrorCause::Call,
-            Self::Listen { .. } | Self::Runtime(_) => ErrorCause::Outside,
+            Self::Store(source) => source.cause(),
+            Self::Listen { .. } | Self::Runtime(_) | Self::Certificate(_) | Self::Entitlements(_) => {
+                ErrorCause::Outside
+            }
             Self::Users(source) => source.cause(),
             Self::Case(source) => source.cause(),
             Self::Run(source) => source.cause(),

@@ -10,12 +10,13 @@
 //!
 //! Only addresses of this machine are served: there is no TLS yet.
 //!
-//! [`monitor`] serves the figures and the health of a run, and [`status`] asks for them.
+//! [`demand`] serves sealed days, over TLS; [`monitor`] serves the figures and the health of a run, and [`status`] asks for them.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // who prints is the caller
 
 mod api;
 mod auth;
+pub mod demand;
 mod error;
 mod gate;
 mod library;

@@ -1,0 +1,108 @@
+//! The data channel: sealed blocks of an answer, asked for ahead of their use.
+
+use crate::wire::{BlockHead, BlockRequest, DATA_MAGIC, UNREADABLE};
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use unitape_store::BlockFetch;
+
+/// Bytes of blocks that one request asks for, unless one block has more.
+const REQUEST_BYTES: u64 = 10 << 20;
+/// Bytes of blocks that are kept until they are asked for. Blocks beyond it are asked for a second time.
+const KEPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads the blocks of an answer from its data channel.
+#[derive(Debug)]
+pub struct SentBlockReader {
+    channel: BufReader<TcpStream>,
+    sizes: Vec<u32>,
+    /// Blocks that came before they were asked for; `None` if the server cannot read one.
+    kept: BTreeMap<u32, Option<Vec<u8>>>,
+    kept_bytes: u64,
+}
+
+impl SentBlockReader {
+    /// Opens the data channel of an answer with blocks of these sizes.
+    ///
+    /// # Errors
+    /// Fails if the ticket is none, or if the connection breaks.
+    pub fn open(stream: TcpStream, ticket: &str, sizes: &[u32]) -> io::Result<Self> {
+        let ticket = parse_ticket(ticket)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the server's ticket is none"))?;
+        let mut channel = BufReader::with_capacity(1 << 18, stream);
+        channel.get_mut().write_all(&[&DATA_MAGIC[..], &ticket].concat())?;
+        Ok(Self { channel, sizes: sizes.to_vec(), kept: BTreeMap::new(), kept_bytes: 0 })
+    }
+
+    /// Asks for a block and those behind it, and keeps them all.
+    fn request(&mut self, first: u32) -> io::Result<()> {
+        let (mut count, mut bytes) = (0, 0);
+        for (index, size) in (first..).zip(&self.sizes[first as usize..]) {
+            bytes += u64::from(*size);
+            // One that is there already would come twice.
+            if count > 0 && (bytes > REQUEST_BYTES || self.kept.contains_key(&index)) {
+                break;
+            }
+            count += 1;
+        }
+        while self.kept_bytes + bytes > KEPT_BYTES_MAX {
+            let Some((_, block)) = self.kept.pop_first() else { break };
+            self.kept_bytes -= block.map_or(0, |block| block.len() as u64);
+        }
+        self.channel.get_mut().write_all(&BlockRequest { first, count }.encode())?;
+        for index in first..first + count {
+            let block = self.receive(index)?;
+            self.kept_bytes += block.as_ref().map_or(0, |block| block.len() as u64);
+            self.kept.insert(index, block);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, index: u32) -> io::Result<Option<Vec<u8>>> {
+        let mut head = [0; BlockHead::BYTES];
+        self.channel.read_exact(&mut head)?;
+        let head = BlockHead::decode(head);
+        let bad = |what: &str| Err(io::Error::other(what.to_owned()));
+        if head.index != index {
+            return bad("the server sends another block than it was asked for");
+        }
+        if head.bytes == UNREADABLE {
+            return Ok(None);
+        }
+        if head.bytes != self.sizes[index as usize] {
+            return bad("the server sends a block of another length than it said");
+        }
+        let mut block = vec![0; head.bytes as usize];
+        self.channel.read_exact(&mut block)?;
+        if crc32c::crc32c(&block) != head.crc {
+            return bad("a block was changed on its way");
+        }
+        Ok(Some(block))
+    }
+}
+
+impl BlockFetch for SentBlockReader {
+    fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
+        if !self.kept.contains_key(&index) {
+            self.request(index)?;
+        }
+        let block = self.kept.remove(&index).expect("it was just received");
+        let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "the server cannot read it");
+        let block = block.ok_or_else(unreadable)?;
+        self.kept_bytes -= block.len() as u64;
+        out.extend_from_slice(&block);
+        Ok(())
+    }
+}
+
+/// Reads a ticket: 64 hexadecimal digits.
+fn parse_ticket(text: &str) -> Option<[u8; 32]> {
+    let mut ticket = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in ticket.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(ticket)
+}

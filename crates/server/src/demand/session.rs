@@ -1,0 +1,168 @@
+//! A session on the private channel: log-in, then queries.
+
+use super::connections::Connection;
+use super::entitlements::EntitlementFile;
+use super::{DataServer, IDLE_MAX, LOGIN_MAX};
+use rustls::{ServerConnection, StreamOwned};
+use std::io;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::SystemTime;
+use unitape_client::wire::{
+    AnswerMessage, CLIENT_MESSAGE_MAX, ClientMessage, DataQuery, Login, Refusal, ServerMessage, VERSION,
+    Welcome, read_message, write_message,
+};
+use unitape_model::{ErrorCause, UnixNanos};
+use unitape_run::users::UserFile;
+
+type Channel = StreamOwned<ServerConnection, TcpStream>;
+
+/// Serves a session until it ends.
+pub(super) fn serve(demand: &DataServer, connection: Connection) {
+    let number = connection.number;
+    let is_alive = Arc::new(AtomicBool::new(true));
+    // Who left, or who does not speak our protocol, is no trouble of the server.
+    _ = converse(demand, connection, &is_alive);
+    is_alive.store(false, Ordering::Relaxed);
+    demand.connections.forget(number);
+}
+
+fn converse(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBool>) -> io::Result<()> {
+    let Connection { number, stream } = connection;
+    stream.set_read_timeout(Some(LOGIN_MAX))?;
+    let tls = ServerConnection::new(demand.tls.clone()).map_err(io::Error::other)?;
+    let mut channel = StreamOwned::new(tls, stream);
+    let Some(user) = log_in(demand, &mut channel)? else { return Ok(()) };
+    demand.connections.admit(number);
+    channel.sock.set_read_timeout(Some(IDLE_MAX))?;
+    while let Some(message) = read_message(&mut channel, CLIENT_MESSAGE_MAX)? {
+        let ClientMessage::Query(query) = message else {
+            let refusal = refusal("you are logged in already".to_owned(), true);
+            write_message(&mut channel, &ServerMessage::Refusal(refusal))?;
+            continue;
+        };
+        let message = match answer(demand, &user, &query, is_alive) {
+            Ok(answer) => ServerMessage::Answer(answer),
+            Err(refusal) => ServerMessage::Refusal(refusal),
+        };
+        write_message(&mut channel, &message)?;
+    }
+    Ok(())
+}
+
+/// Reads the first message; returns the user, or `None` once it is refused.
+fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<String>> {
+    let message = read_message(channel, LOGIN_MESSAGE_MAX)?;
+    let Some(ClientMessage::Login(Login { version, user, password })) = message else { return Ok(None) };
+    let checked = if version == VERSION {
+        authenticate(demand, &user, &password)
+    } else {
+        Err(refusal(format!("this server speaks version {VERSION}, not {version}"), false))
+    };
+    let password = password.into_bytes();
+    std::hint::black_box(&wiped(password));
+    let (message, user) = match checked {
+        Ok(datasets) => {
+            let welcome = Welcome { version: VERSION, data_port: demand.data_port, datasets };
+            (ServerMessage::Welcome(welcome), Some(user))
+        }
+        Err(refusal) => (ServerMessage::Refusal(refusal), None),
+    };
+    write_message(channel, &message)?;
+    Ok(user)
+}
+
+fn wiped(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.fill(0);
+    bytes
+}
+
+/// Checks a password; returns the datasets of which the user may see something.
+fn authenticate(demand: &DataServer, user: &str, password: &str) -> Result<Vec<String>, Refusal> {
+    if let Some(wait) = demand.attempts.locked_for(user) {
+        let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
+        return Err(refusal(text, false));
+    }
+    let users = users(demand)?;
+    let checked = {
+        let _one = demand.authenticating.lock().unwrap_or_else(PoisonError::into_inner);
+        users.authenticate(user, password)
+    };
+    if checked.is_err() {
+        demand.attempts.count_failure(user);
+        // Of an account that is disabled as well: who has only a password learns nothing of it.
+        return Err(refusal("there is no user with this name and password".to_owned(), false));
+    }
+    demand.attempts.forget(user);
+    let entitlements = entitlements(demand)?;
+    let now = now();
+    let datasets = demand.stores.keys().filter(|name| !entitlements.of(user, name, now).is_empty());
+    Ok(datasets.cloned().collect())
+}
+
+/// Answers a query: with what the user may read at this moment.
+fn answer(
+    demand: &DataServer,
+    user: &str,
+    query: &DataQuery,
+    is_alive: &Arc<AtomicBool>,
+) -> Result<AnswerMessage, Refusal> {
+    let is_enabled = users(demand)?.accounts().any(|account| account.name == user && !account.is_disabled);
+    if !is_enabled {
+        return Err(refusal("this account cannot be used any more".to_owned(), false));
+    }
+    let (entitlements, now) = (entitlements(demand)?, now());
+    let entitled = entitlements.of(user, &query.dataset, now);
+    let store = demand.stores.get(&query.dataset).filter(|_| !entitled.is_empty());
+    let Some(store) = store else {
+        let text = format!("there is no dataset `{}` that you may read", query.dataset);
+        return Err(refusal(text, true));
+    };
+    let failed = |error: unitape_store::Error| match error.cause() {
+        ErrorCause::Call => refusal(error.to_string(), true),
+        _ => {
+            demand.trouble(&format!("answering {user} of {}: {error}", query.dataset));
+            refusal("the server cannot read this dataset; its log says why".to_owned(), false)
+        }
+    };
+    let store = store.open().map_err(failed)?;
+    let answer = store.answer(&query.filter(), query.depth, BLOCKS_MAX, &|access| {
+        entitled.iter().any(|entitlement| entitlement.covers(access))
+    });
+    let answer = answer.map_err(failed)?;
+    let until = entitled.iter().filter_map(|entitlement| entitlement.until).min();
+    let ticket = demand.tickets.issue(answer.blocks, is_alive, until).map_err(|e| {
+        demand.trouble(&format!("issuing a ticket: {e}"));
+        refusal("the server cannot answer now".to_owned(), false)
+    })?;
+    Ok(AnswerMessage { ticket, index: answer.index })
+}
+
+fn users(demand: &DataServer) -> Result<UserFile, Refusal> {
+    UserFile::load(&demand.users).map_err(|e| unreadable(demand, &e.to_string()))
+}
+
+fn entitlements(demand: &DataServer) -> Result<EntitlementFile, Refusal> {
+    EntitlementFile::load(&demand.entitlements).map_err(|e| unreadable(demand, &e))
+}
+
+/// Says that a file of the server cannot be read. Nobody gets anything on the word of an older state of it.
+fn unreadable(demand: &DataServer, error: &str) -> Refusal {
+    demand.trouble(error);
+    refusal("the server cannot read its users or entitlements; its log says why".to_owned(), false)
+}
+
+fn refusal(text: String, is_call: bool) -> Refusal {
+    Refusal { text, is_call }
+}
+
+fn now() -> UnixNanos {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    UnixNanos(since.map_or(0, |since| since.as_nanos() as i64))
+}
+
+/// The longest log-in.
+const LOGIN_MESSAGE_MAX: usize = 16 << 10;
+/// Blocks of an answer at most.
+const BLOCKS_MAX: usize = 100_000;
