@@ -75,7 +75,7 @@ pub use error::{Error, Result};
 pub use freshness::{Freshness, GenerationMemory};
 pub use keys::{KEY_FILE_VARIABLE, MasterKey, PublicKey, Randomness, SystemRandomness};
 pub use manifest::check_format;
-pub use rows::{ColumnForm, ColumnValue, RowColumn, RowScan, StoredRow, row_columns};
+pub use rows::RowScan;
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
 pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};

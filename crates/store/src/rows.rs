@@ -1,14 +1,10 @@
 //! Rows: the columns of `trades` and `bbo`, in the order of event time, out of market data alone.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use unitape_model::{
-    Decimal, Dictionary, Event, EventField, EventValue, FrameHeader, InlineId, LINE, NameKind, Price,
-    UnixNanos,
-};
+use unitape_model::{Event, EventRow, FrameHeader, LINE, UnixNanos};
 
 use crate::class::FieldClass;
 use crate::day::Day;
@@ -21,200 +17,6 @@ use crate::schema::TickSchema;
 use crate::seal::StoreProgress;
 use crate::selection::Selection;
 use crate::source::ScanInput;
-
-/// The form of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnForm {
-    /// Nanoseconds since 1970, UTC.
-    Time,
-    /// A number without a sign: a sequence, or a token of the store.
-    Number,
-    /// An exact decimal.
-    Decimal,
-    /// Text.
-    Text,
-}
-
-/// A column of a schema's rows.
-#[derive(Clone, Copy, Debug)]
-pub struct RowColumn {
-    /// Its name, by the Databento convention where it has one.
-    pub name: &'static str,
-    /// The form of its values.
-    pub form: ColumnForm,
-    origin: ColumnOrigin,
-}
-
-/// Where the values of a column are in an event.
-#[derive(Clone, Copy, Debug)]
-enum ColumnOrigin {
-    TsEvent,
-    TsRecv,
-    Publisher,
-    Instrument,
-    Sequence,
-    Symbol,
-    Venue,
-    /// A new trade `T`, a cancelled one `C`, a corrected one `M`.
-    TradeAction,
-    /// Bid `B`, ask `A`, none `N`.
-    Side,
-    Field(EventField),
-    /// The model has no such field yet.
-    Nothing,
-}
-
-const fn column(name: &'static str, form: ColumnForm, origin: ColumnOrigin) -> RowColumn {
-    RowColumn { name, form, origin }
-}
-const fn decimal(name: &'static str, field: EventField) -> RowColumn {
-    column(name, ColumnForm::Decimal, ColumnOrigin::Field(field))
-}
-const fn text(name: &'static str, field: EventField) -> RowColumn {
-    column(name, ColumnForm::Text, ColumnOrigin::Field(field))
-}
-
-const TS_EVENT: RowColumn = column("ts_event", ColumnForm::Time, ColumnOrigin::TsEvent);
-const TS_RECV: RowColumn = column("ts_recv", ColumnForm::Time, ColumnOrigin::TsRecv);
-const PUBLISHER: RowColumn = column("publisher_id", ColumnForm::Number, ColumnOrigin::Publisher);
-const INSTRUMENT: RowColumn = column("instrument_id", ColumnForm::Number, ColumnOrigin::Instrument);
-const SEQUENCE: RowColumn = column("sequence", ColumnForm::Number, ColumnOrigin::Sequence);
-const SYMBOL: RowColumn = column("symbol", ColumnForm::Text, ColumnOrigin::Symbol);
-const VENUE: RowColumn = column("venue", ColumnForm::Text, ColumnOrigin::Venue);
-
-const TRADES: &[RowColumn] = &[
-    TS_EVENT,
-    TS_RECV,
-    PUBLISHER,
-    INSTRUMENT,
-    column("action", ColumnForm::Text, ColumnOrigin::TradeAction),
-    column("side", ColumnForm::Text, ColumnOrigin::Side),
-    decimal("price", EventField::Px),
-    decimal("size", EventField::Qty),
-    SEQUENCE,
-    text("match_id", EventField::MatchId),
-    text("cond", EventField::Cond),
-    text("trade_flags", EventField::TradeFlags),
-    SYMBOL,
-    VENUE,
-];
-
-const BBO: &[RowColumn] = &[
-    TS_EVENT,
-    TS_RECV,
-    PUBLISHER,
-    INSTRUMENT,
-    SEQUENCE,
-    decimal("bid_px_00", EventField::Bid),
-    decimal("ask_px_00", EventField::Ask),
-    decimal("bid_sz_00", EventField::BidQty),
-    decimal("ask_sz_00", EventField::AskQty),
-    column("cond", ColumnForm::Text, ColumnOrigin::Nothing),
-    column("bid_venue", ColumnForm::Text, ColumnOrigin::Nothing),
-    column("ask_venue", ColumnForm::Text, ColumnOrigin::Nothing),
-    SYMBOL,
-    VENUE,
-];
-
-/// The columns of a schema's rows; `None` for a schema that has only events so far.
-pub fn row_columns(schema: TickSchema) -> Option<&'static [RowColumn]> {
-    match schema {
-        TickSchema::Trades => Some(TRADES),
-        TickSchema::Bbo => Some(BBO),
-        _ => None,
-    }
-}
-
-/// A value of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ColumnValue<'a> {
-    /// Nanoseconds since 1970, UTC.
-    Time(UnixNanos),
-    /// A number without a sign.
-    Number(u64),
-    /// A price.
-    Price(Price),
-    /// A size.
-    Size(Decimal),
-    /// A text.
-    Text(Cow<'a, str>),
-}
-
-/// A row of the store.
-#[derive(Clone, Copy, Debug)]
-pub struct StoredRow<'a> {
-    event: Event<'a>,
-    names: &'a Dictionary,
-}
-
-impl StoredRow<'_> {
-    /// The value of a column; `None` where it is null.
-    ///
-    /// # Panics
-    /// If the column is none of the row's schema.
-    pub fn value(&self, column: &RowColumn) -> Option<ColumnValue<'_>> {
-        let event = &self.event;
-        let (instrument, venue) = (event.instrument().0, u32::from(event.venue()));
-        let name = |dict, id| self.names.name(dict, id).map(|name| ColumnValue::Text(name.into()));
-        let token = |id: u32| (id != 0).then_some(ColumnValue::Number(id.into()));
-        match column.origin {
-            ColumnOrigin::TsEvent => Some(ColumnValue::Time(event.ts_event())),
-            ColumnOrigin::TsRecv => event.ts_recv().map(ColumnValue::Time),
-            ColumnOrigin::Publisher => token(venue),
-            ColumnOrigin::Instrument => token(instrument),
-            ColumnOrigin::Sequence => event.sequence().map(ColumnValue::Number),
-            ColumnOrigin::Symbol => name(NameKind::Instrument, instrument),
-            ColumnOrigin::Venue => name(NameKind::Venue, venue),
-            ColumnOrigin::TradeAction => Some(code(match self.text(EventField::Action) {
-                Some("cancel") => "C",
-                Some("correct") => "M",
-                _ => "T",
-            })),
-            ColumnOrigin::Side => Some(code(match self.text(EventField::Side) {
-                Some("B") => "B",
-                Some("S") => "A",
-                _ => "N",
-            })),
-            ColumnOrigin::Field(field) => self.field(field),
-            ColumnOrigin::Nothing => None,
-        }
-    }
-
-    /// The text of a code, all of which are ours.
-    fn text(&self, field: EventField) -> Option<&'static str> {
-        let spec = self.event.schema().get(field)?;
-        let unitape_model::schema::FieldLayout::Code { values, .. } = spec.slot else { return None };
-        match self.event.value(spec, &mut [0; 36]) {
-            Some(EventValue::Text(text)) => values.iter().find(|value| **value == text).copied(),
-            _ => None,
-        }
-    }
-
-    fn field(&self, field: EventField) -> Option<ColumnValue<'_>> {
-        let spec = self.event.schema().get(field).expect("a column of the kind");
-        let mut scratch = [0; 36];
-        let text = |text: String| ColumnValue::Text(text.into());
-        Some(match self.event.value(spec, &mut scratch)? {
-            EventValue::Price(price) => ColumnValue::Price(price),
-            EventValue::Decimal(size) => ColumnValue::Size(size),
-            EventValue::Text(value) => text(value.to_owned()),
-            EventValue::Id(InlineId::Number(number)) => text(number.to_string()),
-            EventValue::Id(InlineId::Text(bytes)) => text(match std::str::from_utf8(bytes) {
-                Ok(value) => value.to_owned(),
-                Err(_) => format!("0x{}", crate::keys::hex(bytes)),
-            }),
-            EventValue::Flags(values, set) => {
-                let words = values.iter().enumerate().filter(|(i, _)| set >> i & 1 != 0);
-                text(words.map(|(_, word)| *word).collect::<Vec<_>>().join("+"))
-            }
-            other => unreachable!("no column has {other:?}"),
-        })
-    }
-}
-
-fn code(text: &'static str) -> ColumnValue<'static> {
-    ColumnValue::Text(Cow::Borrowed(text))
-}
 
 /// Bytes of rows that are decoded at once, by estimate. The time of a day is cut into windows that have fewer.
 const WINDOW_BYTES: u64 = 256 << 20;
@@ -273,7 +75,7 @@ struct RowKey {
 
 impl<'a> RowScan<'a> {
     pub(crate) fn new(input: ScanInput<'a>, schema: TickSchema, filter: &ScanFilter) -> Result<Self> {
-        if row_columns(schema).is_none() {
+        if schema.row_schema().is_none() {
             return Err(Error::Option("this schema has no rows yet"));
         }
         let filter = ScanFilter { schemas: vec![schema], ..filter.clone() };
@@ -324,7 +126,7 @@ impl<'a> RowScan<'a> {
 
     /// The next row; none at the end.
     #[allow(clippy::should_implement_trait)] // lends its window, which an Iterator cannot
-    pub fn next(&mut self) -> Option<StoredRow<'_>> {
+    pub fn next(&mut self) -> Option<EventRow<'_>> {
         while self.next == self.rows.len() {
             match self.windows.pop() {
                 Some(window) => self.decode_window(window),
@@ -337,7 +139,7 @@ impl<'a> RowScan<'a> {
         let start = self.rows[self.next].line as usize * LINE;
         self.next += 1;
         let event = Event::new(&self.arena[start..]).expect("only whole frames of known kinds are decoded");
-        Some(StoredRow { event, names: self.input.names })
+        Some(EventRow { event, names: self.input.names })
     }
 
     /// The damage found so far, its first 1,000 places.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use unitape_model::EventKind;
+use unitape_model::{EventKind, RowSchema};
 
 /// A schema of the store: a directory of its own in each day. Names follow the Databento convention where it has
 /// one; every kind of event has exactly one home.
@@ -121,6 +121,15 @@ impl TickSchema {
         Self::ALL.into_iter().find(|s| s.name() == name)
     }
 
+    /// Returns the columns of its rows, or `None` if it has only events so far.
+    pub const fn row_schema(self) -> Option<RowSchema> {
+        match self {
+            Self::Bbo => Some(RowSchema::Bbo),
+            Self::Trades => Some(RowSchema::Trades),
+            _ => None,
+        }
+    }
+
     /// The kinds that are kept under it.
     pub fn kinds(self) -> impl Iterator<Item = EventKind> {
         EventKind::EVENTS.into_iter().filter(move |k| Self::for_kind(*k) == Some(self))
@@ -150,5 +159,17 @@ mod tests {
             assert_eq!(TickSchema::from_name(schema.name()), Some(schema));
         }
         assert!(EventKind::META.into_iter().all(|k| TickSchema::for_kind(k).is_none()));
+    }
+
+    /// A row has the columns of one kind: an event of another kind would panic at its first column.
+    #[test]
+    fn a_schema_with_rows_has_the_name_and_the_one_kind_of_them() {
+        for rows in RowSchema::ALL {
+            let schema = TickSchema::from_name(rows.name()).unwrap();
+            assert_eq!(schema.row_schema(), Some(rows));
+            assert_eq!(schema.kinds().collect::<Vec<_>>(), [rows.kind()]);
+        }
+        let with_rows = TickSchema::ALL.into_iter().filter(|schema| schema.row_schema().is_some());
+        assert_eq!(with_rows.count(), RowSchema::ALL.len());
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use unitape_model::{EventBuilder, EventField, EventKind, EventValue, NameKind, Position, UnixNanos, flags};
 use unitape_store::{
-    Error, MasterKey, ScanFilter, SealOptions, SealReport, Store, SystemRandomness, TickSchema, row_columns,
+    Error, MasterKey, ScanFilter, SealOptions, SealReport, Store, SystemRandomness, TickSchema,
 };
 
 fn blocks(store: &Path) -> Vec<PathBuf> {
@@ -132,8 +132,8 @@ fn files(store: &Path) -> Vec<PathBuf> {
 fn rows(store: &Store) -> (Vec<String>, u64) {
     let (mut all, mut problems) = (Vec::new(), 0);
     for schema in [TickSchema::Trades, TickSchema::Bbo] {
-        let (mut scan, columns) =
-            (store.rows(schema, &ScanFilter::default()).unwrap(), row_columns(schema).unwrap());
+        let columns = schema.row_schema().unwrap().columns();
+        let mut scan = store.rows(schema, &ScanFilter::default()).unwrap();
         while let Some(row) = scan.next() {
             let values: Vec<_> = columns.iter().map(|column| row.value(column)).collect();
             all.push(format!("{values:?}"));

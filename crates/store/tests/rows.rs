@@ -6,9 +6,9 @@ use common::{Maker, Rng, open, seal, tape, writer};
 use proptest::prelude::*;
 use std::path::Path;
 use unitape_model::{
-    DefinitionTable, Event, EventField, EventKind, EventValue, InlineId, NameKind, UnixNanos,
+    ColumnValue, DefinitionTable, Event, EventField, EventKind, EventValue, InlineId, NameKind, UnixNanos,
 };
-use unitape_store::{ColumnValue, Day, ScanFilter, SealOptions, Store, TickSchema, row_columns};
+use unitape_store::{Day, ScanFilter, SealOptions, Store, TickSchema};
 use unitape_tape::{Reader, StartPosition};
 
 /// A row as text, but for its tokens, with the fields by which rows are chosen and ordered.
@@ -104,7 +104,7 @@ fn stored_rows(
     filter: &ScanFilter,
     window: u64,
 ) -> Vec<Vec<(&'static str, Option<String>)>> {
-    let columns = row_columns(schema).unwrap();
+    let columns = schema.row_schema().unwrap().columns();
     let (mut scan, mut all) = (store.rows(schema, filter).unwrap().with_window_bytes(window), Vec::new());
     while let Some(row) = scan.next() {
         let mut values = Vec::new();

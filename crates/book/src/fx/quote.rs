@@ -106,7 +106,7 @@ impl Quote {
     /// Compares two quotes of a side, the better first. Rule 14: price, age, bank bytewise, lower tier, sweepable first.
     /// `bank` returns the name of a publisher.
     pub(super) fn compare<'n>(&self, other: &Self, side: Side, bank: impl Fn(u16) -> &'n str) -> Ordering {
-        let price = self.compare_price(other);
+        let price = self.price().compare(other.price());
         let price = if side == Side::Buy { price.reverse() } else { price };
         let (a, b) = (&self.slot, &other.slot);
         price
@@ -122,19 +122,29 @@ impl Quote {
             .then_with(|| a.full_amount.cmp(&b.full_amount))
     }
 
-    pub(super) fn compare_price(&self, other: &Self) -> Ordering {
-        compare_prices((self.px, self.inverted), (other.px, other.inverted))
+    pub(super) fn price(&self) -> QuotedPrice {
+        QuotedPrice { px: self.px, inverted: self.inverted }
     }
 }
 
-/// Compares prices of the pair the right way round. An inverted price is 10¹⁸ over its units, so the comparison multiplies
-/// both by these.
-pub(super) fn compare_prices((a, a_inverted): (Price, bool), (b, b_inverted): (Price, bool)) -> Ordering {
-    match (a_inverted, b_inverted) {
-        (false, false) => a.0.cmp(&b.0),
-        (true, true) => b.0.cmp(&a.0),
-        (false, true) => (i128::from(a.0) * i128::from(b.0)).cmp(&UNIT_SQUARED),
-        (true, false) => UNIT_SQUARED.cmp(&(i128::from(a.0) * i128::from(b.0))),
+/// A price as quoted, and whether the pair was quoted the other way round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuotedPrice {
+    pub px: Price,
+    pub inverted: bool,
+}
+
+impl QuotedPrice {
+    /// Compares prices of the pair the right way round. An inverted price is 10¹⁸ over its units, so the comparison
+    /// multiplies both by these.
+    pub(super) fn compare(self, other: Self) -> Ordering {
+        let (a, b) = (self.px, other.px);
+        match (self.inverted, other.inverted) {
+            (false, false) => a.0.cmp(&b.0),
+            (true, true) => b.0.cmp(&a.0),
+            (false, true) => (i128::from(a.0) * i128::from(b.0)).cmp(&UNIT_SQUARED),
+            (true, false) => UNIT_SQUARED.cmp(&(i128::from(a.0) * i128::from(b.0))),
+        }
     }
 }
 

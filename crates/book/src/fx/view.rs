@@ -4,7 +4,7 @@ use super::books::Book;
 use super::exact::{ExactAmount, NOTIONAL_PLACES, QTY_PLACES, Units};
 use super::pair::PairName;
 use super::publishers::Publishers;
-use super::quote::{OffReason, Quote, compare_prices};
+use super::quote::{OffReason, Quote, QuotedPrice};
 use super::side::{OfferedQuote, SideOffer, SweepLeg};
 use std::cmp::Ordering;
 use unitape_model::{CivilDate, Decimal, InlineId, Price, Side, UnixNanos};
@@ -103,10 +103,11 @@ impl<'a> BestPrice<'a> {
     /// Returns the state. Rule 16: from the best bid and the best ask of one bank each, not from the sweeps.
     #[must_use]
     pub fn state(&self) -> PriceState {
-        let [Some(bid), Some(ask)] = Side::BOTH.map(|side| self.best(side)) else {
+        let price = |quote: BestQuote<'_>| QuotedPrice { px: quote.px, inverted: quote.inverted };
+        let [Some(bid), Some(ask)] = Side::BOTH.map(|side| self.best(side).map(price)) else {
             return PriceState::Normal;
         };
-        match compare_prices((bid.px, bid.inverted), (ask.px, ask.inverted)) {
+        match bid.compare(ask) {
             Ordering::Greater => PriceState::Crossed,
             Ordering::Equal => PriceState::Locked,
             Ordering::Less => PriceState::Normal,

@@ -399,7 +399,10 @@ impl AlertIngest {
                 (case, crate::CaseState::New, IngestEffect::Opened)
             }
         };
-        let state = next_state(before, ActionKind::Alert).expect("an open case takes alerts");
+        // A damaged index may name a closed case as open.
+        let state = next_state(before, ActionKind::Alert).ok_or_else(|| {
+            writer.damaged(format!("case {case} is {before}, and the index of open cases has it"))
+        })?;
         let source = self.source.to_string();
         let (tape, position) = (self.row, position.0);
         let new =

@@ -285,10 +285,10 @@ impl CaseWriter<'_> {
                 self.head = StoreHead { actions: number, hash };
                 Ok((number, hash))
             }
-            Err(Error::Database { path, source })
+            Err(Error::Database { source, .. })
                 if source.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) =>
             {
-                Err(Error::Damaged { path, what: format!("there is an action {number} after the last one") })
+                Err(self.damaged(format!("there is an action {number} after the last one")))
             }
             Err(e) => Err(e),
         }
@@ -314,6 +314,11 @@ impl CaseWriter<'_> {
             params![row, cursor.position as i64, last_position, last_digest, cursor.passed_over as i64];
         let stored = self.transaction.prepare_cached(sql).and_then(|mut s| s.execute(values));
         stored.map(drop).map_err(|e| self.error(e))
+    }
+
+    /// Makes the error of a database whose rows contradict each other.
+    pub fn damaged(&self, what: String) -> Error {
+        Error::Damaged { path: self.path.to_owned(), what }
     }
 
     fn error(&self, source: rusqlite::Error) -> Error {

@@ -4,7 +4,7 @@ use crate::sample::{DAY, NOON, Sample, alert, alert_of, anna, bo, make_tape, wri
 use rusqlite::types::Value;
 use unitape_case::action::CaseCommand;
 use unitape_case::ingest::{IngestEnd, IngestTotals};
-use unitape_case::{ActionKind, CaseFilter, Disposition, audit};
+use unitape_case::{ActionKind, CaseFilter, Disposition, Error, audit};
 use unitape_tape::{Reader, StartPosition, TapeId, TapeManifest, Writer, WriterOptions};
 use unitape_watch::{Alert, ScenarioSelection};
 
@@ -244,6 +244,27 @@ fn a_tape_that_was_cut_back_behind_what_was_read_is_refused() {
     let refused = refusal(&sample);
     assert!(refused.contains("it was cut back, or is another tape of this id"), "{refused}");
     assert_eq!(sample.cases_in_short(), [(1, "new", 2, 0)]);
+}
+
+/// SQLite believes its index: a closed case in the index of open cases comes back as open, and its next alert was once a panic.
+#[test]
+fn a_closed_case_in_the_index_of_open_cases_is_damage() {
+    let sample = Sample::new(&[alert("ACME", 1, NOON)]);
+    sample.ingest().unwrap();
+    let change = "PRAGMA writable_schema = ON;
+        DROP INDEX one_open_case;
+        CREATE UNIQUE INDEX one_open_case ON cases (group_id);
+        UPDATE cases SET state = 'closed';
+        UPDATE sqlite_schema SET sql = sql || ' WHERE state <> ''closed''' WHERE name = 'one_open_case';";
+    sample.database().execute_batch(change).unwrap();
+    sample.write_alerts(&sample.alerts(), &[alert("ACME", 1, NOON), alert("ACME", 2, NOON)]);
+    let refused = sample.ingest().unwrap_err();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    assert!(
+        refused.to_string().contains("case 1 is closed, and the index of open cases has it"),
+        "{refused}"
+    );
+    assert_eq!(sample.cases_in_short(), [(1, "closed", 1, 0)]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod twin_cases;
 
 use expect_test::Expect;
 use short_form::{event_line, short, sizes};
+use unitape_book::fx::FxOptions;
 use unitape_sim::banks::{BestPriceConfig, BestPriceTruth, OrientedPair};
 
 /// The lines of best prices of events in the short form, in the short form.
@@ -33,4 +34,13 @@ fn is_refused(config: BestPriceConfig) -> bool {
 /// The pair that an instrument is, and whether it has it the other way round.
 fn orient(written: &str) -> Option<(String, bool)> {
     OrientedPair::parse(written).map(|pair| (pair.name, pair.inverted))
+}
+
+/// The evaluator and the engine state their defaults apart: an option that one of them changed would look like a wrong price.
+#[test]
+fn the_evaluator_and_the_engine_have_the_same_defaults() {
+    let (truth, engine) = (BestPriceConfig::default(), FxOptions::default());
+    assert_eq!(truth.sizes, engine.sizes);
+    let options = [truth.stale_ms, truth.spike_pips, truth.spike_banks];
+    assert_eq!(options, [engine.stale_ms, engine.spike_pips, engine.spike_banks]);
 }

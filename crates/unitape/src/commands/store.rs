@@ -2,24 +2,24 @@
 
 mod empty;
 mod key;
-mod rows;
 mod verify;
 
 use self::key::KeyArgs;
-use self::rows::RowFormat;
 use self::verify::VerifyArgs;
 use super::read_args;
 use super::tape::{readable, utc};
-use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, RowFormat, RowLines, bytes, grouped, note, say, say_lines,
+};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, UnixNanos};
+use unitape_model::{DefinitionTable, RowSchema, UnixNanos};
 use unitape_store::{
-    Day, Error, RowColumn, Scan, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals,
-    TickSchema, row_columns, seal,
+    Day, Error, RowScan, Scan, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals,
+    TickSchema, seal,
 };
 
 /// Arguments.
@@ -211,15 +211,12 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
 /// What a scan prints.
 enum ScanOutput {
     Events,
-    Rows(TickSchema, &'static [RowColumn], RowFormat),
+    Rows(TickSchema, RowLines),
 }
 
 impl ScanOutput {
     fn new(args: &ScanArgs, schemas: &[TickSchema]) -> Result<Self, CommandFailure> {
-        let rows = || {
-            let with = |schema: &TickSchema| row_columns(*schema).is_some();
-            TickSchema::ALL.iter().filter(|s| with(s)).map(|s| s.name()).collect::<Vec<_>>().join(" and ")
-        };
+        let rows = || RowSchema::ALL.map(RowSchema::name).join(" and ");
         if args.events || args.full || schemas.is_empty() {
             if args.csv {
                 let what =
@@ -233,16 +230,11 @@ impl ScanOutput {
             let what = "rows are of one schema; with --events, events of several are printed".to_owned();
             return Err(CommandFailure::Usage(what));
         }
-        let Some(columns) = row_columns(schema) else {
+        let Some(columns) = schema.row_schema() else {
             let what = format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
             return Err(CommandFailure::Usage(what));
         };
-        let format = match (args.json, args.csv) {
-            (true, _) => RowFormat::Json,
-            (_, true) => RowFormat::Csv,
-            _ => RowFormat::Table,
-        };
-        Ok(Self::Rows(schema, columns, format))
+        Ok(Self::Rows(schema, RowLines::new(RowFormat::from_options(args.json, args.csv), columns)))
     }
 }
 
@@ -274,9 +266,9 @@ fn scan(args: &ScanArgs) -> output::Result {
             report(scan.problems(), scan.problem_count());
             (printed, scan.problem_count())
         }
-        ScanOutput::Rows(schema, columns, format) => {
+        ScanOutput::Rows(schema, lines) => {
             let mut scan = store.rows(schema, &filter)?.with_progress(progress.clone());
-            let printed = with_bar(&progress, || rows::print(&mut scan, columns, format, limit))?;
+            let printed = with_bar(&progress, || print_rows(&mut scan, lines, limit))?;
             report(scan.problems(), scan.problem_count());
             (printed, scan.problem_count())
         }
@@ -312,6 +304,22 @@ fn print_events(
         line.push(b'\n');
         out.write_all(&line)?;
     }
+    out.flush()?;
+    Ok(count > 0)
+}
+
+/// Prints rows, `limit` at most, and returns whether there was one.
+fn print_rows(scan: &mut RowScan<'_>, mut lines: RowLines, limit: u64) -> Result<bool, CommandFailure> {
+    let (mut out, mut line, mut count) = (output::stdout(), String::new(), 0);
+    lines.begin(&mut line);
+    while count < limit {
+        let Some(row) = scan.next() else { break };
+        count += 1;
+        lines.put_row(&mut line, |column| row.value(column));
+        out.write_all(line.as_bytes())?;
+        line.clear();
+    }
+    out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(count > 0)
 }

@@ -4,7 +4,7 @@ use super::plain;
 use crate::commands::tape::utc;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use unitape_model::{ColumnForm, ColumnValue, RowColumn};
+use unitape_model::{ColumnForm, ColumnValue, RowColumn, RowSchema};
 
 /// The form of printed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,35 +17,44 @@ pub enum RowFormat {
     Table,
 }
 
-/// Writes rows as lines, from the values of their columns.
-#[derive(Clone, Copy, Debug)]
-pub struct RowLines<'a> {
-    /// The form.
-    pub format: RowFormat,
-    /// The columns, in their order.
-    pub columns: &'a [RowColumn],
+impl RowFormat {
+    /// Returns the format that the options `--json` and `--csv` choose.
+    pub fn from_options(json: bool, csv: bool) -> Self {
+        match (json, csv) {
+            (true, _) => Self::Json,
+            (_, true) => Self::Csv,
+            _ => Self::Table,
+        }
+    }
 }
 
-impl RowLines<'_> {
-    /// Appends the line before the rows, where there is one. CSV has it in any case, a table only before its first row.
-    pub fn put_header(&self, line: &mut String) {
-        match self.format {
-            RowFormat::Json => {}
-            RowFormat::Csv => {
-                let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
-                *line += &names.join(",");
-                line.push('\n');
-            }
-            RowFormat::Table => {
-                let start = line.len();
-                self.columns.iter().for_each(|column| put_cell(line, start, column, column.name));
-                end_table_line(line);
-            }
+/// Writes rows as lines, from the values of their columns.
+#[derive(Clone, Debug)]
+pub struct RowLines {
+    /// The form.
+    pub format: RowFormat,
+    columns: &'static [RowColumn],
+    has_header: bool,
+}
+
+impl RowLines {
+    /// Begins the lines of a schema.
+    pub fn new(format: RowFormat, schema: RowSchema) -> Self {
+        Self { format, columns: schema.columns(), has_header: false }
+    }
+
+    /// Appends the header of CSV, which CSV has without any row, too. Does nothing in another format.
+    pub fn begin(&mut self, line: &mut String) {
+        if self.format == RowFormat::Csv {
+            self.put_header(line);
         }
     }
 
-    /// Appends the line of a row.
-    pub fn put_row<'v>(&self, line: &mut String, value: impl Fn(&RowColumn) -> Option<ColumnValue<'v>>) {
+    /// Appends the line of a row, and before the first row the header of a table.
+    pub fn put_row<'v>(&mut self, line: &mut String, value: impl Fn(&RowColumn) -> Option<ColumnValue<'v>>) {
+        if !self.has_header {
+            self.put_header(line);
+        }
         match self.format {
             RowFormat::Json => {
                 for (i, column) in self.columns.iter().enumerate() {
@@ -67,7 +76,24 @@ impl RowLines<'_> {
             RowFormat::Table => {
                 let start = line.len();
                 self.columns.iter().for_each(|column| put_cell(line, start, column, &cell(value(column))));
-                end_table_line(line);
+                end_table_line(line, start);
+            }
+        }
+    }
+
+    fn put_header(&mut self, line: &mut String) {
+        self.has_header = true;
+        match self.format {
+            RowFormat::Json => {}
+            RowFormat::Csv => {
+                let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
+                *line += &names.join(",");
+                line.push('\n');
+            }
+            RowFormat::Table => {
+                let start = line.len();
+                self.columns.iter().for_each(|column| put_cell(line, start, column, column.name));
+                end_table_line(line, start);
             }
         }
     }
@@ -123,15 +149,16 @@ fn put_cell(line: &mut String, start: usize, column: &RowColumn, text: &str) {
     };
 }
 
-fn end_table_line(line: &mut String) {
-    line.truncate(line.trim_end().len());
+/// Ends the line that begins at `start`: without the blanks that fill its last cell.
+fn end_table_line(line: &mut String, start: usize) {
+    line.truncate(start + line[start..].trim_end().len());
     line.push('\n');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{Decimal, Price, RowSchema, UnixNanos};
+    use unitape_model::{Decimal, Price, UnixNanos};
 
     /// The one row that has every form, with the texts that CSV and JSON must quote.
     fn lines(format: RowFormat, text: &str) -> String {
@@ -143,9 +170,9 @@ mod tests {
             ColumnForm::Size => Some(ColumnValue::Size(Decimal::from_int(1_000))),
             ColumnForm::Text => Some(ColumnValue::Text(text.to_owned().into())),
         };
-        let lines = RowLines { format, columns: RowSchema::Trades.columns() };
+        let mut lines = RowLines::new(format, RowSchema::Trades);
         let mut all = String::new();
-        lines.put_header(&mut all);
+        lines.begin(&mut all);
         lines.put_row(&mut all, value);
         all
     }

@@ -1,10 +1,10 @@
 //! `unitape breaker`: limits that trip, a control tape that survives any kill, and the persons who trip and reset.
 
-use crate::common::{self, Ran, cat, file, run, unitape};
+use crate::common::folder::Folder;
+use crate::common::{Ran, cat, file, run, terminate, unitape};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::process::Stdio;
 use unitape_sim::Rng;
 
@@ -31,40 +31,31 @@ dry_run = true
 
 /// A folder with a tape, its rules, and users: rita, rita2 (one person) and rolf have the role risk, anna has another.
 struct Room {
-    dir: tempfile::TempDir,
+    folder: Folder,
+}
+
+impl Deref for Room {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Room {
     fn new() -> Self {
-        let room = Self { dir: tempfile::tempdir().unwrap() };
-        room.private("users.toml", "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n");
+        let room = Self { folder: Folder::new() };
+        room.user_file("users.toml");
         file(room.dir.path(), "rules.toml", RULES);
-        let users = room.text("users.toml");
         for (name, role, person) in [
             ("rita", "risk", "Rita Holm"),
             ("rita2", "risk", "Rita Holm"),
             ("rolf", "risk", "Rolf Berg"),
             ("anna", "analyst", "Anna"),
         ] {
-            room.private(&format!("{name}.pw"), &format!("{name}'s password\n"));
-            let password = room.text(&format!("{name}.pw"));
-            let args = ["user", "add", name, "--role", role, "--person", person, "--users", &users];
-            run(args.into_iter().chain(["--password-file", &password])).code(0);
+            room.add_user("users.toml", name, role, &["--person", person]);
         }
         room
-    }
-
-    fn private(&self, name: &str, text: &str) {
-        let path = file(self.dir.path(), name, text);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
     }
 
     /// Puts `orders` orders of a trader, a millisecond apart, onto the tape, from second `second` on.
@@ -239,8 +230,7 @@ fn a_running_breaker_holds_its_control_tape() {
     room.act("trip", "rita", "trader=T2", &[]).code(1).says(&[&held]);
     room.reset("rita", "rolf", "trader=T1").code(1).says(&[&held]);
     room.run("control").code(1).says(&[&held]);
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    terminate(&child);
     assert!(child.wait().unwrap().success());
     room.act("trip", "rita", "trader=T2", &[]).code(0);
 }
@@ -309,7 +299,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
     // A tape that was cut, or another one in its place, does not have the causes of the controls.
     room.flood("T1", 20, 8);
     room.run("control").code(0);
-    let short = common::file(room.dir.path(), "T1-0.jsonl", order("T1", 0));
+    let short = file(room.dir.path(), "T1-0.jsonl", order("T1", 0));
     std::fs::remove_dir_all(room.path("tape")).unwrap();
     let feed = format!("T1-0=events::{}", short.to_str().unwrap());
     run(["consolidate", "--feed", &feed, "--tape", &room.text("tape")]).code(0);

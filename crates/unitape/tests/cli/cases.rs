@@ -1,10 +1,12 @@
 //! `unitape case` and `unitape user`: from an alert to a case that two persons have closed.
 
-use crate::common::{self, Ran, cat, file, root, run, unitape};
+use crate::common::folder::Folder;
+use crate::common::{self, Ran, cat, file, root, run, terminate, unitape};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 use unitape_model::{Position, UnixNanos};
@@ -15,16 +17,24 @@ use unitape_watch::{Alert, ScenarioSelection};
 
 /// A folder with a tape, its alerts, cases and users.
 struct Desk {
-    dir: tempfile::TempDir,
+    folder: Folder,
+}
+
+impl Deref for Desk {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Desk {
-    /// Makes the users: anna and anna2 are one person, bo and cy are others. Their passwords cost nothing to compare.
+    /// Makes the users: anna and anna2 are one person, bo and cy are others.
     fn new() -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        let desk = Self { folder: Folder::new() };
         std::fs::create_dir(desk.path("cases")).unwrap();
         std::fs::set_permissions(desk.path("cases"), std::fs::Permissions::from_mode(0o700)).unwrap();
-        desk.private("cases/users.toml", "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n");
+        desk.user_file("cases/users.toml");
         for (name, role, more) in [
             ("anna", "analyst", &["--person", "Anna Berg"][..]),
             ("anna2", "supervisor", &["--person", "Anna Berg"]),
@@ -33,27 +43,9 @@ impl Desk {
             ("root", "admin", &[]),
             ("audit", "auditor", &[]),
         ] {
-            desk.private(&format!("{name}.pw"), &format!("{name}'s password\n"));
-            let file = desk.text(&format!("{name}.pw"));
-            let users = desk.text("cases/users.toml");
-            let args = ["user", "add", name, "--role", role, "--password-file", &file, "--users", &users];
-            run(args.iter().chain(more)).code(0).says(&["below the default"]);
+            desk.add_user("cases/users.toml", name, role, more).says(&["below the default"]);
         }
         desk
-    }
-
-    /// Writes a file that nobody else can read.
-    fn private(&self, name: &str, text: &str) {
-        let path = file(self.dir.path(), name, text);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
     }
 
     /// Puts vectors of the watch onto the tape, and its alerts onto the alert tape.
@@ -285,8 +277,7 @@ fn ingest_follows_the_alert_tape() {
     assert_eq!((0..10).map(|_| next()).last().unwrap()["alert"], 10);
     many_alerts(&desk, 12);
     assert_eq!((next()["alert"].clone(), next()["alert"].clone()), (json!(11), json!(12)));
-    let pid = rustix::process::Pid::from_child(&ingest);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    terminate(&ingest);
     assert_eq!(next()["totals"]["alerts"], 12);
     assert!(ingest.wait().unwrap().success());
 }

@@ -1,15 +1,15 @@
 //! `unitape book --derive NBBO`. `book --bbo --venue NBBO` mixes prices that a feed brought with derived ones, and has none of
 //! an instrument with one venue.
 
-use crate::common::{Ran, cat, file, run};
+use crate::common::{Ran, cat, file, files, run, tape_of_units, units};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use unitape_book::naive::Naive;
 use unitape_feed::TapeAccount;
-use unitape_model::{DefinitionTable, FrameHeader, NameKind, Price};
-use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions};
+use unitape_model::{DefinitionTable, NameKind, Price};
+use unitape_tape::{Reader, StartPosition};
 
 fn derive(tape: &Path, out: &Path) -> Ran {
     let (tape, out) = (tape.to_str().unwrap(), out.to_str().unwrap());
@@ -168,47 +168,6 @@ fn one_venue_has_a_best_price() {
     assert_eq!(got, want);
 }
 
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        match entry.is_dir() {
-            // Not of the tape: its writers and how far names are.
-            true if entry.ends_with("run") => {}
-            true => all.extend(files(&entry)),
-            false => _ = all.insert(entry.clone(), fs::read(&entry).unwrap()),
-        }
-    }
-    all
-}
-
-fn content(tape: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let all = files(tape).into_iter();
-    all.map(|(path, bytes)| (path.strip_prefix(tape).unwrap().to_owned(), bytes)).collect()
-}
-
-/// The units of a tape, without the stamps of the writer.
-fn units(tape: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
-    let (mut units, mut unit) = (Vec::new(), Vec::new());
-    while let Some(frame) = reader.next().unwrap() {
-        let start = unit.len();
-        unit.extend_from_slice(frame.bytes);
-        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
-        if frame.header.is_last() {
-            units.push(std::mem::take(&mut unit));
-        }
-    }
-    units
-}
-
-/// A tape that ends after these units of another one.
-fn tape_of(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
-    let id = TapeManifest::load(whole).unwrap().id;
-    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default()).unwrap();
-    units.iter().for_each(|unit| _ = writer.append(unit).unwrap());
-    writer.close().unwrap();
-}
-
 /// A command that is killed leaves an output that ends anywhere, also between two prices of one event; and an input grows. The
 /// output is the same as in one go.
 #[test]
@@ -218,25 +177,25 @@ fn an_output_that_ends_anywhere_is_continued() {
     let tape = consolidate(dir.path(), "tape", &lines);
     let whole = dir.path().join("whole");
     derive(&tape, &whole).code(0);
-    let (all, want) = (units(&whole), content(&whole));
+    let (all, want) = (units(&whole), files(&whole));
     for cut in [0, 1, 2, 57, all.len() / 2, all.len() - 1, all.len()] {
         let out = dir.path().join(format!("cut-{cut}"));
-        tape_of(&out, &whole, &all[..cut]);
+        tape_of_units(&out, &whole, &all[..cut]);
         let counts = derive(&tape, &out).code(0).json();
         assert_eq!(
             counts,
             json!({ "events": all.len(), "appended": all.len() - cut, "quantities_left_out": 0 })
         );
         assert!(units(&out) == all, "after {cut} units");
-        assert!(content(&out) == want, "after {cut} units: other files");
+        assert!(files(&out) == want, "after {cut} units: other files");
     }
     let (input, out) = (units(&tape), dir.path().join("grown-nbbo"));
     for (n, cut) in [40, input.len() / 3, input.len() / 2, input.len()].into_iter().enumerate() {
         let grown = dir.path().join(format!("grown-{n}"));
-        tape_of(&grown, &tape, &input[..cut]);
+        tape_of_units(&grown, &tape, &input[..cut]);
         derive(&grown, &out).code(0);
     }
-    assert!(units(&out) == all && content(&out) == want);
+    assert!(units(&out) == all && files(&out) == want);
 
     // The input lost its end, or is another tape, or the output is something else.
     let short = dir.path().join("grown-1");
@@ -244,7 +203,7 @@ fn an_output_that_ends_anywhere_is_continued() {
     let other = consolidate(dir.path(), "other", lines[..lines.len() / 2].rsplit_once('\n').unwrap().0);
     derive(&other, &whole).code(3).says(&["does not have the best prices of this tape"]);
     derive(&tape, &other).code(3).says(&["does not have the best prices of this tape"]);
-    assert!(content(&whole) == want, "a refused command has changed the output");
+    assert!(files(&whole) == want, "a refused command has changed the output");
 }
 
 /// Options of books that it would ignore are mistakes.

@@ -2,13 +2,13 @@
 //! after stdout was no error where the last buffer was dropped. A closed pipe ended some commands with a panic.
 #![cfg(unix)]
 
+use crate::common::folder::{CHEAP_PASSWORDS, private_file};
 use crate::common::inputs;
 
 use crate::common::{self, Ran, file};
 use inputs::{Inputs, every_command, order_of, vectors};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// Sets a terminal's title, rings, begins a line of its own, clears the screen by C1 and turns the direction of text.
@@ -354,14 +354,10 @@ fn prints(inputs: &Inputs) -> Vec<String> {
 fn prepare_cases(inputs: &Inputs) {
     inputs.run(&format!("consolidate {} --tape w", vectors("watch/wash_trade.jsonl"))).code(0);
     inputs.run("watch run w --alerts wa --until-end").code(0);
-    let private = |name: &str, text: &str| {
-        let path = file(&inputs.path(""), name, text);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    };
-    private("anna.pw", "correct horse battery\n");
+    private_file(&inputs.path("anna.pw"), "correct horse battery\n");
     inputs.run("case ingest wa --tape w --cases c").code(0);
     // Actions are many here, and a password that costs nothing to compare is enough.
-    private("c/users.toml", "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n");
+    private_file(&inputs.path("c/users.toml"), CHEAP_PASSWORDS);
     for users in ["c/users.toml", "u/users.toml"] {
         inputs.run(&format!("user add anna --role analyst --password-file anna.pw --users {users}")).code(0);
     }

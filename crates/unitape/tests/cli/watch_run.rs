@@ -1,13 +1,12 @@
 //! `unitape watch run`: alerts on a tape, live. A watch that was killed once could lose an alert, or give it twice.
 
-use crate::common::{self, Ran, assert_same, cat, file, run, unitape};
+use crate::common::{self, Ran, assert_same, cat, file, run, tape_of_units, unitape, units};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use unitape_model::FrameHeader;
 use unitape_sim::Rng;
-use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions};
+use unitape_tape::{TapeManifest, Writer, WriterOptions};
 
 fn watch(tape: &Path, alerts: &Path, options: &[&str]) -> Ran {
     common::finish(unitape().args(arguments(tape, alerts)).args(options))
@@ -133,29 +132,6 @@ fn a_watch_that_is_killed_leaves_no_trace() {
     assert_eq!(recorded(&live), replayed(&tape, &[]));
 }
 
-/// Units of a tape without the stamps of its writer.
-fn units(tape: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
-    let (mut units, mut unit) = (Vec::new(), Vec::new());
-    while let Some(frame) = reader.next().unwrap() {
-        let start = unit.len();
-        unit.extend_from_slice(frame.bytes);
-        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
-        if frame.header.is_last() {
-            units.push(std::mem::take(&mut unit));
-        }
-    }
-    units
-}
-
-/// Makes a tape of the first units of another one.
-fn tape_of(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
-    let id = TapeManifest::load(whole).unwrap().id;
-    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default()).unwrap();
-    units.iter().for_each(|unit| _ = writer.append(unit).unwrap());
-    writer.close().unwrap();
-}
-
 /// A tape that grows between two calls, and an alert tape that ends anywhere, give the bytes of one call.
 #[test]
 fn an_alert_tape_that_ends_anywhere_is_continued() {
@@ -166,7 +142,7 @@ fn an_alert_tape_that_ends_anywhere_is_continued() {
     let all = units(&whole);
     for cut in 0..=all.len() {
         let alerts = dir.path().join(format!("cut-{cut}"));
-        tape_of(&alerts, &whole, &all[..cut]);
+        tape_of_units(&alerts, &whole, &all[..cut]);
         let totals = watch(&tape, &alerts, &[]).code(0).lines().pop().unwrap();
         assert_eq!(totals["totals"]["alerts"], recorded(&whole).len(), "after {cut} units");
         assert_same(&whole, &alerts, &format!("after {cut} units"));
@@ -174,7 +150,7 @@ fn an_alert_tape_that_ends_anywhere_is_continued() {
     let (input, alerts) = (units(&tape), dir.path().join("grown"));
     for (n, cut) in [40, input.len() / 3, input.len() / 2, input.len()].into_iter().enumerate() {
         let grown = dir.path().join(format!("grown-{n}"));
-        tape_of(&grown, &tape, &input[..cut]);
+        tape_of_units(&grown, &tape, &input[..cut]);
         watch(&grown, &alerts, &[]).code(0);
     }
     assert_same(&whole, &alerts, "a tape that grew");

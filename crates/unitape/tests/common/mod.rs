@@ -5,6 +5,7 @@
 pub mod binary;
 pub mod damage;
 pub mod example;
+pub mod folder;
 pub mod inputs;
 pub mod ports;
 pub mod run;
@@ -16,9 +17,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use unitape_model::FrameHeader;
 use unitape_sim::day::{DropCopyTruth, Scenario};
 use unitape_sim::{DropCopy, InjectedNoiseConfig, SimConfig};
+use unitape_tape::{Reader, StartPosition, TapeManifest, Writer, WriterOptions};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -94,6 +97,12 @@ pub fn finish(command: &mut Command) -> Ran {
         stdout: output.stdout,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// Asks a process to end.
+pub fn terminate(child: &Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
 }
 
 /// Runs the command with `input` on stdin.
@@ -240,6 +249,29 @@ pub fn assert_same(a: &Path, b: &Path, what: &str) {
         let at = bytes.iter().zip(other).position(|(x, y)| x != y);
         assert!(bytes.len() == other.len() && at.is_none(), "{what}: {name} differs at {at:?}");
     }
+}
+
+/// Returns the units of a tape without the stamps of its writer.
+pub fn units(tape: &Path) -> Vec<Vec<u8>> {
+    let mut reader = Reader::open(tape, StartPosition::Oldest).unwrap();
+    let (mut units, mut unit) = (Vec::new(), Vec::new());
+    while let Some(frame) = reader.next().unwrap() {
+        let start = unit.len();
+        unit.extend_from_slice(frame.bytes);
+        FrameHeader(frame.header.0 & !0xffff_ffff).write(&mut unit[start..]);
+        if frame.header.is_last() {
+            units.push(std::mem::take(&mut unit));
+        }
+    }
+    units
+}
+
+/// Makes a tape of the first units of another one, with its id.
+pub fn tape_of_units(dir: &Path, whole: &Path, units: &[Vec<u8>]) {
+    let id = TapeManifest::load(whole).unwrap().id;
+    let (mut writer, _) = Writer::open(dir, id, WriterOptions::default()).unwrap();
+    units.iter().for_each(|unit| _ = writer.append(unit).unwrap());
+    writer.close().unwrap();
 }
 
 /// Asserts that every message of an account is in one of its classes, for each feed and in all.

@@ -73,7 +73,7 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         let mut each = vec![format!("{} of the kinds", grouped(counts.of_kinds))];
         for ((option, filter), n) in names().zip(counts.of_names) {
             if !filter.wanted().is_empty() {
-                each.push(format!("{} with {} {}", grouped(n), option.0, filter.wanted().join(", ")));
+                each.push(format!("{} with {} {}", grouped(n), option.flag, filter.wanted().join(", ")));
             }
         }
         let within = grouped(counts.within);
@@ -110,16 +110,25 @@ fn kinds_text(counts: &FilterCounts) -> String {
 }
 
 /// Returns the known names of the tape, if it lacks a requested one.
-fn unknown_name((option, plural): (&str, &str), filter: &NameFilter, cursor: &EventCursor) -> Option<String> {
+fn unknown_name(option: NameOption, filter: &NameFilter, cursor: &EventCursor) -> Option<String> {
     let (names, dict) = (cursor.names().dictionary(), filter.dict());
     let missing = |name: &&String| names.get(dict, name.as_bytes()).is_none();
     let missing: Vec<&str> = filter.wanted().iter().filter(missing).map(String::as_str).collect();
     let all = (1..=names.len(dict)).filter_map(|id| names.name(dict, id));
-    let there = list_known_names(missing.first()?, plural, all);
-    Some(format!("no event has {option} {}; {there}", missing.join(", ")))
+    let there = list_known_names(missing.first()?, option.plural, all);
+    Some(format!("no event has {} {}; {there}", option.flag, missing.join(", ")))
 }
 
-/// The options of the two filters of names, and the plural of what each names.
-const OPTIONS: [(&str, &str); 2] = [("--instr", "instruments"), ("--venue", "venues")];
+/// An option that chooses events by a name.
+#[derive(Clone, Copy)]
+struct NameOption {
+    flag: &'static str,
+    /// The plural of what it names.
+    plural: &'static str,
+}
+
+/// The options of the two filters of names, in their order.
+const OPTIONS: [NameOption; 2] =
+    [NameOption { flag: "--instr", plural: "instruments" }, NameOption { flag: "--venue", plural: "venues" }];
 /// The word of `--kind` for a user's message.
 const MESSAGE: &str = "message";

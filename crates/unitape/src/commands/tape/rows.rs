@@ -37,8 +37,7 @@ pub fn check_terminal(args: &CatArgs) -> Result<(), CommandFailure> {
 
 /// Rows as lines: JSON, CSV or a table.
 pub struct RowText {
-    lines: RowLines<'static>,
-    has_header: bool,
+    lines: RowLines,
     line: String,
     out: Destination,
 }
@@ -46,34 +45,18 @@ pub struct RowText {
 impl RowText {
     /// Begins the output.
     pub fn new(args: &CatArgs, schema: RowSchema, out: Destination) -> Self {
-        let format = match (args.json, args.csv) {
-            (true, _) => RowFormat::Json,
-            (_, true) => RowFormat::Csv,
-            _ => RowFormat::Table,
-        };
-        let lines = RowLines { format, columns: schema.columns() };
-        let mut rows = Self { lines, has_header: false, line: String::new(), out };
-        if format == RowFormat::Csv {
-            rows.put_header();
-        }
-        rows
-    }
-
-    fn put_header(&mut self) {
-        if !self.has_header {
-            self.has_header = true;
-            self.lines.put_header(&mut self.line);
-        }
+        let mut lines = RowLines::new(RowFormat::from_options(args.json, args.csv), schema);
+        let mut line = String::new();
+        lines.begin(&mut line);
+        Self { lines, line, out }
     }
 }
 
 impl CatOutput for RowText {
     fn add(&mut self, _: EventAddress, selected: Selected<'_>) {
         let Selected::Event(event, names) = selected else { return };
-        self.put_header();
         let row = EventRow { event, names: names.dictionary() };
-        let lines = self.lines;
-        lines.put_row(&mut self.line, |column| row.value(column));
+        self.lines.put_row(&mut self.line, |column| row.value(column));
     }
 
     fn write(&mut self) -> Result<(), CommandFailure> {
