@@ -24,6 +24,7 @@ targets! {
     book_state
     capture
     csv_rows
+    data_request
     events_line
     fast_encode
     fast_handler
