@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use unitape_store::{AnswerReader, ScanFilter};
 
-/// The address of a dataset: `unitape://HOST:PORT/NAME`.
+/// The address of a dataset: `unitape://HOST:PORT/NAME`; or of a server, without `/NAME`.
 ///
 /// ```
 /// use unitape_client::DatasetAddress;
@@ -28,7 +28,7 @@ pub struct DatasetAddress {
     pub host: String,
     /// The port of the private channel.
     pub port: u16,
-    /// The name of the dataset.
+    /// The name of the dataset; empty where none is named.
     pub dataset: String,
 }
 
@@ -37,13 +37,14 @@ impl std::str::FromStr for DatasetAddress {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let parse = || {
-            let (server, dataset) = text.strip_prefix("unitape://")?.split_once('/')?;
+            let address = text.strip_prefix("unitape://")?;
+            let (server, dataset) = address.split_once('/').unwrap_or((address, ""));
             let (host, port) = server.rsplit_once(':')?;
             let host = match host.strip_prefix('[') {
                 Some(inner) => inner.strip_suffix(']')?,
                 None => Some(host).filter(|host| !host.contains(':'))?,
             };
-            let is_whole = !host.is_empty() && !dataset.is_empty() && !dataset.contains('/');
+            let is_whole = !host.is_empty() && !dataset.contains('/');
             let port = port.parse().ok()?;
             is_whole.then(|| Self { host: host.to_owned(), port, dataset: dataset.to_owned() })
         };

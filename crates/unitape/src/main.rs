@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, mapping, quarantine, run, serve,
-    status, store, tape, user, watch,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, get, mapping, quarantine, run,
+    serve, status, store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -72,8 +72,10 @@ enum CliCommand {
     Breaker(breaker::BreakerArgs),
     /// Turn alerts into cases, work on them, close them with two persons, audit what was done
     Case(case::CaseArgs),
-    /// Serve the desk: cases, pictures and actions, in a browser
+    /// Serve sealed days to those who may read them, or the desk in a browser
     Serve(serve::ServeArgs),
+    /// Get rows or events of sealed days from a data server
+    Get(get::GetArgs),
     /// Add, list and disable the users who work on cases
     User(user::UserArgs),
     /// Print the session date of a venue, or the trade and spot date of a currency pair
@@ -124,6 +126,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Breaker(args) => breaker::run(args),
         CliCommand::Case(args) => case::run(args),
         CliCommand::Serve(args) => serve::run(args),
+        CliCommand::Get(args) => get::run(&args),
         CliCommand::User(args) => user::run(args),
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]

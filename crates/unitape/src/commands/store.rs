@@ -2,25 +2,19 @@
 
 mod empty;
 mod key;
+pub mod scan;
 mod verify;
 
-use self::key::KeyArgs;
+pub use self::key::KeyArgs;
+use self::scan::ScanArgs;
 use self::verify::VerifyArgs;
 use super::read_args;
-use super::tape::{readable, utc};
-use crate::output::{
-    self, CommandFailure, CommandOutcome, RowFormat, RowLines, bytes, grouped, note, say, say_lines,
-};
-use std::io::{IsTerminal, Write};
+use super::tape::utc;
+use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, say, say_lines};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, RowSchema, UnixNanos};
-use unitape_store::{
-    Day, Error, RowScan, Scan, ScanFilter, SealOptions, SealReport, Store, StoreProgress, StoredTotals,
-    TickSchema, seal,
-};
+use unitape_model::UnixNanos;
+use unitape_store::{Day, Error, SealOptions, SealReport, Store, StoreProgress, StoredTotals, seal};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -102,55 +96,11 @@ struct SealArgs {
     json: bool,
 }
 
-#[derive(Debug, clap::Args)]
-struct ScanArgs {
-    /// Directory of the store
-    dir: PathBuf,
-    #[command(flatten)]
-    key: KeyArgs,
-    /// Only these instruments (repeatable, or with commas)
-    #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
-    symbols: Vec<String>,
-    /// Only the instrument of this name, which may have commas in it (repeatable)
-    #[arg(long, value_name = "NAME")]
-    symbol: Vec<String>,
-    /// Event time from here on: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
-    #[arg(long, visible_alias = "from", value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<UnixNanos>,
-    /// Event time before this
-    #[arg(long, visible_alias = "to", value_name = "TIME", allow_hyphen_values = true)]
-    until: Option<UnixNanos>,
-    /// Only this day; `undated` for events without a time
-    #[arg(long, value_name = "YYYY-MM-DD")]
-    date: Option<Day>,
-    /// Rows of this schema; of events, only these schemas (repeatable, or with commas)
-    #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
-    schema: Vec<String>,
-    /// Only this venue, or bank that quotes
-    #[arg(long)]
-    venue: Option<String>,
-    /// At most this many
-    #[arg(long, value_name = "N")]
-    limit: Option<u64>,
-    /// Print events, also of one schema
-    #[arg(long)]
-    events: bool,
-    /// Print as JSON, one object a line
-    #[arg(long)]
-    json: bool,
-    /// Print rows as CSV
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Print events with all that they hold: ids (the store's), source, receive time, flags, position
-    #[arg(long)]
-    full: bool,
-}
-
 /// Runs the command.
 pub fn run(args: StoreArgs) -> output::Result {
     match args.command {
         StoreCommand::Seal(args) => run_seal(&args),
-        StoreCommand::Scan(args) => scan(&args),
+        StoreCommand::Scan(args) => scan::run(&args),
         StoreCommand::Verify(args) => verify::run(&args),
         StoreCommand::Info { dir, key, json } => info(&dir, &key, json),
     }
@@ -206,135 +156,6 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
         note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
     }
     Ok(())
-}
-
-/// What a scan prints.
-enum ScanOutput {
-    Events,
-    Rows(TickSchema, RowLines),
-}
-
-impl ScanOutput {
-    fn new(args: &ScanArgs, schemas: &[TickSchema]) -> Result<Self, CommandFailure> {
-        let rows = || RowSchema::ALL.map(RowSchema::name).join(" and ");
-        if args.events || args.full || schemas.is_empty() {
-            if args.csv {
-                let what =
-                    format!("--csv prints rows: give one --schema ({}), without --events or --full", rows());
-                return Err(CommandFailure::Usage(what));
-            }
-            return Ok(Self::Events);
-        }
-        let schema = schemas[0];
-        if schemas.iter().any(|other| *other != schema) {
-            let what = "rows are of one schema; with --events, events of several are printed".to_owned();
-            return Err(CommandFailure::Usage(what));
-        }
-        let Some(columns) = schema.row_schema() else {
-            let what = format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
-            return Err(CommandFailure::Usage(what));
-        };
-        Ok(Self::Rows(schema, RowLines::new(RowFormat::from_options(args.json, args.csv), columns)))
-    }
-}
-
-fn scan(args: &ScanArgs) -> output::Result {
-    empty::check(args)?;
-    let schemas = args.schema.iter().map(|name| {
-        let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
-        let none = || CommandFailure::Usage(format!("no schema `{name}`; schemas: {}", known()));
-        TickSchema::from_name(name).ok_or_else(none)
-    });
-    let schemas = schemas.collect::<Result<Vec<_>, _>>()?;
-    let output = ScanOutput::new(args, &schemas)?;
-    let mut filter = ScanFilter {
-        symbols: args.symbols.iter().chain(&args.symbol).cloned().collect(),
-        from: args.since,
-        to: args.until,
-        date: args.date,
-        schemas,
-        venue: args.venue.clone(),
-    };
-    let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
-    // Of names that no event has, nothing is read.
-    let limit = if empty::known_names(&store, &mut filter) { args.limit.unwrap_or(u64::MAX) } else { 0 };
-    let progress = Arc::new(StoreProgress::default());
-    let (printed, problems) = match output {
-        ScanOutput::Events => {
-            let mut scan = store.scan(&filter)?.with_progress(progress.clone());
-            let printed = with_bar(&progress, || print_events(&mut scan, &store, args, limit))?;
-            report(scan.problems(), scan.problem_count());
-            (printed, scan.problem_count())
-        }
-        ScanOutput::Rows(schema, lines) => {
-            let mut scan = store.rows(schema, &filter)?.with_progress(progress.clone());
-            let printed = with_bar(&progress, || print_rows(&mut scan, lines, limit))?;
-            report(scan.problems(), scan.problem_count());
-            (printed, scan.problem_count())
-        }
-    };
-    if limit > 0 && !printed && problems == 0 {
-        empty::explain(&store, args);
-    }
-    Ok(if problems == 0 { CommandOutcome::Clean } else { CommandOutcome::Flawed })
-}
-
-/// Prints events, `limit` at most; gives whether there was one.
-fn print_events(
-    scan: &mut Scan<'_>,
-    store: &Store,
-    args: &ScanArgs,
-    limit: u64,
-) -> Result<bool, CommandFailure> {
-    let mut sources = DefinitionTable::default();
-    for event in store.sources() {
-        sources.admit(&event)?;
-    }
-    let (mut out, mut line, mut count) = (output::stdout(), Vec::new(), 0);
-    while count < limit {
-        let Some(row) = scan.next() else { break };
-        count += 1;
-        line.clear();
-        let form = if args.full { EventLineDetail::FullAt(row.position) } else { EventLineDetail::Plain };
-        // As on the tape: ordinals count from 1 where people see them.
-        write_event(&mut line, &row.event(), row.ordinal + 1, store.names(), &sources, form);
-        if !args.json {
-            line = readable(&line);
-        }
-        line.push(b'\n');
-        out.write_all(&line)?;
-    }
-    out.flush()?;
-    Ok(count > 0)
-}
-
-/// Prints rows, `limit` at most, and returns whether there was one.
-fn print_rows(scan: &mut RowScan<'_>, mut lines: RowLines, limit: u64) -> Result<bool, CommandFailure> {
-    let (mut out, mut line, mut count) = (output::stdout(), String::new(), 0);
-    lines.begin(&mut line);
-    while count < limit {
-        let Some(row) = scan.next() else { break };
-        count += 1;
-        lines.put_row(&mut line, |column| row.value(column));
-        out.write_all(line.as_bytes())?;
-        line.clear();
-    }
-    out.write_all(line.as_bytes())?;
-    out.flush()?;
-    Ok(count > 0)
-}
-
-/// Names the damage that a scan met.
-fn report(problems: &[Error], count: u64) {
-    problems.iter().for_each(|p| note!("unitape: {p}"));
-    if count > problems.len() as u64 {
-        note!("unitape: {} problems in all", grouped(count));
-    }
-}
-
-/// Runs a scan with a bar beside it. Between the lines of a terminal a bar would be in their way.
-fn with_bar<T>(progress: &StoreProgress, print: impl FnOnce() -> T) -> T {
-    if std::io::stdout().is_terminal() { print() } else { with_progress("scan", progress, print) }
 }
 
 fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {

@@ -144,6 +144,7 @@ caused!(
     unitape_marketdata::Error,
     unitape_query::Error,
     unitape_run::Error,
+    unitape_client::Error,
     unitape_server::Error,
     unitape_run::users::UserError,
     unitape_sim::Error,

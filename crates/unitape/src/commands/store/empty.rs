@@ -1,24 +1,11 @@
 //! The message of `store scan` when it has no events to print.
 
-use super::ScanArgs;
+use super::scan::SelectArgs;
 use crate::commands::tape::utc;
-use crate::output::{CommandFailure, grouped, list_known_names, note};
+use crate::output::{grouped, list_known_names, note};
 use std::collections::BTreeMap;
 use unitape_model::{NameKind, UnixNanos};
 use unitape_store::{ScanFilter, Store, StoredTotals, TickSchema};
-
-/// Refuses bounds in the wrong order. Equal ones are a window without events.
-pub fn check(args: &ScanArgs) -> Result<(), CommandFailure> {
-    match (args.since, args.until) {
-        (Some(since), Some(until)) if since.0 > until.0 => {
-            let (since, until) = (utc(since.0), utc(until.0));
-            Err(CommandFailure::Usage(format!(
-                "--since {since} is after --until {until}: nothing can be between them"
-            )))
-        }
-        _ => Ok(()),
-    }
-}
 
 /// Takes names out of the filter that no sealed event has, and says what there is; false when nothing is left to read.
 pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
@@ -41,7 +28,7 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
 }
 
 /// Says what there is, where no event was printed.
-pub fn explain(store: &Store, args: &ScanArgs) {
+pub fn explain(store: &Store, args: &SelectArgs, limit: Option<u64>) {
     let info = store.info();
     let all = info.all();
     if all.rows == 0 {
@@ -62,7 +49,7 @@ pub fn explain(store: &Store, args: &ScanArgs) {
     asked.extend(args.date.map(|date| format!("--date {date}")));
     asked.extend(args.since.map(|since| format!("--since {}", utc(since.0))));
     asked.extend(args.until.map(|until| format!("--until {}", utc(until.0))));
-    asked.extend(args.limit.map(|limit| format!("--limit {limit}")));
+    asked.extend(limit.map(|limit| format!("--limit {limit}")));
     let time = |ts: Option<UnixNanos>| ts.map_or("no time".to_owned(), |ts| utc(ts.0));
     note!(
         "unitape: no events with {}: the store has {}, from {} to {}",
