@@ -102,6 +102,11 @@ pub(crate) fn check(target_dir: &Path, locked: &str, count: &mut TestCount) -> R
             run(pip.arg(site_packages(&python)?).arg(&wheel))
         })
         .and_then(|()| {
+            // maturin writes it for a module with a stub; without it type checkers ignore the stub.
+            let marker = site_packages(&python)?.join("unitape").join("py.typed");
+            if marker.exists() { Ok(()) } else { Err(format!("{name} has no unitape/py.typed")) }
+        })
+        .and_then(|()| {
             let mut pytest = Command::new(&python);
             pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(root().join("python/tests"));
             pytest.env("PYTHONPATH", site_packages(&packages)?).env("UNITAPE_BIN", &binary);
