@@ -29,7 +29,7 @@ targets! {
     book_state 10_000
     capture 20_000
     csv_rows 5000
-    data_request 10_000
+    data_request 20_000
     events_line 20_000
     fast_encode 2000
     fast_handler 500

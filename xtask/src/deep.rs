@@ -161,6 +161,7 @@ const PARTS: [DeepPart; 11] = [
             "unitape-book",
             "unitape-store",
             "unitape-tape",
+            "unitape-client",
             "unitape-fuzz",
         ],
         run: run_fuzz,

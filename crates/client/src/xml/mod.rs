@@ -84,12 +84,12 @@ impl RequestReader<'_> {
     fn read_message(&mut self, root: StartTag<'_>) -> Result<u8, RequestError> {
         let head = self.lexer.read_attributes("message", ["type", "priority"])?;
         let [message_type, priority] = head.values;
-        let message_type = self.require(message_type, root, ["message", "type", "3"])?;
+        let message_type = self.require(message_type, root, "message", "type", "3")?;
         if message_type.text != "3" {
             let text = excerpt(&message_type.text);
             return Err(self.lexer.error(message_type.offset, RequestFault::MessageType { text }));
         }
-        let priority = self.require(priority, root, ["message", "priority", "0"])?;
+        let priority = self.require(priority, root, "message", "priority", "0")?;
         let digit = match priority.text.as_bytes() {
             [digit @ b'0'..=b'9'] => digit - b'0',
             _ => {
@@ -114,7 +114,7 @@ impl RequestReader<'_> {
                     return Err(doubled(&self.lexer, "service"));
                 }
                 let [name] = self.read_leaf("service", ["name"])?;
-                let name = self.require(name, tag, ["service", "name", "DataAccess"])?;
+                let name = self.require(name, tag, "service", "name", "DataAccess")?;
                 if name.text != "DataAccess" {
                     let fault = RequestFault::Service { text: excerpt(&name.text) };
                     return Err(self.lexer.error(name.offset, fault));
@@ -126,14 +126,14 @@ impl RequestReader<'_> {
                     return Err(doubled(&self.lexer, "db_name"));
                 }
                 let [value] = self.read_leaf("db_name", ["value"])?;
-                let value = self.require(value, tag, ["db_name", "value", "TaqDaily"])?;
+                let value = self.require(value, tag, "db_name", "value", "TaqDaily")?;
                 self.parts.dataset = Some(self.check_name(value, &DATASET)?);
             }
             "universe_file" => {
                 self.check_universe(tag, "universe_file")?;
                 let [name, location] = self.read_leaf("universe_file", ["name", "location"])?;
-                let name = self.require(name, tag, ["universe_file", "name", "symbols.txt"])?;
-                let location = self.require(location, tag, ["universe_file", "location", "."])?;
+                let name = self.require(name, tag, "universe_file", "name", "symbols.txt")?;
+                let location = self.require(location, tag, "universe_file", "location", ".")?;
                 let name = self.check_name(name, &FILE)?;
                 let path = Path::new(&self.check_name(location, &FOLDER)?).join(name);
                 self.parts.universe = Some(Universe::File(path, tag.offset));
@@ -147,7 +147,7 @@ impl RequestReader<'_> {
                     return Err(doubled(&self.lexer, "msg_types"));
                 }
                 let [value] = self.read_leaf("msg_types", ["value"])?;
-                let value = self.require(value, tag, ["msg_types", "value", "Trade,BBO"])?;
+                let value = self.require(value, tag, "msg_types", "value", "Trade,BBO")?;
                 self.parts.schemas = Some(self.parse_schemas(&value)?);
             }
             "time_range" => {
@@ -248,7 +248,9 @@ impl RequestReader<'_> {
         &self,
         value: Option<AttributeValue>,
         tag: StartTag<'_>,
-        [element, name, example]: [&'static str; 3],
+        element: &'static str,
+        name: &'static str,
+        example: &'static str,
     ) -> Result<AttributeValue, RequestError> {
         let fault = RequestFault::MissingAttribute { name, element, example };
         value.ok_or_else(|| self.lexer.error(tag.offset, fault))
