@@ -142,12 +142,7 @@ impl<'a> Giving<'a> {
                 self.files.push(id);
                 // A block that is not found may be anybody's. Who may read nothing of the file does not hear of it.
                 if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
-                    // With the path that everybody knows: where the store lies is nobody's business.
-                    let listed = id.listed_path();
-                    self.problems.extend(problems.iter().map(|e| match e {
-                        Error::Damage { what, .. } => format!("{listed}: {what}"),
-                        _ => format!("{listed}: it cannot be read"),
-                    }));
+                    self.problems.extend(problems.iter().map(|problem| problem_text(&id, problem)));
                 }
             }
         }
@@ -185,7 +180,13 @@ impl<'a> Giving<'a> {
         let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
         given.retain_mut(|GivenBlock { file, location, .. }| {
             let id = self.files[*file as usize];
-            let is_wanted = names.gather(&mut self.blocks, &id, location, self.depth, wanted);
+            let gathered = names.gather(&mut self.blocks, &id, location, self.depth, wanted);
+            let is_wanted = gathered.unwrap_or_else(|problem| {
+                // If its rows are chosen by a name that the answer does not have, then the reader asks for no block.
+                let is_hidden = wanted.depends_on_rows(location.head.instrument);
+                self.problems.extend(is_hidden.then(|| problem_text(&id, &problem)));
+                !is_hidden
+            });
             if is_wanted {
                 *file = *numbers.entry(*file).or_insert_with(|| {
                     files.push(id);
@@ -259,6 +260,15 @@ impl<'a> Giving<'a> {
     }
 }
 
+/// Returns a problem of a file with the path that everybody knows: where the store lies is nobody's business.
+fn problem_text(id: &FileId, problem: &Error) -> String {
+    let listed = id.listed_path();
+    match problem {
+        Error::Damage { what, .. } => format!("{listed}: {what}"),
+        _ => format!("{listed}: it cannot be read"),
+    }
+}
+
 /// Returns the header of a block as its reader may see it: positions on the tape are provenance.
 fn shown_head(head: &BlockHeader, depth: ReadDepth) -> BlockHeader {
     match depth {
@@ -278,8 +288,7 @@ struct NamesInUse {
 }
 
 impl NamesInUse {
-    /// Adds the tokens of the rows of a block that are wanted, and returns whether there are such rows. A block that is damaged has
-    /// no tokens, and is given: its reader will find the damage.
+    /// Adds the tokens of the rows of a block that are wanted, and returns whether there are such rows. Fails if the block is damaged.
     fn gather(
         &mut self,
         blocks: &mut StoredBlocks<'_>,
@@ -287,18 +296,19 @@ impl NamesInUse {
         location: &BlockLocation,
         depth: ReadDepth,
         wanted: &Selection,
-    ) -> bool {
+    ) -> Result<bool> {
         let head = &location.head;
-        let Ok(open) = blocks.read(id, location, depth.classes(), &mut self.block) else { return true };
+        let open = blocks.read(id, location, depth.classes(), &mut self.block)?;
         let layout = head.layout();
         self.batch.clear();
         if depth == ReadDepth::Events || wanted.depends_on_rows(head.instrument) {
             let rows = &wanted.in_block(head.instrument);
-            if self.decoder.decode(&open, head, rows, &mut self.batch).is_err() {
-                return true;
-            }
+            self.decoder.decode(&open, head, rows, &mut self.batch).map_err(|fault| {
+                let offset = location.offset + fault.offset as u64;
+                Error::block_damage(&blocks.path(id), head.number, offset, fault.what)
+            })?;
             if self.batch.keys.is_empty() {
-                return false;
+                return Ok(false);
             }
         }
         if depth == ReadDepth::Rows {
@@ -307,7 +317,7 @@ impl NamesInUse {
                 _ = self.decoder.venues(&open, head, &mut venues);
                 self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
             }
-            return true;
+            return Ok(true);
         }
         for key in &self.batch.keys {
             let start = key.line as usize * unitape_model::LINE;
@@ -322,7 +332,7 @@ impl NamesInUse {
             let source = &frame[at::SOURCE..at::SOURCE + 4];
             self.sources.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
         }
-        true
+        Ok(true)
     }
 
     fn named(&self, names: &Dictionary) -> Vec<AnswerName> {
