@@ -75,6 +75,9 @@ impl Grants {
     }
 }
 
+/// Breaks a block on its way, or the way.
+type Break = fn(&mut Vec<u8>) -> io::Result<()>;
+/// Changes the block of an index on its way.
 type Change = dyn FnMut(u32, &mut Vec<u8>) -> io::Result<()> + Send;
 
 /// Reads blocks from the files of a store, and changes them on their way.
@@ -427,7 +430,7 @@ fn a_fetch_that_fails_ends_the_scan_with_a_failure() {
     let of_rows = Grants::ALL.answer(&store, &all, ReadDepth::Rows);
     let events = events_of(&reader_of(&of_events), &all).items;
     let rows = rows_of(&reader_of(&of_rows), TickSchema::Bbo, &all).items;
-    let breaks: [fn(&mut Vec<u8>) -> io::Result<()>; 4] = [
+    let breaks: [Break; 4] = [
         |_| Err(io::ErrorKind::ConnectionReset.into()),
         |bytes| {
             bytes.pop();

@@ -1,6 +1,7 @@
 //! Both channels by hand, for clients that do not keep to the protocol.
 
 use super::common::{ALL_CLASSES, Desk, SECRETS, query};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{Read, Write};
@@ -46,7 +47,7 @@ impl Session {
     }
 
     /// Sends any bytes. Returns whether the server closes without a word.
-    fn is_closed_by(mut self, bytes: &[u8]) -> bool {
+    fn is_closed_by(&mut self, bytes: &[u8]) -> bool {
         let sent = self.0.write_all(bytes).and_then(|()| self.0.flush());
         sent.is_err() || !matches!(self.0.read(&mut [0; 64]), Ok(1..))
     }
@@ -244,6 +245,9 @@ fn whoever_does_not_keep_to_the_protocol_is_closed() {
 /// Connections beyond the limit are closed at once; those that were there go on, and whoever leaves makes room.
 #[test]
 fn a_flood_of_connections_stops_nobody_who_is_there() {
+    // Both ends of all connections are files of this process.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let desk = Desk::start(EVERYTHING);
     let mut session = Session::log_in(&desk);
     let answer = session.answer(ReadDepth::Rows);

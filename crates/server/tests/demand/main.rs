@@ -56,6 +56,9 @@ fn guesses_at_the_same_time_lock_the_name_as_well() {
     assert_eq!(weighed, 5, "{texts:?}");
 }
 
+/// Whether something is there to be read.
+type Rule = fn(&Place) -> bool;
+
 /// What an entitlement covers, and nothing beside it, in rows and in events; and the same file at every query.
 #[test]
 fn each_limit_of_an_entitlement_holds_from_the_next_query_on() {
@@ -63,10 +66,10 @@ fn each_limit_of_an_entitlement_holds_from_the_next_query_on() {
     let mut client = desk.log_in("quant");
     assert!(client.datasets().is_empty());
     let all = places();
-    let rows: fn(&Place) -> bool = |p| p.schema == TickSchema::Trades || p.schema == TickSchema::Bbo;
-    let nothing: fn(&Place) -> bool = |_| false;
+    let rows: Rule = |p| p.schema == TickSchema::Trades || p.schema == TickSchema::Bbo;
+    let nothing: Rule = |_| false;
     let all_classes = "classes = [\"market\", \"identity\", \"provenance\"]\n";
-    let cases: [(&str, fn(&Place) -> bool, fn(&Place) -> bool); 11] = [
+    let cases: [(&str, Rule, Rule); 11] = [
         ("", rows, nothing),
         (all_classes, rows, |_| true),
         ("classes = [\"market\", \"identity\"]", rows, nothing),
