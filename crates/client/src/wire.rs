@@ -31,7 +31,7 @@ pub const DATA_MAGIC: &[u8; 8] = b"UNIDATA1";
 pub const UNREADABLE: u32 = u32::MAX;
 
 /// A message of a client.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum ClientMessage {
     /// The first message: who it is.
@@ -126,7 +126,7 @@ pub enum ServerMessage {
     Refusal(Refusal),
 }
 
-/// What a user who logged in is told.
+/// The answer to a log-in.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Welcome {

@@ -6,7 +6,7 @@ use crate::output::CommandFailure;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The answers, and where they differ from the truth.
 #[derive(Debug)]
@@ -85,14 +85,19 @@ fn call(args: &[&str]) -> Result<String, CommandFailure> {
     let ran = Command::new(program).args(args).stdin(Stdio::null()).output()?;
     // Exit code 3 says that data are missing or in quarantine: the banks send such on purpose.
     if !matches!(ran.status.code(), Some(0 | 3)) {
-        let said = String::from_utf8_lossy(&ran.stderr);
         return Err(CommandFailure::Error(format!(
-            "unitape {} ended with {}: {said}",
+            "unitape {} ended with {}: {}",
             args[..2].join(" "),
-            ran.status
+            ran.status,
+            reason_of(&ran)
         )));
     }
     String::from_utf8(ran.stdout).map_err(|_| CommandFailure::Error("a command printed no text".to_owned()))
+}
+
+/// Returns what a command said on stderr.
+pub fn reason_of(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stderr).trim_end().to_owned()
 }
 
 fn last_json(text: &str) -> Result<Value, CommandFailure> {
@@ -101,7 +106,7 @@ fn last_json(text: &str) -> Result<Value, CommandFailure> {
 }
 
 /// Returns where two texts differ first, by lines.
-fn first_difference(got: &str, wanted: &str) -> Vec<String> {
+pub fn first_difference(got: &str, wanted: &str) -> Vec<String> {
     if got == wanted {
         return Vec::new();
     }
