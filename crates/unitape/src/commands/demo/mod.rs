@@ -221,7 +221,9 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
     let sealed = sealed_days::seal_and_compare(&place)?;
     times.seal_s = since.elapsed().as_secs_f64();
     let served = served::read_back(&place)?;
-    let answers = answers::ask(&place, live.alerts.len())?;
+    let busiest = picture.books.iter().max_by_key(|book| book.changes);
+    let instrument = busiest.map_or("", |book| book.instr.as_str());
+    let answers = answers::ask(&place, live.alerts.len(), instrument)?;
     let truth = &written.truth;
     let mut depths = market_data_results::books(&written.depth.truth, "the tape", &held.tape);
     depths.extend(market_data_results::books(&written.depth.truth, "the handler", &held.handler));
@@ -257,6 +259,10 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
             answers.prices_differ.clone(),
         ),
         DemoCheck::new("every alert is in a case, once", answers.cases_differ.clone()),
+        DemoCheck::new(
+            "a plot from Python, where it is installed, has the rows of the tape",
+            answers.plot_differs.clone(),
+        ),
     ];
     times.check_s = from.elapsed().as_secs_f64() - times.seal_s;
     times.total_s = started.elapsed().as_secs_f64();

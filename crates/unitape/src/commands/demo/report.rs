@@ -169,7 +169,7 @@ pub fn json(story: &DemoResults) -> Value {
         "days": days.collect::<Vec<_>>(),
         "answers": {
             "bank_events": story.answers.bank_events, "best_prices": story.answers.best_prices, "cases": story.answers.cases,
-            "page": story.answers.page, "served_rows": story.served_rows,
+            "page": story.answers.page, "plot": story.answers.plot, "served_rows": story.served_rows,
         },
         "near_misses": near,
         "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
@@ -396,6 +396,12 @@ fn answers(story: &DemoResults) -> Vec<String> {
         let name = name.to_string_lossy();
         lines.push(format!("  a case with the picture of its book: {name} in the directory of the demo"));
     }
+    lines.push(match given.plot.as_ref().and_then(|plot| plot.file_name()) {
+        Some(name) => {
+            format!("  a plot from Python: {} in the directory of the demo", name.to_string_lossy())
+        }
+        None => "  a plot from Python: needs unitape and matplotlib there, see docs/python.md".to_owned(),
+    });
     lines
 }
 
