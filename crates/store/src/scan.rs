@@ -186,6 +186,8 @@ impl<'a> Scan<'a> {
         while i < self.active.len() {
             if self.active[i].head().is_some() || self.refill(i) {
                 i += 1;
+            } else if self.failure.is_some() {
+                return None;
             } else {
                 let stream = self.active.swap_remove(i);
                 self.batches.push(stream.batch);

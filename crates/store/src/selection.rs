@@ -1,6 +1,6 @@
 //! Which parts, files, blocks and rows a query wants.
 
-use unitape_model::{Dictionary, InstrumentId, NameKind, UnixNanos};
+use unitape_model::{Dictionary, EventField, EventKind, EventSchema, InstrumentId, NameKind, UnixNanos};
 
 use crate::day::Day;
 use crate::decode::RowFilter;
@@ -26,24 +26,38 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// Reads a filter. Fails if it has a name that is unknown.
     pub fn new(names: &Dictionary, filter: &ScanFilter) -> Result<Self> {
-        let token = |dict: NameKind, sort, name: &String| {
-            let found = names.get(dict, name.as_bytes());
-            found.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
+        let token = |kind: NameKind, sort, name: &String| {
+            let token = names.get(kind, name.as_bytes());
+            token.ok_or_else(|| Error::UnknownName { sort, name: name.clone() })
         };
-        let symbols =
-            filter.symbols.iter().map(|s| token(NameKind::Instrument, "symbol", s).map(InstrumentId));
-        let mut symbols = symbols.collect::<Result<Vec<InstrumentId>>>()?;
+        let symbols = filter.symbols.iter().map(|symbol| token(NameKind::Instrument, "symbol", symbol));
+        let venue = filter.venue.as_ref().map(|venue| token(NameKind::Venue, "venue", venue));
+        Ok(Self::with_tokens(filter, symbols.collect::<Result<_>>()?, venue.transpose()?))
+    }
+
+    /// Reads a filter. A name that is unknown is looked for like any other, and found nowhere.
+    pub fn with_unknown_names(names: &Dictionary, filter: &ScanFilter) -> Self {
+        let token = |kind: NameKind, name: &String| {
+            names.get(kind, name.as_bytes()).unwrap_or_else(|| names.len(kind).saturating_add(1))
+        };
+        let symbols = filter.symbols.iter().map(|symbol| token(NameKind::Instrument, symbol));
+        let venue = filter.venue.as_ref().map(|venue| token(NameKind::Venue, venue));
+        Self::with_tokens(filter, symbols.collect(), venue)
+    }
+
+    fn with_tokens(filter: &ScanFilter, symbols: Vec<u32>, venue: Option<u32>) -> Self {
+        let mut symbols: Vec<_> = symbols.into_iter().map(InstrumentId).collect();
         symbols.sort_unstable();
-        let venue = filter.venue.as_ref().map(|v| token(NameKind::Venue, "venue", v)).transpose()?;
         let (mut from, mut to) = filter.date.unwrap_or(Day::UNDATED).span();
         from = filter.from.map_or(from, |t| t.max(from));
         // Before the first nanosecond there is nothing.
         let nothing = filter.to == Some(UnixNanos(i64::MIN));
         to = filter.to.map_or(to, |t| UnixNanos(t.0.saturating_sub(1)).min(to));
         // Tokens of venues fit the 16 bits that a frame has for them.
-        let venue = venue.map(|v| v as u16);
-        Ok(Self {
+        let venue = venue.map(|venue| venue as u16);
+        Self {
             rows: RowFilter { from, to, venue, listed: None },
             instruments: (!symbols.is_empty()).then_some(symbols),
             schemas: match &filter.schemas[..] {
@@ -52,7 +66,7 @@ impl Selection {
             },
             date: filter.date,
             is_empty: nothing || from > to,
-        })
+        }
     }
 
     /// Whether a file may have something wanted.
@@ -75,6 +89,22 @@ impl Selection {
             && (self.rows.venue.is_none() || plan.has_venue)
             && head.ts_min <= self.rows.to
             && head.ts_max >= self.rows.from
+    }
+
+    /// Whether a file may have a block of this instrument, or of none, that has something wanted.
+    pub fn wants_instrument(&self, schema: TickSchema, instrument: InstrumentId) -> bool {
+        let has_list = |kind: EventKind| {
+            EventSchema::for_kind(kind).fields.iter().any(|f| f.field == EventField::Instrs)
+        };
+        self.instruments.as_ref().is_none_or(|list| {
+            list.binary_search(&instrument).is_ok()
+                || (instrument == NO_INSTRUMENT && schema.kinds().any(has_list))
+        })
+    }
+
+    /// Whether rows of a block that it wants must be read to know whether one is wanted.
+    pub fn depends_on_rows(&self, instrument: InstrumentId) -> bool {
+        self.rows.venue.is_some() || (self.instruments.is_some() && instrument == NO_INSTRUMENT)
     }
 
     /// The filter on the rows of a block: of one without an instrument, the lists in its rows are looked at.

@@ -84,29 +84,12 @@ proptest! {
                 schemas: if some(4) { vec![TickSchema::ALL[q as usize % 16], TickSchema::Bbo] } else { vec![] },
                 venue: some(5).then(|| format!("venue{}", q % 5)),
             };
-            let want: Vec<Seen> = all.iter().filter(|s| matches(s, &filter)).cloned().collect();
+            let want: Vec<Seen> = all.iter().filter(|s| s.matches(&filter)).cloned().collect();
             let (got, problems) = seen_in_store(&store, &filter);
             prop_assert_eq!(problems, 0);
             assert_same(&got, &want);
         }
     }
-}
-
-/// The meaning of the filter, by name.
-fn matches(s: &Seen, f: &ScanFilter) -> bool {
-    let of = |name: Option<&str>| name.is_some_and(|n| f.symbols.iter().any(|s| s == n));
-    let instrument = match s.kind {
-        EventKind::News | EventKind::Comm => s.names(EventField::Instrs).iter().any(|n| of(Some(n))),
-        EventKind::Index => of(s.name(EventField::Index)),
-        _ => of(s.name(EventField::Instr)),
-    };
-    let venue = [EventField::Venue, EventField::Mic, EventField::Bank].iter().find_map(|f| s.name(*f));
-    (f.symbols.is_empty() || instrument)
-        && f.from.is_none_or(|t| s.ts >= t.0)
-        && f.to.is_none_or(|t| s.ts < t.0)
-        && f.date.is_none_or(|d| Day::from_time(UnixNanos(s.ts)) == d)
-        && (f.schemas.is_empty() || f.schemas.contains(&TickSchema::for_kind(s.kind).unwrap()))
-        && f.venue.as_ref().is_none_or(|v| venue == Some(v))
 }
 
 /// Every kind, also with the greatest and smallest times there are.

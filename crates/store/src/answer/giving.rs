@@ -4,8 +4,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use rustc_hash::FxHashMap;
 use unitape_model::schema::at;
-use unitape_model::{Dictionary, FrameHeader, NameKind, Position};
+use unitape_model::{Dictionary, FrameHeader, InstrumentId, NameKind, Position};
 
 use super::{AnswerBlock, AnswerFile, AnswerIndex, AnswerLeaf, AnswerName, ReadDepth};
 use crate::block::{BlockHeader, START};
@@ -76,13 +77,7 @@ impl Store {
         blocks_max: usize,
         may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
     ) -> Result<Answer> {
-        let has_name = |kind, name: &String| self.names().get(kind, name.as_bytes()).is_some();
-        let mut known = filter.clone();
-        known.symbols.retain(|symbol| has_name(NameKind::Instrument, symbol));
-        known.venue = known.venue.filter(|venue| has_name(NameKind::Venue, venue));
-        let mut wanted = Selection::new(self.names(), &known)?;
-        wanted.is_empty |= known.symbols.is_empty() && !filter.symbols.is_empty();
-        wanted.is_empty |= known.venue != filter.venue;
+        let wanted = Selection::with_unknown_names(self.names(), filter);
         let mut giving = Giving::new(self, depth);
         giving.choose(&wanted, blocks_max, may_read)?;
         giving.finish(&wanted)
@@ -121,7 +116,7 @@ impl<'a> Giving<'a> {
                 }
                 let (id, mut problems) = (part.file(entry), Vec::new());
                 let locations = self.blocks.locations(&id, entry, &mut |e| problems.push(e));
-                let (file, mut is_given) = (self.files.len() as u32, false);
+                let file = self.files.len() as u32;
                 for location in locations.into_iter().filter(|location| wanted.wants_block(location)) {
                     let head = &location.head;
                     let symbol = self.store.names().name(NameKind::Instrument, head.instrument.0);
@@ -140,19 +135,14 @@ impl<'a> Giving<'a> {
                         }
                     };
                     self.given.push(GivenBlock { file, location, order });
-                    is_given = true;
                     if self.given.len() > blocks_max {
                         return Err(Error::AnswerTooLarge { blocks_max });
                     }
                 }
-                if is_given {
-                    self.files.push(id);
-                    // With the path that everybody knows: where the store lies is nobody's business.
-                    let listed = id.listed_path();
-                    self.problems.extend(problems.iter().map(|e| match e {
-                        Error::Damage { what, .. } => format!("{listed}: {what}"),
-                        _ => format!("{listed}: it cannot be read"),
-                    }));
+                self.files.push(id);
+                // A block that is not found may be anybody's. Who may read nothing of the file does not hear of it.
+                if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
+                    self.problems.extend(problems.iter().map(|problem| problem_text(&id, problem)));
                 }
             }
         }
@@ -160,14 +150,54 @@ impl<'a> Giving<'a> {
         Ok(())
     }
 
+    /// Returns whether a block of this file that is wanted may be read, if there is one.
+    fn is_file_readable(
+        &self,
+        id: &FileId,
+        wanted: &Selection,
+        may_read: &dyn Fn(&LeafAccess<'_>) -> bool,
+    ) -> bool {
+        let names = self.store.names();
+        (0..=names.len(NameKind::Instrument)).any(|token| {
+            let symbol = names.name(NameKind::Instrument, token);
+            let (day, schema) = (id.day, id.schema);
+            wanted.wants_instrument(schema, InstrumentId(token))
+                && self
+                    .depth
+                    .classes()
+                    .iter()
+                    .all(|class| may_read(&LeafAccess { day, schema, symbol, class: *class }))
+        })
+    }
+
     /// Gathers the keys and names, and puts the answer together.
     fn finish(mut self, wanted: &Selection) -> Result<Answer> {
         let store = self.store;
-        let given = std::mem::take(&mut self.given);
+        let mut given = std::mem::take(&mut self.given);
         let (mut leaf_keys, mut leaves) = (LeafKeys::new(&store.keys), BTreeMap::new());
         let mut names = NamesInUse::default();
+        // Of the files, those that have a block that is given.
+        let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
+        given.retain_mut(|GivenBlock { file, location, .. }| {
+            let id = self.files[*file as usize];
+            let gathered = names.gather(&mut self.blocks, &id, location, self.depth, wanted);
+            let is_wanted = gathered.unwrap_or_else(|problem| {
+                // If its rows are chosen by a name that the answer does not have, then the reader asks for no block.
+                let is_hidden = wanted.depends_on_rows(location.head.instrument);
+                self.problems.extend(is_hidden.then(|| problem_text(&id, &problem)));
+                !is_hidden
+            });
+            if is_wanted {
+                *file = *numbers.entry(*file).or_insert_with(|| {
+                    files.push(id);
+                    files.len() as u32 - 1
+                });
+            }
+            is_wanted
+        });
         for GivenBlock { file, location, .. } in &given {
-            let (id, head) = (self.files[*file as usize], &location.head);
+            let (id, head) = (files[*file as usize], &location.head);
+            names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
             for class in self.depth.classes() {
                 let leaf =
                     Leaf { day: id.day, schema: id.schema, instrument: head.instrument, class: *class };
@@ -184,13 +214,11 @@ impl<'a> Giving<'a> {
                     });
                 }
             }
-            names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
-            names.gather(&mut self.blocks, &id, location, self.depth, wanted);
         }
         let depth = self.depth;
         let last = *depth.classes().last().expect("a class at least");
         let blocks = given.iter().map(|block| SealedBlock {
-            path: self.blocks.path(&self.files[block.file as usize]),
+            path: self.blocks.path(&files[block.file as usize]),
             offset: block.location.offset + START as u64,
             bytes: (block.location.head.end_of(last) - START) as u32,
         });
@@ -203,11 +231,10 @@ impl<'a> Giving<'a> {
             tapes: manifest
                 .tapes
                 .iter()
-                .filter(|tape| given.iter().any(|block| self.files[block.file as usize].tape == tape.tape))
+                .filter(|tape| files.iter().any(|id| id.tape == tape.tape))
                 .map(|tape| tape.tape.to_string())
                 .collect(),
-            files: self
-                .files
+            files: files
                 .iter()
                 .map(|id| AnswerFile {
                     day: id.day,
@@ -233,6 +260,15 @@ impl<'a> Giving<'a> {
     }
 }
 
+/// Returns a problem of a file with the path that everybody knows: where the store lies is nobody's business.
+fn problem_text(id: &FileId, problem: &Error) -> String {
+    let listed = id.listed_path();
+    match problem {
+        Error::Damage { what, .. } => format!("{listed}: {what}"),
+        _ => format!("{listed}: it cannot be read"),
+    }
+}
+
 /// Returns the header of a block as its reader may see it: positions on the tape are provenance.
 fn shown_head(head: &BlockHeader, depth: ReadDepth) -> BlockHeader {
     match depth {
@@ -252,7 +288,7 @@ struct NamesInUse {
 }
 
 impl NamesInUse {
-    /// Adds the tokens of the rows of a block that are wanted. A block that is damaged has none: its reader will find the damage.
+    /// Adds the tokens of the rows of a block that are wanted, and returns whether there are such rows. Fails if the block is damaged.
     fn gather(
         &mut self,
         blocks: &mut StoredBlocks<'_>,
@@ -260,21 +296,28 @@ impl NamesInUse {
         location: &BlockLocation,
         depth: ReadDepth,
         wanted: &Selection,
-    ) {
+    ) -> Result<bool> {
         let head = &location.head;
-        let Ok(open) = blocks.read(id, location, depth.classes(), &mut self.block) else { return };
+        let open = blocks.read(id, location, depth.classes(), &mut self.block)?;
         let layout = head.layout();
+        self.batch.clear();
+        if depth == ReadDepth::Events || wanted.depends_on_rows(head.instrument) {
+            let rows = &wanted.in_block(head.instrument);
+            self.decoder.decode(&open, head, rows, &mut self.batch).map_err(|fault| {
+                let offset = location.offset + fault.offset as u64;
+                Error::block_damage(&blocks.path(id), head.number, offset, fault.what)
+            })?;
+            if self.batch.keys.is_empty() {
+                return Ok(false);
+            }
+        }
         if depth == ReadDepth::Rows {
             if layout.has_venue {
                 let mut venues = BTreeSet::new();
                 _ = self.decoder.venues(&open, head, &mut venues);
                 self.tokens.extend(venues.into_iter().map(|venue| (NameKind::Venue as u8, venue.into())));
             }
-            return;
-        }
-        self.batch.clear();
-        if self.decoder.decode(&open, head, &wanted.in_block(head.instrument), &mut self.batch).is_err() {
-            return;
+            return Ok(true);
         }
         for key in &self.batch.keys {
             let start = key.line as usize * unitape_model::LINE;
@@ -289,6 +332,7 @@ impl NamesInUse {
             let source = &frame[at::SOURCE..at::SOURCE + 4];
             self.sources.insert(u32::from_le_bytes(source.try_into().expect("four bytes")));
         }
+        Ok(true)
     }
 
     fn named(&self, names: &Dictionary) -> Vec<AnswerName> {

@@ -1,11 +1,12 @@
 //! The side that has no store: scans over an answer.
 
 use std::fmt;
+use std::hash::Hash;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use unitape_model::{Dictionary, Event, EventKind, InstrumentId};
 use unitape_tape::TapeId;
 
@@ -74,6 +75,12 @@ impl AnswerReader {
             })
         });
         let ids = ids.collect::<Option<Vec<_>>>()?;
+        let tapes = index.tapes.iter().map(|text| tape_id(text)).collect::<Option<Vec<_>>>()?;
+        // What is listed twice would be read twice, and a tape that is not listed not at all.
+        let is_known = ids.iter().all(|id| tapes.contains(&id.tape));
+        if !is_known || has_twice(&ids) || has_twice(&tapes) {
+            return None;
+        }
         let last = *index.depth.classes().last().expect("a class at least");
         let (mut blocks, mut sizes) = (FxHashMap::<FileId, Vec<_>>::default(), Vec::new());
         for (number, block) in index.blocks.iter().enumerate() {
@@ -95,6 +102,9 @@ impl AnswerReader {
         for id in ids {
             let Some(blocks) = blocks.get_mut(&id) else { continue };
             blocks.sort_by_key(|(_, location)| location.head.number);
+            if blocks.windows(2).any(|pair| pair[0].1.head.number == pair[1].1.head.number) {
+                return None;
+            }
             parts.push(part_of(&id, blocks));
         }
         let mut names = Dictionary::default();
@@ -121,7 +131,7 @@ impl AnswerReader {
             depth: index.depth,
             label: label.into(),
             store,
-            tapes: index.tapes.iter().map(|text| tape_id(text)).collect::<Option<_>>()?,
+            tapes,
             parts,
             names,
             sources,
@@ -193,6 +203,11 @@ impl AnswerReader {
 
 /// A token above this would make the table of names larger than any store asks for.
 const TOKEN_MAX: u32 = 1 << 26;
+
+fn has_twice<T: Eq + Hash>(items: &[T]) -> bool {
+    let mut known = FxHashSet::default();
+    !items.iter().all(|item| known.insert(item))
+}
 
 /// Describes a file by the blocks of it that are in the answer.
 fn part_of(id: &FileId, blocks: &[(u32, BlockLocation)]) -> SealedPart {

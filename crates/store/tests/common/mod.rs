@@ -8,7 +8,7 @@ use unitape_model::{
     Amount, CivilDate, Decimal, Dictionary, Event, EventBuilder, EventField, EventKind, EventValue, InlineId,
     NameKind, Position, Price, TapePosition, UnixNanos, flags,
 };
-use unitape_store::{MasterKey, Scan, ScanFilter, SealOptions, SealReport, Store};
+use unitape_store::{Day, MasterKey, Scan, ScanFilter, SealOptions, SealReport, Store, TickSchema};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// The key of the stores.
@@ -301,9 +301,7 @@ impl Seen {
         let source = (event.source() != 0).then(|| {
             let is_it = |f: &&Vec<u8>| f[at::INSTRUMENT..at::INSTRUMENT + 4] == event.source().to_le_bytes();
             let definition = sources.iter().rev().find(is_it).expect("a source is defined");
-            let definition = Event::new(definition).unwrap();
-            let part = |f| format!("{:?}", definition.field(f, &mut [0; 36]));
-            [EventField::Feed, EventField::File, EventField::Base].map(part).join("/")
+            source_text(&Event::new(definition).unwrap())
         });
         let (ts, kind) = (event.ts_event().0, event.kind());
         Self { ordinal, position: position.0, ts, kind, frame: bare, names: all, source }
@@ -314,10 +312,56 @@ impl Seen {
         self.names.iter().find(|(f, _)| *f == field).and_then(|(_, n)| n.first()).map(String::as_str)
     }
 
+    /// The day in which it is sealed: a quarantined message without a time has none.
+    pub fn day(&self) -> Day {
+        let is_undated = self.kind == EventKind::Quarantine && self.ts == 0;
+        if is_undated { Day::UNDATED } else { Day::from_time(UnixNanos(self.ts)) }
+    }
+
+    /// The schema in which it is sealed.
+    pub fn schema(&self) -> TickSchema {
+        TickSchema::for_kind(self.kind).expect("an event")
+    }
+
+    /// The instrument in whose blocks it is sealed.
+    pub fn symbol(&self) -> Option<&str> {
+        match self.kind {
+            EventKind::News | EventKind::Comm => None,
+            EventKind::Index => self.name(EventField::Index),
+            _ => self.name(EventField::Instr),
+        }
+    }
+
+    /// The venue, or the bank that quotes.
+    pub fn venue(&self) -> Option<&str> {
+        [EventField::Venue, EventField::Mic, EventField::Bank].iter().find_map(|field| self.name(*field))
+    }
+
+    /// Whether a filter wants it, by the names of its fields.
+    pub fn matches(&self, f: &ScanFilter) -> bool {
+        let is_wanted = |name: &str| f.symbols.iter().any(|symbol| symbol == name);
+        let is_symbol = match self.kind {
+            EventKind::News | EventKind::Comm => self.names(EventField::Instrs).iter().any(|n| is_wanted(n)),
+            _ => self.symbol().is_some_and(is_wanted),
+        };
+        (f.symbols.is_empty() || is_symbol)
+            && f.from.is_none_or(|ts| self.ts >= ts.0)
+            && f.to.is_none_or(|ts| self.ts < ts.0)
+            && f.date.is_none_or(|date| self.day() == date)
+            && (f.schemas.is_empty() || f.schemas.contains(&self.schema()))
+            && f.venue.as_ref().is_none_or(|venue| self.venue() == Some(venue))
+    }
+
     /// All names in a field.
     pub fn names(&self, field: EventField) -> &[String] {
         self.names.iter().find(|(f, _)| *f == field).map_or(&[], |(_, n)| n)
     }
+}
+
+/// The definition of a source, without its number.
+pub fn source_text(definition: &Event<'_>) -> String {
+    let part = |f| format!("{:?}", definition.field(f, &mut [0; 36]));
+    [EventField::Feed, EventField::File, EventField::Base].map(part).join("/")
 }
 
 /// All events of a tape.
@@ -351,12 +395,18 @@ pub fn seen_on_tape(dir: &Path) -> Vec<Seen> {
 /// All events that a scan returns, and how many problems it reported.
 pub fn seen_in_store(store: &Store, filter: &ScanFilter) -> (Vec<Seen>, usize) {
     let sources: Vec<Vec<u8>> = store.sources().map(|e| e.bytes().to_vec()).collect();
-    let mut scan: Scan<'_> = store.scan(filter).unwrap();
+    let mut scan = store.scan(filter).unwrap();
+    let all = seen_in_scan(&mut scan, store.names(), &sources);
+    (all, scan.problems().len())
+}
+
+/// All events that are left of a scan.
+pub fn seen_in_scan(scan: &mut Scan<'_>, names: &Dictionary, sources: &[Vec<u8>]) -> Vec<Seen> {
     let mut all = Vec::new();
     while let Some(row) = scan.next() {
-        all.push(Seen::of(row.frame, row.ordinal, row.position, store.names(), &sources));
+        all.push(Seen::of(row.frame, row.ordinal, row.position, names, sources));
     }
-    (all, scan.problems().len())
+    all
 }
 
 /// The first difference, shown in few words.
