@@ -17,6 +17,9 @@ use unitape_store::{
     SealOptions, SealedBlock, Store, TickSchema,
 };
 
+/// Changes the bytes of a block, or fails in the place of giving them.
+type BlockChange = fn(&mut Vec<u8>) -> io::Result<()>;
+
 /// Seals `tapes` tapes in turns, each in two parts, with messages that have no time. A part has about `n` events of `days` days.
 fn sealed_store(dir: &Path, seed: u64, tapes: u64, days: u64, n: usize) -> Store {
     let (path, mut rng) = (dir.join(format!("store{seed}")), Rng::new(seed));
@@ -427,7 +430,7 @@ fn a_fetch_that_fails_ends_the_scan_with_a_failure() {
     let of_rows = Grants::ALL.answer(&store, &all, ReadDepth::Rows);
     let events = events_of(&reader_of(&of_events), &all).items;
     let rows = rows_of(&reader_of(&of_rows), TickSchema::Bbo, &all).items;
-    let breaks: [fn(&mut Vec<u8>) -> io::Result<()>; 4] = [
+    let breaks: [BlockChange; 4] = [
         |_| Err(io::ErrorKind::ConnectionReset.into()),
         |bytes| {
             bytes.pop();
@@ -512,7 +515,7 @@ fn a_file_that_is_gone_is_a_problem_of_all_who_may_read_of_it() {
             let others = problems(&symbol("instrument0"), &only(TickSchema::Trades, Some("instrument1")));
             assert!(others.is_empty(), "{others:?}");
         }
-        assert!(problems(&all, &only(TickSchema::Bbo, None)).is_empty(), "whoever may not read trades");
+        assert!(problems(&all, &only(TickSchema::Bbo, None)).is_empty(), "a reader of quotes alone");
         assert!(problems(&all, &|_| false).is_empty());
         std::fs::write(&path, &good).unwrap();
     }
