@@ -228,6 +228,40 @@ fn strangers_and_other_servers_are_refused() {
     }
 }
 
+/// A reader that has seen enough is no failure, and a disk that is full is one.
+#[test]
+fn get_ends_as_others_do_where_stdout_ends() {
+    let folder = Folder::new();
+    seal(&folder);
+    let server = Server::start(&folder, ALL);
+    let address = format!("{}/ticks", server.address);
+    let password = folder.text("quant.pw");
+    let ask = |stdout: Stdio| {
+        let known = [
+            "get",
+            &address,
+            "--fingerprint",
+            &server.fingerprint,
+            "--user",
+            "quant",
+            "--password-file",
+            &password,
+        ];
+        unitape()
+            .args(known)
+            .args(["--schema", "bbo", "--json"])
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap()
+    };
+    let closed = ask(std::io::pipe().unwrap().1.into());
+    assert_eq!((closed.status.code(), &closed.stderr[..]), (Some(0), &b""[..]));
+    let full = ask(std::fs::File::create("/dev/full").unwrap().into());
+    assert_eq!(full.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
+}
+
 /// A request in XML is the same question.
 #[test]
 fn a_request_in_xml_gets_the_same_rows() {
