@@ -1,6 +1,7 @@
 //! The errors of a link.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use unitape_model::{ErrorCause, Position};
 use unitape_tape::TapeId;
 
@@ -37,6 +38,16 @@ pub enum Error {
         /// The end of the receiver's tape.
         position: Position,
         /// The problem, in words.
+        what: String,
+    },
+    /// The raw bytes of quarantine are not those that an event names.
+    #[error("damage: {}: {what} (event at position {position})", path.display())]
+    RawDamage {
+        /// The raw log.
+        path: PathBuf,
+        /// The event.
+        position: Position,
+        /// The damage, in words.
         what: String,
     },
     /// A unit is larger than a link carries.
@@ -76,7 +87,7 @@ impl Error {
                 RefusalReason::Retained | RefusalReason::Damage => ErrorCause::Data,
                 _ => ErrorCause::Outside,
             },
-            Self::BadFrames { .. } => ErrorCause::Data,
+            Self::BadFrames { .. } | Self::RawDamage { .. } => ErrorCause::Data,
             Self::OtherOffer { .. } | Self::LargeUnit { .. } | Self::Aeron { .. } => ErrorCause::Outside,
             Self::Io { source, .. } => ErrorCause::from_io(source),
         }

@@ -44,11 +44,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does not carry the raw bytes of quarantine, has no keys (so only loopback addresses are served), takes nothing over when a
-//! sender dies, and decides nothing about retention: each end removes its own segments.
+//! The raw bytes of quarantine come before the events that name them. The link has no keys (so only loopback addresses are served),
+//! takes nothing over when a sender dies, and decides nothing about retention: each end removes its own segments.
 
 mod error;
 pub mod fingerprint;
+pub mod raw_log;
 mod receive;
 mod send;
 pub mod session;

@@ -8,7 +8,8 @@ use unitape_tape::{Reader, StartPosition, SyncPolicy, TapeManifest, Writer, Writ
 
 use crate::error::Error;
 use crate::fingerprint::TapeFingerprint;
-use crate::session::{ReceiverFigures, ReceiverSession, ReceiverStep, SessionOptions, UnitSink};
+use crate::raw_log::RawCopy;
+use crate::session::{HeldTape, ReceiverFigures, ReceiverSession, ReceiverStep, SessionOptions, UnitSink};
 use crate::transport::Transport;
 use crate::wire::{HELLO_HEAD_BYTES, Hello, HelloTape, SessionId, Welcome};
 
@@ -67,16 +68,28 @@ pub struct TapeReceiver<T> {
 
 /// The writer of the receiver's tape.
 #[derive(Debug)]
-struct TapeWriter(Writer);
+struct TapeWriter {
+    writer: Writer,
+    raw: RawCopy,
+}
 
 impl UnitSink for TapeWriter {
     fn end(&self) -> Position {
-        self.0.end()
+        self.writer.end()
     }
 
     fn append(&mut self, unit: &[u8]) -> Result<(), Error> {
-        self.0.append(unit)?;
+        self.raw.sync()?;
+        self.writer.append(unit)?;
         Ok(())
+    }
+
+    fn raw_bytes(&self) -> u64 {
+        self.raw.state().bytes
+    }
+
+    fn append_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.raw.append(bytes)
     }
 }
 
@@ -121,7 +134,7 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Returns the end of the tape, once it is open.
     pub fn end(&self) -> Option<Position> {
-        self.writer.as_ref().map(|writer| writer.0.end())
+        self.writer.as_ref().map(|tape| tape.writer.end())
     }
 
     /// Takes the events since the last call.
@@ -145,7 +158,7 @@ impl<T: Transport> TapeReceiver<T> {
     /// Fails if the disk refuses.
     pub fn close(self) -> Result<(), Error> {
         match self.writer {
-            Some(TapeWriter(writer)) => Ok(writer.close()?),
+            Some(TapeWriter { writer, .. }) => Ok(writer.close()?),
             None => Ok(()),
         }
     }
@@ -189,10 +202,10 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Opens the tape, after the sender has accepted.
     fn begin(&mut self, now: Duration, welcome: &Welcome) -> Result<(), Error> {
-        if let Some(writer) = &self.writer
-            && writer.0.meta().id != welcome.tape
+        if let Some(TapeWriter { writer, .. }) = &self.writer
+            && writer.meta().id != welcome.tape
         {
-            let (offered, held) = (welcome.tape, writer.0.meta().id);
+            let (offered, held) = (welcome.tape, writer.meta().id);
             return Err(Error::OtherOffer { sender: self.sender, offered, held });
         }
         if self.writer.is_none() {
@@ -202,7 +215,7 @@ impl<T: Transport> TapeReceiver<T> {
                 ..WriterOptions::default()
             };
             let (writer, _) = Writer::open(&self.dir, welcome.tape, options)?;
-            self.writer = Some(TapeWriter(writer));
+            self.writer = Some(TapeWriter { writer, raw: RawCopy::open(&self.dir)? });
         }
         let end = self.end().expect("opened above");
         self.session.begin(now, end);
@@ -238,7 +251,11 @@ impl<T: Transport> TapeReceiver<T> {
                 };
                 let segments_max = (self.transport.message_bytes_max() - HELLO_HEAD_BYTES) / 4;
                 let fingerprint = TapeFingerprint::read(&self.dir, position, segments_max)?;
-                Some(HelloTape { id, segment_bytes, position, fingerprint })
+                let raw = match &self.writer {
+                    Some(tape) => tape.raw.state(),
+                    None => RawCopy::open(&self.dir)?.state(),
+                };
+                Some(HelloTape { id, segment_bytes, position, fingerprint, raw })
             }
         };
         Ok(Hello { reply_to: self.transport.address(), tape })
@@ -246,7 +263,7 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Acknowledges what the tape has, and leaves when all is done.
     fn report(&mut self, now: Duration) -> Result<bool, Error> {
-        let Some(TapeWriter(writer)) = &self.writer else { return Ok(false) };
+        let Some(TapeWriter { writer, raw }) = &self.writer else { return Ok(false) };
         let (end, mut durable) = (writer.end(), writer.durable());
         if self.session.is_complete(end, end) && self.session.is_following() {
             if durable < end {
@@ -258,6 +275,7 @@ impl<T: Transport> TapeReceiver<T> {
             }
         }
         let (transport, sender) = (&mut self.transport, self.sender);
-        self.session.poll(now, end, durable, &mut |message| transport.send(sender, message))
+        let held = HeldTape { committed: end, durable, raw_bytes: raw.state().bytes };
+        self.session.poll(now, held, &mut |message| transport.send(sender, message))
     }
 }

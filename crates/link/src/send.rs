@@ -8,6 +8,7 @@ use unitape_tape::{Reader, StartPosition, TapeManifest, oldest_position, writer_
 
 use crate::error::Error;
 use crate::fingerprint::{Comparison, compare};
+use crate::raw_log::RawSource;
 use crate::session::{SenderSession, SessionOptions};
 use crate::transport::Transport;
 use crate::wire::{
@@ -77,6 +78,7 @@ pub enum SenderEvent {
 pub struct TapeSender<T> {
     dir: PathBuf,
     manifest: TapeManifest,
+    raw: RawSource,
     options: SenderOptions,
     transport: T,
     peers: Vec<Peer>,
@@ -140,6 +142,7 @@ impl<T: Transport> TapeSender<T> {
         Ok(Self {
             dir: dir.to_owned(),
             manifest,
+            raw: RawSource::new(dir),
             options,
             transport,
             peers: Vec::new(),
@@ -270,7 +273,7 @@ impl<T: Transport> TapeSender<T> {
         };
         match answer {
             Ok(Some(Ok((reader, welcome)))) => {
-                let session = SenderSession::new(id, reply_to, welcome, self.options.session.clone(), now);
+                let session = SenderSession::new(id, &hello, welcome, self.options.session.clone(), now);
                 self.figures.sessions += 1;
                 self.events.push(SenderEvent::Accepted { receiver: reply_to, position: welcome.position });
                 self.peers.push(Peer { session, reader, hello, is_lost: false });
@@ -293,8 +296,19 @@ impl<T: Transport> TapeSender<T> {
     /// Returns a reader at the position of a hello, or why the receiver is refused. `None` if this is not known yet.
     #[allow(clippy::type_complexity)] // a reader, a refusal, or nothing yet
     fn answer(&self, hello: &Hello) -> Result<Option<Result<(Reader, Welcome), Refusal>>, Error> {
+        let mut different_raw = None;
         let end = Reader::open(&self.dir, StartPosition::End)?.position();
         let oldest = oldest_position(&self.dir)?;
+        if let Some(theirs) = &hello.tape
+            && !self.raw.begins_with(theirs.raw)?
+        {
+            let text = format!(
+                "the sender's quarantine.raw does not begin with the {} bytes that the receiver has; begin a new copy, or copy the \
+                 file by hand",
+                theirs.raw.bytes
+            );
+            different_raw = Some(Refusal { reason: RefusalReason::OtherBytes, text });
+        }
         let position = match &hello.tape {
             None if oldest > Position(0) => {
                 let text = format!(
@@ -315,6 +329,10 @@ impl<T: Transport> TapeSender<T> {
                 Comparison::Different(reason, text) => return Ok(Some(Err(Refusal { reason, text }))),
             },
         };
+        // The tape itself comes first: what differs there says more.
+        if let Some(refusal) = different_raw {
+            return Ok(Some(Err(refusal)));
+        }
         let reader = Reader::open(&self.dir, StartPosition::At(position))?;
         let TapeManifest { id, segment_bytes } = self.manifest;
         Ok(Some(Ok((reader, Welcome { tape: id, segment_bytes, position, end }))))
@@ -322,7 +340,7 @@ impl<T: Transport> TapeSender<T> {
 
     /// Reads and sends for a receiver.
     fn serve(&mut self, now: Duration, index: usize) -> Result<bool, Error> {
-        let Self { peers, transport, figures, has_writer, .. } = self;
+        let Self { peers, transport, figures, has_writer, raw, .. } = self;
         let peer = &mut peers[index];
         let reply_to = peer.session.reply_to();
         let mut has_worked = false;
@@ -331,7 +349,8 @@ impl<T: Transport> TapeSender<T> {
                 Ok(Some(frames)) => {
                     figures.read_bytes += frames.bytes.len() as u64;
                     peer.session.set_closed(false);
-                    peer.session.push(frames.position, frames.bytes)?;
+                    let raw_needed = raw.needed(frames.position, frames.bytes)?;
+                    peer.session.push(frames.position, frames.bytes, raw_needed)?;
                     has_worked = true;
                 }
                 Ok(None) => peer.session.set_closed(!*has_writer),
@@ -350,6 +369,9 @@ impl<T: Transport> TapeSender<T> {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let Some((offset, bytes)) = peer.session.missing_raw() {
+            peer.session.push_raw(raw.read(offset, bytes)?);
         }
         has_worked |= peer.session.poll(now, &mut |message| transport.send(reply_to, message))?;
         Ok(has_worked)

@@ -22,18 +22,19 @@
 //!  ┌────────────────┬──────┬──────┬──────────┬────────────────┬───────────────┬────────────┐
 //!  │ reply IPv6     │ port │flags │ tail crc │ tape id        │ segment bytes │ position   │
 //!  └────────────────┴──────┴──────┴──────────┴────────────────┴───────────────┴────────────┘
-//!   88            96               104     108     112
-//!  ┌─────────────┬────────────────┬───────┬───────┬──────────────────
-//!  │ tail        │ first segment  │ count │ zero  │ count × u32 …
-//!  └─────────────┴────────────────┴───────┴───────┴──────────────────
+//!   88            96               104     108       112         120
+//!  ┌─────────────┬────────────────┬───────┬─────────┬───────────┬──────────────────
+//!  │ tail        │ first segment  │ count │ raw crc │ raw bytes │ count × u32 …
+//!  └─────────────┴────────────────┴───────┴─────────┴───────────┴──────────────────
 //!   flags: bit 0, the receiver has a tape; without it all that follows is zero. IPv4 addresses are mapped (::ffff:a.b.c.d).
 //!   The u32 are checksums of segments, `tail crc` that of the frames from `tail` to `position`; see `TapeFingerprint`.
+//!   raw bytes: the length of the receiver's quarantine.raw, raw crc: the checksum of all of it.
 //!
 //! 2 Acknowledge, receiver ─▶ sender: also the sign of life
-//!   32           40          48          56          64
-//!  ┌────────────┬───────────┬───────────┬───────────┐
-//!  │ committed  │ durable   │ pending   │ flags     │
-//!  └────────────┴───────────┴───────────┴───────────┘
+//!   32           40          48          56          64          72
+//!  ┌────────────┬───────────┬───────────┬───────────┬───────────┐
+//!  │ committed  │ durable   │ pending   │ raw bytes │ flags     │
+//!  └────────────┴───────────┴───────────┴───────────┴───────────┘
 //!   pending: bytes that came of a unit that is not whole yet. flags: bit 0, the receiver leaves.
 //!
 //! 3 Welcome, sender ─▶ receiver
@@ -44,19 +45,21 @@
 //!   position: that of the hello. end: where the sender's tape ends now.
 //!
 //! 4 Data, sender ─▶ receiver
-//!   32           40          48
-//!  ┌────────────┬───────────┬──────────────────
-//!  │ position   │ offset    │ frames …
-//!  └────────────┴───────────┴──────────────────
+//!   32           40          48          56
+//!  ┌────────────┬───────────┬───────────┬──────────────────
+//!  │ position   │ offset    │ raw bytes │ frames …
+//!  └────────────┴───────────┴───────────┴──────────────────
 //!   The frames have no stamps. position: where the tape ends before the unit to which the first byte belongs. offset: bytes
-//!   of that unit in earlier messages. Several units share a message, a large unit spans several.
+//!   of that unit in earlier messages. Several units share a message, a large unit spans several. raw bytes: so much of
+//!   quarantine.raw comes before these frames.
 //!
 //! 5 Announce, sender ─▶ receiver: also the sign of life
-//!   32           40          48          56
-//!  ┌────────────┬───────────┬───────────┐
-//!  │ end        │ offset    │ flags     │
-//!  └────────────┴───────────┴───────────┘
-//!   end: up to here the sender has sent whole units. offset: bytes that it has sent of the next one. flags: bit 0, the tape
+//!   32           40          48          56          64
+//!  ┌────────────┬───────────┬───────────┬───────────┐
+//!  │ end        │ offset    │ raw bytes │ flags     │
+//!  └────────────┴───────────┴───────────┴───────────┘
+//!   end: up to here the sender has sent whole units. offset: bytes that it has sent of the next one. raw bytes: so much of
+//!   quarantine.raw it has sent. flags: bit 0, the tape
 //!   has no writer and ends here.
 //!
 //! 6 Finish, sender ─▶ receiver: the session has ended. No body.
@@ -66,6 +69,12 @@
 //!  ┌──────┬──────┬──────────────────
 //!  │ code │ zero │ UTF-8 text …
 //!  └──────┴──────┴──────────────────
+//!
+//! 8 Raw, sender ─▶ receiver: a part of quarantine.raw
+//!   32           40
+//!  ┌────────────┬──────────────────
+//!  │ offset     │ bytes …
+//!  └────────────┴──────────────────
 //! ```
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -73,15 +82,19 @@ use unitape_model::{LINE, Position};
 use unitape_tape::TapeId;
 
 use crate::fingerprint::TapeFingerprint;
+use crate::raw_log::RawState;
 
 /// The version of the protocol that this build speaks.
 pub const PROTOCOL_VERSION: u8 = 1;
 
 /// Bytes before the frames of a data message.
-pub const DATA_HEAD_BYTES: usize = 48;
+pub const DATA_HEAD_BYTES: usize = 56;
 
 /// Bytes of a hello before the checksums of segments.
-pub const HELLO_HEAD_BYTES: usize = 112;
+pub const HELLO_HEAD_BYTES: usize = 120;
+
+/// Bytes before those of the raw log in a message.
+pub const RAW_HEAD_BYTES: usize = 40;
 
 /// The longest text of a refusal, in bytes.
 pub const REFUSAL_TEXT_BYTES_MAX: usize = 1024;
@@ -112,6 +125,8 @@ pub enum Message<'a> {
     Finish,
     /// A sender refuses a hello, or ends a session because of a failure.
     Refuse(Refusal),
+    /// A part of the raw bytes of quarantine.
+    Raw(Raw<'a>),
 }
 
 /// A receiver's question.
@@ -134,6 +149,8 @@ pub struct HelloTape {
     pub position: Position,
     /// Checksums of what comes before the position.
     pub fingerprint: TapeFingerprint,
+    /// What the receiver has of the raw bytes of quarantine.
+    pub raw: RawState,
 }
 
 /// A report of a receiver.
@@ -145,6 +162,8 @@ pub struct Acknowledge {
     pub durable: Position,
     /// Bytes of an incomplete unit after `committed`.
     pub pending: u64,
+    /// The length of the receiver's raw log.
+    pub raw_bytes: u64,
     /// The receiver ends the session.
     pub is_leaving: bool,
 }
@@ -169,8 +188,19 @@ pub struct Data<'a> {
     pub position: Position,
     /// Bytes of that unit in earlier messages.
     pub offset: u64,
+    /// The length of the raw log that comes before these frames.
+    pub raw_bytes: u64,
     /// Frames without stamps.
     pub frames: &'a [u8],
+}
+
+/// A part of the raw bytes of quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// Where the bytes begin in the raw log.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
 }
 
 /// A report of a sender.
@@ -180,6 +210,8 @@ pub struct Announce {
     pub end: Position,
     /// Bytes that the sender has sent of the next unit.
     pub offset: u64,
+    /// The length of the raw log that the sender has sent.
+    pub raw_bytes: u64,
     /// The tape has no writer, and ends here.
     pub is_closed: bool,
 }
@@ -281,12 +313,13 @@ impl<'a> Message<'a> {
         let message = match bytes[5] {
             1 => Self::Hello(body.hello()?),
             2 => {
-                body.check_length(64)?;
+                body.check_length(72)?;
                 Self::Acknowledge(Acknowledge {
                     committed: body.position(32)?,
                     durable: body.position(40)?,
                     pending: body.u64(48),
-                    is_leaving: body.u64(56) & FLAG != 0,
+                    raw_bytes: body.u64(56),
+                    is_leaving: body.u64(64) & FLAG != 0,
                 })
             }
             3 => {
@@ -307,12 +340,16 @@ impl<'a> Message<'a> {
                 if !offset.is_multiple_of(LINE as u64) {
                     return Err(WireFault::Body("the offset is no multiple of a line"));
                 }
-                Self::Data(Data { position: body.position(32)?, offset, frames })
+                Self::Data(Data { position: body.position(32)?, offset, raw_bytes: body.u64(48), frames })
             }
             5 => {
-                body.check_length(56)?;
-                let is_closed = body.u64(48) & FLAG != 0;
-                Self::Announce(Announce { end: body.position(32)?, offset: body.u64(40), is_closed })
+                body.check_length(64)?;
+                Self::Announce(Announce {
+                    end: body.position(32)?,
+                    offset: body.u64(40),
+                    raw_bytes: body.u64(48),
+                    is_closed: body.u64(56) & FLAG != 0,
+                })
             }
             6 => {
                 body.check_length(HEAD_BYTES)?;
@@ -329,6 +366,10 @@ impl<'a> Message<'a> {
                     text: text.to_owned(),
                 })
             }
+            8 => match bytes.get(RAW_HEAD_BYTES..) {
+                Some(raw) if !raw.is_empty() => Self::Raw(Raw { offset: body.u64(32), bytes: raw }),
+                _ => return Err(WireFault::Body("there are no raw bytes")),
+            },
             kind => return Err(WireFault::Kind(kind)),
         };
         Ok((session, message))
@@ -348,6 +389,7 @@ impl<'a> Message<'a> {
                 put(out, acknowledge.committed.0);
                 put(out, acknowledge.durable.0);
                 put(out, acknowledge.pending);
+                put(out, acknowledge.raw_bytes);
                 put(out, u64::from(acknowledge.is_leaving));
             }
             Self::Welcome(welcome) => {
@@ -359,14 +401,20 @@ impl<'a> Message<'a> {
             Self::Data(data) => {
                 put(out, data.position.0);
                 put(out, data.offset);
+                put(out, data.raw_bytes);
                 out.extend_from_slice(data.frames);
             }
             Self::Announce(announce) => {
                 put(out, announce.end.0);
                 put(out, announce.offset);
+                put(out, announce.raw_bytes);
                 put(out, u64::from(announce.is_closed));
             }
             Self::Finish => {}
+            Self::Raw(raw) => {
+                put(out, raw.offset);
+                out.extend_from_slice(raw.bytes);
+            }
             Self::Refuse(refusal) => {
                 out.extend_from_slice(&refusal.reason.code().to_le_bytes());
                 out.extend_from_slice(&[0; 2]);
@@ -386,6 +434,7 @@ impl<'a> Message<'a> {
             Self::Announce(_) => 5,
             Self::Finish => 6,
             Self::Refuse(_) => 7,
+            Self::Raw(_) => 8,
         }
     }
 }
@@ -408,7 +457,9 @@ impl Hello {
         put(out, tape.position.0);
         put(out, tape.fingerprint.tail.0);
         put(out, tape.fingerprint.first_segment);
-        put(out, tape.fingerprint.segment_crcs.len() as u64);
+        out.extend_from_slice(&(tape.fingerprint.segment_crcs.len() as u32).to_le_bytes());
+        out.extend_from_slice(&tape.raw.crc.to_le_bytes());
+        put(out, tape.raw.bytes);
         for crc in &tape.fingerprint.segment_crcs {
             out.extend_from_slice(&crc.to_le_bytes());
         }
@@ -499,8 +550,9 @@ impl Body<'_> {
             return Err(WireFault::Body("the tail begins after the position"));
         }
         let fingerprint = TapeFingerprint { first_segment, segment_crcs, tail, tail_crc: self.u32(52) };
-        let tape =
-            HelloTape { id: TapeId(self.u128(56)), segment_bytes: self.u64(72), position, fingerprint };
+        let raw = RawState { bytes: self.u64(112), crc: self.u32(108) };
+        let (id, segment_bytes) = (TapeId(self.u128(56)), self.u64(72));
+        let tape = HelloTape { id, segment_bytes, position, fingerprint, raw };
         Ok(Hello { reply_to, tape: Some(tape) })
     }
 

@@ -2,14 +2,19 @@
 //! anything but a prefix of the sender's, and must reach its end once the network is well again.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use unitape_link::raw_log::RawSource;
 use unitape_link::session::SessionOptions;
 use unitape_link::transport::memory::{MemoryNetwork, MemoryTransport, NetworkFaults};
 use unitape_link::wire::{Announce, Data, Hello, Message, RefusalReason, SessionId};
 use unitape_link::{Error, ReceiverEvent, ReceiverOptions, SenderOptions, TapeReceiver, TapeSender};
-use unitape_model::{ErrorCause, FrameHeader, LINE, Position, flags};
+use unitape_model::{
+    ErrorCause, EventBuilder, EventField, EventKind, EventValue, FrameHeader, LINE, Position, UnixNanos,
+    flags,
+};
 use unitape_tape::{ReadOptions, Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 const ID: TapeId = TapeId(0x5eed);
@@ -64,6 +69,23 @@ fn append(writer: &mut Writer, random: &mut Random, units: u64) {
     for _ in 0..units {
         writer.append(&unit(random)).unwrap();
     }
+}
+
+/// Puts a message into quarantine: its bytes first, then its event.
+fn quarantine(dir: &Path, writer: &mut Writer, random: &mut Random) {
+    let raw = vec![random.below(256) as u8; 1 + random.below(6000) as usize];
+    let file = std::fs::File::options().append(true).create(true).open(dir.join("quarantine.raw"));
+    let mut file = file.unwrap();
+    let start = file.metadata().unwrap().len();
+    file.write_all(&raw).unwrap();
+    let mut unit = Vec::new();
+    let mut event = EventBuilder::begin(&mut unit, EventKind::Quarantine, UnixNanos(0));
+    event.set_field(EventField::Reason, EventValue::Text("syntax")).unwrap();
+    event.set_field(EventField::Length, EventValue::UInt(raw.len() as u64)).unwrap();
+    event.set_field(EventField::RawAt, EventValue::UInt(start)).unwrap();
+    event.set_field(EventField::Hash, EventValue::Text(&blake3::hash(&raw).to_hex())).unwrap();
+    event.finish(flags::LAST).unwrap();
+    writer.append(&unit).unwrap();
 }
 
 fn make(dir: &Path, seed: u64, units: u64) {
@@ -244,7 +266,11 @@ fn round(seed: u64) -> u64 {
         link.turn(&mut sender, &mut receiver).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         if appends > 0 && random.below(4) == 0 {
             appends -= 1;
-            append(writer.as_mut().expect("not closed yet"), &mut random, 2);
+            let writer = writer.as_mut().expect("not closed yet");
+            append(writer, &mut random, 2);
+            if random.below(8) == 0 {
+                quarantine(&a, writer, &mut random);
+            }
         }
         if appends == 0
             && let Some(writer) = writer.take()
@@ -384,6 +410,64 @@ fn damage_is_never_sent() {
     assert!(received.len() > whole, "{}", received.len());
 }
 
+/// An event of quarantine without its bytes is an event about nothing.
+#[test]
+fn raw_bytes_come_before_the_events_that_name_them() {
+    let dir = folder();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let mut random = Random::new(1);
+    let mut writer = open(&a);
+    let mut link = Link::new(1, NetworkFaults::default());
+    let (mut sender, mut receiver) = (link.sender(&a, true), link.receiver(&b, 1, true));
+    for _ in 0..20 {
+        append(&mut writer, &mut random, 3);
+        quarantine(&a, &mut writer, &mut random);
+        while receiver.end() != Some(writer.end()) {
+            link.turn(&mut sender, &mut receiver).unwrap();
+            let raw = std::fs::read(b.join("quarantine.raw")).unwrap_or_default();
+            if b.join("tape.toml").exists() {
+                let named = RawSource::new(&b).needed(Position(0), &frames(&b)).unwrap();
+                assert!(named <= raw.len() as u64);
+            }
+        }
+    }
+    // A writer that was killed leaves bytes that no event names, and the next one cuts them off.
+    let path = a.join("quarantine.raw");
+    let named = std::fs::read(&path).unwrap();
+    std::fs::write(&path, [&named[..], b"of nobody"].concat()).unwrap();
+    append(&mut writer, &mut random, 3);
+    writer.close().unwrap();
+    while !receiver.is_done() {
+        link.turn(&mut sender, &mut receiver).unwrap();
+    }
+    receiver.close().unwrap();
+    std::fs::write(&path, &named).unwrap();
+    assert_eq!(files(&a), files(&b));
+
+    // Damage of them is never sent, and other bytes at the receiver are refused.
+    let mut other = named.clone();
+    other[100] ^= 1;
+    std::fs::write(b.join("quarantine.raw"), &other).unwrap();
+    assert_refused(&link.refusal(&a, &b), RefusalReason::OtherBytes, "quarantine.raw");
+    std::fs::write(&path, &other).unwrap();
+    for (number, length) in [(8, named.len()), (9, named.len() - 1)] {
+        std::fs::write(&path, &other[..length]).unwrap();
+        let c = dir.path().join(length.to_string());
+        let (mut sender, mut receiver) = (link.sender(&a, true), link.receiver(&c, number, true));
+        let error = loop {
+            link.pass(Duration::from_millis(1));
+            if let Err(error) = sender.poll(link.now) {
+                break error;
+            }
+            receiver.poll(link.now).unwrap();
+        };
+        assert!(matches!(error, Error::RawDamage { .. }), "{error}");
+        assert_eq!(error.cause(), ErrorCause::Data);
+        receiver.close().unwrap();
+        assert!(std::fs::read(c.join("quarantine.raw")).unwrap_or_default().len() < named.len());
+    }
+}
+
 /// What reaches a port need not come from a receiver.
 #[test]
 fn strangers_change_nothing() {
@@ -401,8 +485,8 @@ fn strangers_change_nothing() {
     let strangers = [
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0; 64],
-        foreign(Message::Data(Data { position: Position(0), offset: 0, frames: &[1; 128] })),
-        foreign(Message::Announce(Announce { end: Position(0), offset: 0, is_closed: true })),
+        foreign(Message::Data(Data { position: Position(0), offset: 0, raw_bytes: 0, frames: &[1; 128] })),
+        foreign(Message::Announce(Announce { end: Position(0), offset: 0, raw_bytes: 0, is_closed: true })),
         foreign(Message::Finish),
         // Nobody is made to send to another host.
         foreign(Message::Hello(away)),

@@ -5,7 +5,7 @@
 //!  receiver                                   sender
 //!     │ ── Hello: tape, position, checksums ──▶ │  compares
 //!     │ ◀─ Welcome ───────────────────────────  │  (or Refuse)
-//!     │ ◀─ Data, Data, Data … ────────────────  │  up to a window of bytes that are not acknowledged
+//!     │ ◀─ Raw, Data, Data, Data … ───────────  │  up to a window of bytes that are not acknowledged
 //!     │ ── Acknowledge: committed, durable ───▶ │
 //!     │ ◀─ Announce: end, closed ─────────────  │
 //!     │ ── Acknowledge: all durable, leaving ─▶ │
@@ -19,7 +19,7 @@
 mod receiver;
 mod sender;
 
-pub use receiver::{ReceiverFigures, ReceiverSession, ReceiverStep, UnitSink};
+pub use receiver::{HeldTape, ReceiverFigures, ReceiverSession, ReceiverStep, UnitSink};
 pub use sender::SenderSession;
 
 use std::time::Duration;

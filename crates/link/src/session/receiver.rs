@@ -1,12 +1,13 @@
 //! The receiver's side of a session.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 use unitape_model::{FrameHeader, LINE, Position, frame::KIND_PAD};
 
 use super::{SessionOptions, UNIT_BYTES_MAX};
 use crate::error::Error;
 use crate::wire::{
-    Acknowledge, Announce, Data, Hello, Message, PROTOCOL_VERSION, Refusal, RefusalReason, SessionId,
+    Acknowledge, Announce, Data, Hello, Message, PROTOCOL_VERSION, Raw, Refusal, RefusalReason, SessionId,
     Welcome, WireFault, decode_session,
 };
 
@@ -20,6 +21,26 @@ pub trait UnitSink {
     /// # Errors
     /// Fails if the tape takes nothing more.
     fn append(&mut self, unit: &[u8]) -> Result<(), Error>;
+
+    /// Returns the length of the raw log of quarantine.
+    fn raw_bytes(&self) -> u64;
+
+    /// Appends to the raw log.
+    ///
+    /// # Errors
+    /// Fails if the disk refuses.
+    fn append_raw(&mut self, bytes: &[u8]) -> Result<(), Error>;
+}
+
+/// What a receiver has of a tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldTape {
+    /// The end of the tape.
+    pub committed: Position,
+    /// What comes before this survives a power loss.
+    pub durable: Position,
+    /// The length of the raw log of quarantine.
+    pub raw_bytes: u64,
 }
 
 /// The result of a message for the caller.
@@ -235,13 +256,21 @@ impl ReceiverSession {
                 }
                 Ok(ReceiverStep::Nothing)
             }
+            (Message::Raw(raw), ReceiverState::Following) => {
+                if let Some(sink) = sink {
+                    self.receive_raw(&raw, sink)?;
+                }
+                Ok(ReceiverStep::Nothing)
+            }
             (Message::Announce(announce), ReceiverState::Following) => {
                 let sent = (announce.end, announce.offset);
                 // A late one says less than is known.
                 if self.announced.is_none_or(|known| (known.end, known.offset) <= sent) {
                     self.announced = Some(announce);
-                    let end = sink.map_or(Position(0), |sink| sink.end());
-                    if sent <= (end, self.pending.len() as u64) {
+                    let (end, raw_bytes) =
+                        sink.map_or((Position(0), 0), |sink| (sink.end(), sink.raw_bytes()));
+                    let has_all = sent <= (end, self.pending.len() as u64) && announce.raw_bytes <= raw_bytes;
+                    if has_all {
                         self.missing_since = None;
                     } else {
                         self.missing_since.get_or_insert(now);
@@ -263,8 +292,7 @@ impl ReceiverSession {
     pub fn poll(
         &mut self,
         now: Duration,
-        committed: Position,
-        durable: Position,
+        held: HeldTape,
         send: &mut dyn FnMut(&[u8]) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let is_leaving = match self.state {
@@ -276,7 +304,9 @@ impl ReceiverSession {
             ReceiverState::Leaving { .. } => true,
             ReceiverState::Asking | ReceiverState::Ended => return Ok(false),
         };
-        let acknowledge = Acknowledge { committed, durable, pending: self.pending.len() as u64, is_leaving };
+        let HeldTape { committed, durable, raw_bytes } = held;
+        let pending = self.pending.len() as u64;
+        let acknowledge = Acknowledge { committed, durable, pending, raw_bytes, is_leaving };
         let is_due = self.last_acknowledge.is_none_or(|(sent, last)| {
             let waited = now.saturating_sub(sent);
             let is_news = last != acknowledge;
@@ -296,13 +326,26 @@ impl ReceiverSession {
         Ok(is_sent)
     }
 
+    fn receive_raw(&mut self, raw: &Raw<'_>, sink: &mut dyn UnitSink) -> Result<(), Error> {
+        match raw.offset.cmp(&sink.raw_bytes()) {
+            Ordering::Less => self.figures.dropped_messages += 1,
+            Ordering::Greater => self.ask(),
+            Ordering::Equal => {
+                self.missing_since = None;
+                self.received_bytes += raw.bytes.len() as u64;
+                sink.append_raw(raw.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     fn receive_data(&mut self, data: &Data<'_>, sink: &mut dyn UnitSink) -> Result<(), Error> {
         let expected = (sink.end(), self.pending.len() as u64);
         if (data.position, data.offset) < expected {
             self.figures.dropped_messages += 1;
             return Ok(());
         }
-        if (data.position, data.offset) > expected {
+        if (data.position, data.offset) > expected || data.raw_bytes > sink.raw_bytes() {
             self.ask();
             return Ok(());
         }

@@ -7,7 +7,7 @@ use unitape_model::{FrameHeader, Position, frames};
 
 use super::SessionOptions;
 use crate::error::Error;
-use crate::wire::{Acknowledge, Announce, Data, Message, SessionId, Welcome};
+use crate::wire::{Acknowledge, Announce, Data, Hello, Message, RAW_HEAD_BYTES, Raw, SessionId, Welcome};
 
 /// The sender's side of a session with one receiver.
 #[derive(Debug)]
@@ -22,6 +22,13 @@ pub struct SenderSession {
     queue_start: usize,
     /// The ends of the units in `queue`: the offset there, and the position on the tape.
     unit_ends: VecDeque<(usize, Position)>,
+    /// Bytes of the raw log that are not sent yet; those before `raw_start` are sent.
+    raw_queue: Vec<u8>,
+    raw_start: usize,
+    /// The length of the raw log that is sent, and the one that the frames in `queue` need.
+    raw_sent: u64,
+    raw_needed: u64,
+    raw_acknowledged: u64,
     /// Where the next byte belongs: the end of the tape before its unit, and the bytes of the unit that are sent.
     position: Position,
     offset: u64,
@@ -34,23 +41,29 @@ pub struct SenderSession {
 }
 
 impl SenderSession {
-    /// Begins a session that answers a hello with `welcome`.
+    /// Begins the session `id`, which answers `hello` with `welcome`.
     pub fn new(
         id: SessionId,
-        reply_to: SocketAddr,
+        hello: &Hello,
         welcome: Welcome,
         options: SessionOptions,
         now: Duration,
     ) -> Self {
+        let raw_bytes = hello.tape.as_ref().map_or(0, |tape| tape.raw.bytes);
         Self {
             id,
-            reply_to,
+            reply_to: hello.reply_to,
             options,
             welcome,
             is_welcomed: false,
             queue: Vec::new(),
             queue_start: 0,
             unit_ends: VecDeque::new(),
+            raw_queue: Vec::new(),
+            raw_start: 0,
+            raw_sent: raw_bytes,
+            raw_needed: raw_bytes,
+            raw_acknowledged: raw_bytes,
             position: welcome.position,
             offset: 0,
             last_acknowledge: None,
@@ -92,6 +105,7 @@ impl SenderSession {
             *last = acknowledge;
         }
         last.durable = durable;
+        self.raw_acknowledged = self.raw_acknowledged.max(acknowledge.raw_bytes);
     }
 
     /// Returns whether the session can take more frames: all before are sent, and the window has room.
@@ -101,14 +115,15 @@ impl SenderSession {
             && self.unacknowledged() < self.options.window_bytes
     }
 
-    /// Takes the frames that follow on the tape; the first one is at `position`.
+    /// Takes the frames that follow on the tape; the first one is at `position`. `raw_needed` bytes of the raw log come before them.
     ///
     /// # Errors
     /// Fails if a unit has more bytes than a link carries.
-    pub fn push(&mut self, position: Position, run: &[u8]) -> Result<(), Error> {
+    pub fn push(&mut self, position: Position, run: &[u8], raw_needed: u64) -> Result<(), Error> {
         assert!(self.queue_start == self.queue.len(), "frames are pushed when all before are sent");
         self.queue.clear();
         self.queue_start = 0;
+        self.raw_needed = self.raw_needed.max(raw_needed);
         self.queue.extend_from_slice(run);
         for (offset, header, frame) in frames(run) {
             let unstamped = FrameHeader::new_unstamped(header.kind(), header.flags(), header.lines());
@@ -122,6 +137,21 @@ impl SenderSession {
             return Err(Error::LargeUnit { position: self.position, limit: super::UNIT_BYTES_MAX });
         }
         Ok(())
+    }
+
+    /// Returns the part of the raw log that the session needs next: where it begins, and how many bytes. `None` if it needs nothing.
+    pub fn missing_raw(&self) -> Option<(u64, usize)> {
+        let is_sent = self.raw_start == self.raw_queue.len();
+        let bytes = (self.raw_needed - self.raw_sent).min(RAW_PIECE_BYTES) as usize;
+        (is_sent && bytes > 0).then_some((self.raw_sent, bytes))
+    }
+
+    /// Takes the bytes of [`SenderSession::missing_raw`].
+    pub fn push_raw(&mut self, bytes: &[u8]) {
+        assert!(self.raw_start == self.raw_queue.len(), "raw bytes are pushed when all before are sent");
+        self.raw_queue.clear();
+        self.raw_queue.extend_from_slice(bytes);
+        self.raw_start = 0;
     }
 
     /// Sets whether the tape has no writer and ends after the frames that were pushed.
@@ -152,11 +182,30 @@ impl SenderSession {
             }
             (self.is_welcomed, has_sent) = (true, true);
         }
-        while self.queue_start < self.queue.len() && self.unacknowledged() < self.options.window_bytes {
+        while self.raw_start < self.raw_queue.len() && self.unacknowledged() < self.options.window_bytes {
+            let length =
+                (self.raw_queue.len() - self.raw_start).min(self.options.data_bytes - RAW_HEAD_BYTES);
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let bytes = &self.raw_queue[self.raw_start..self.raw_start + length];
+            Message::Raw(Raw { offset: self.raw_sent, bytes }).encode(self.id, &mut scratch);
+            let sent = send(&scratch);
+            self.scratch = scratch;
+            if !sent? {
+                return Ok(has_sent);
+            }
+            self.raw_start += length;
+            self.raw_sent += length as u64;
+            (self.last_sent, has_sent) = (now, true);
+        }
+        while self.raw_sent >= self.raw_needed
+            && self.queue_start < self.queue.len()
+            && self.unacknowledged() < self.options.window_bytes
+        {
             let length = self.next_length();
             let mut scratch = std::mem::take(&mut self.scratch);
             let bytes = &self.queue[self.queue_start..self.queue_start + length];
-            let data = Data { position: self.position, offset: self.offset, frames: bytes };
+            let (position, offset, raw_bytes) = (self.position, self.offset, self.raw_needed);
+            let data = Data { position, offset, raw_bytes, frames: bytes };
             Message::Data(data).encode(self.id, &mut scratch);
             let sent = send(&scratch);
             self.scratch = scratch;
@@ -168,8 +217,9 @@ impl SenderSession {
         }
         let is_idle = now.saturating_sub(self.last_sent) >= self.options.alive_interval;
         if is_idle || self.is_announce_due && self.is_drained() {
-            let (end, offset) = (self.position, self.offset);
-            let announce = Announce { end, offset, is_closed: self.is_closed && self.is_drained() };
+            let (end, offset, raw_bytes) = (self.position, self.offset, self.raw_sent);
+            let announce =
+                Announce { end, offset, raw_bytes, is_closed: self.is_closed && self.is_drained() };
             let is_sent = self.send(now, &Message::Announce(announce), send)?;
             self.is_announce_due &= !is_sent;
             has_sent |= is_sent;
@@ -213,10 +263,14 @@ impl SenderSession {
         self.queue_start == self.queue.len() && self.offset == 0
     }
 
-    /// Bytes that were sent and not acknowledged. Pads of segments count as well.
+    /// Bytes that were sent and not acknowledged, those of the raw log included. Pads of segments count as well.
     fn unacknowledged(&self) -> u64 {
+        let raw = self.raw_sent.saturating_sub(self.raw_acknowledged);
         let known =
             self.last_acknowledge.map_or(self.welcome.position.0, |last| last.committed.0 + last.pending);
-        (self.position.0 + self.offset).saturating_sub(known)
+        (self.position.0 + self.offset).saturating_sub(known) + raw
     }
 }
+
+/// Bytes of the raw log that are read at once.
+const RAW_PIECE_BYTES: u64 = 256 << 10;

@@ -13,6 +13,7 @@ pub mod demo;
 pub mod doctor;
 pub mod fx;
 pub mod generate;
+pub mod link;
 mod login;
 pub mod mapping;
 pub mod quarantine;
