@@ -177,7 +177,7 @@ impl<T: Transport> TapeReceiver<T> {
         if self.session.is_hello_due(now) {
             has_worked |= self.ask(now)?;
         }
-        if self.was_following && !self.session.is_following() && !self.session.is_ended() {
+        if self.was_following && self.session.is_asking() {
             self.events.push(ReceiverEvent::Asking);
         }
         self.was_following = self.session.is_following();

@@ -176,7 +176,7 @@ impl<T: Transport> TapeSender<T> {
     /// Does what is to be done now, and returns whether that was anything. `now` is a time that never goes back.
     ///
     /// # Errors
-    /// Fails if the tape is damaged or cannot be read, after the receivers were told, or if the transport fails.
+    /// Fails if the tape is damaged or cannot be read; refusals for the receivers wait then. Fails if the transport fails.
     pub fn poll(&mut self, now: Duration) -> Result<bool, Error> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let count = self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
@@ -199,8 +199,8 @@ impl<T: Transport> TapeSender<T> {
         Ok(has_worked)
     }
 
-    /// Sends what receivers were told last, and returns whether all of it is sent; for a caller whom [`TapeSender::poll`] gave an
-    /// error.
+    /// Sends the refusals that wait for the transport, and returns whether all are sent; for a caller whom [`TapeSender::poll`] gave
+    /// an error.
     ///
     /// # Errors
     /// Fails if the transport fails.

@@ -50,17 +50,16 @@
 //!  │ position   │ offset    │ raw bytes │ frames …
 //!  └────────────┴───────────┴───────────┴──────────────────
 //!   The frames have no stamps. position: where the tape ends before the unit to which the first byte belongs. offset: bytes
-//!   of that unit in earlier messages. Several units share a message, a large unit spans several. raw bytes: so much of
-//!   quarantine.raw comes before these frames.
+//!   of that unit in earlier messages. Several units share a message, a large unit spans several. raw bytes: the length of
+//!   quarantine.raw that comes before these frames.
 //!
 //! 5 Announce, sender ─▶ receiver: also the sign of life
 //!   32           40          48          56          64
 //!  ┌────────────┬───────────┬───────────┬───────────┐
 //!  │ end        │ offset    │ raw bytes │ flags     │
 //!  └────────────┴───────────┴───────────┴───────────┘
-//!   end: up to here the sender has sent whole units. offset: bytes that it has sent of the next one. raw bytes: so much of
-//!   quarantine.raw it has sent. flags: bit 0, the tape
-//!   has no writer and ends here.
+//!   end: up to here the sender has sent whole units. offset: bytes that it has sent of the next one. raw bytes: the length
+//!   of quarantine.raw that it has sent. flags: bit 0, the tape has no writer and ends here.
 //!
 //! 6 Finish, sender ─▶ receiver: the session has ended. No body.
 //!

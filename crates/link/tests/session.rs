@@ -171,7 +171,7 @@ impl Link {
         Ok(())
     }
 
-    /// Lets a receiver with the tape in `theirs` ask for the one in `ours`, and returns what it is told.
+    /// Lets a receiver with the tape in `theirs` ask for the one in `ours`, and returns the refusal.
     fn refusal(&mut self, ours: &Path, theirs: &Path) -> Error {
         let before = files(theirs);
         let mut sender = self.sender(ours, false);
@@ -228,7 +228,7 @@ fn an_empty_tape_arrives() {
     assert_eq!(files(&a), files(&b));
 }
 
-/// Every fault, a writer that goes on, and deaths of either end, by a seed.
+/// Every fault, a writer that appends meanwhile, and deaths of either end, by a seed.
 #[test]
 fn a_tape_survives_a_bad_network_and_deaths() {
     let rounds = std::env::var("UNITAPE_LINK_ROUNDS").map_or(250, |rounds| rounds.parse().unwrap());
@@ -372,7 +372,7 @@ fn a_directory_has_one_receiver() {
     writer.close().unwrap();
 }
 
-/// Damage is not carried to another host; the receiver keeps what came before, and is told.
+/// Damage is not carried to another host; the receiver keeps what came before, and learns the cause.
 #[test]
 fn damage_is_never_sent() {
     let dir = folder();
@@ -506,7 +506,7 @@ fn strangers_change_nothing() {
 
 /// A version that is refused without a word looks like a sender that is away.
 #[test]
-fn a_receiver_of_another_version_is_told() {
+fn a_receiver_of_another_version_is_refused_in_words() {
     let dir = folder();
     let a = dir.path().join("a");
     make(&a, 1, 20);

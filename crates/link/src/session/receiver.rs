@@ -138,6 +138,11 @@ impl ReceiverSession {
         self.state == ReceiverState::Following
     }
 
+    /// Returns whether the receiver asks and has no answer yet.
+    pub fn is_asking(&self) -> bool {
+        self.state == ReceiverState::Asking
+    }
+
     /// Returns whether the session is over, after [`ReceiverSession::leave`].
     pub fn is_ended(&self) -> bool {
         self.state == ReceiverState::Ended
@@ -160,7 +165,7 @@ impl ReceiverSession {
         (self.announced, self.missing_since, self.last_acknowledge) = (None, None, None);
     }
 
-    /// Ends the session. The sender is told until it answers, for a limited time.
+    /// Ends the session. The receiver repeats this to the sender until it answers, for a limited time.
     pub fn leave(&mut self, now: Duration) {
         if self.is_following() {
             self.state = ReceiverState::Leaving { since: now };

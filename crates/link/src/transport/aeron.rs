@@ -196,7 +196,21 @@ fn channel(address: SocketAddr) -> String {
 
 fn failed<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Error {
     let doing = doing.into();
-    move |error| Error::Aeron { doing, what: error.to_string() }
+    move |error| Error::Aeron { doing, what: reason(&error.to_string()) }
+}
+
+/// Returns the system's reason in a text of Aeron, which is the line `(98) Address already in use` among the places in Aeron's code;
+/// otherwise the whole text in one line.
+fn reason(text: &str) -> String {
+    let code_and_words = |line: &str| {
+        let (code, words) = line.trim().strip_prefix('(')?.split_once(") ")?;
+        code.parse::<i32>().ok().map(|code| format!("{words} (error {code})"))
+    };
+    let lines = || text.lines().flat_map(|line| line.split("\\n"));
+    let found = lines().find_map(code_and_words);
+    found.unwrap_or_else(|| {
+        lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    })
 }
 
 fn start_driver(path: &std::ffi::CStr) -> Result<AeronDriver, rusteron_media_driver::AeronCError> {
@@ -222,7 +236,7 @@ fn start_client(
     context.set_driver_timeout_ms(PATIENCE.as_millis() as u64)?;
     // Without a handler of ours the C client ends the process.
     context.set_error_handler(Some(move |code: i32, text: &str| {
-        let text = format!("error {code}: {}", text.trim_end());
+        let text = format!("error {code}: {}", reason(text));
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }))?;
     let client = Aeron::new(&context)?;
@@ -321,5 +335,18 @@ fn remove_unused(parent: &Path) {
         if made.is_ok_and(is_old) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             _ = fs::remove_dir_all(&path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Aeron says where in its code it failed, in seven lines; a person needs one of them.
+    #[test]
+    fn the_reason_of_the_system_is_found() {
+        let text = "generic error, see message\n[f, a.c:3807] registration error\n(98) Address already in use\n[g, b.c:93] failed";
+        assert_eq!(reason(text), "Address already in use (error 98)");
+        assert_eq!(reason("no\nnumber\n"), "no; number");
     }
 }

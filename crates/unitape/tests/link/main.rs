@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use unitape_model::frame::MESSAGE_BYTES_MAX;
+use unitape_tape::{Publication, WriterOptions};
 
 /// Nothing takes so long that is not stuck.
 const STUCK: Duration = Duration::from_secs(120);
@@ -213,6 +215,62 @@ fn a_growing_tape_is_followed_through_deaths_of_both_ends() {
     run(["tape", "verify", b.to_str().unwrap()]).code(0);
 }
 
+/// The largest frames are longer than the longest message of Aeron. Datagrams of strangers reach both ports meanwhile.
+#[test]
+fn frames_of_4_mib_arrive_beside_strangers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let options = WriterOptions { segment_bytes: 8 << 20, ..WriterOptions::default() };
+    let mut publication = Publication::open(&a, options).unwrap();
+    for n in 0..20u8 {
+        let length = if n % 4 == 0 { MESSAGE_BYTES_MAX } else { 100 * usize::from(n) };
+        publication.offer(u32::from(n), &vec![n; length]).unwrap();
+    }
+    publication.close().unwrap();
+    let mut sender = Process::send(&a, "127.0.0.1:0", &["--once"]);
+    let address = sender.address();
+    let mut receiver = Process::receive(&b, &address, &["--once"]);
+    let note = receiver.wait_for("receiving at ");
+    let receives_at = note.split_once("receiving at ").unwrap().1.split(' ').next().unwrap().to_owned();
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for length in 0..300usize {
+        for address in [&address, &receives_at] {
+            // A port that is closed already is no matter.
+            _ = stranger.send_to(&vec![length as u8; length * 4], address);
+            _ = stranger.send_to(&[&b"utlk\x01\x01"[..], &vec![0; length]].concat(), address);
+        }
+    }
+    receiver.finish().code(0);
+    sender.finish().code(0);
+    assert_same(&a, &b, "the copy");
+}
+
+/// The raw bytes of quarantine are in a file beside the segments.
+#[test]
+fn quarantine_arrives_with_its_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let good = std::fs::read_to_string(quotes(dir.path(), 5_000)).unwrap();
+    let bad = (0..).map(|n| format!("{{ this is no event: {n}, {}", "x".repeat(n % 900)));
+    let lines: Vec<String> = good.lines().zip(bad).flat_map(|(good, bad)| [good.to_owned(), bad]).collect();
+    let input = dir.path().join("mixed.jsonl");
+    std::fs::write(&input, lines.join("\n")).unwrap();
+    let feed = format!("banks=events::{}", input.display());
+    let tape = a.to_str().unwrap();
+    run(["consolidate", "--feed", &feed, "--tape", tape, "--segment-bytes", SEGMENT_BYTES]).code(3);
+    let mut sender = Process::send(&a, "127.0.0.1:0", &["--once"]);
+    Process::receive(&b, &sender.address(), &["--once"]).finish().code(0);
+    sender.finish().code(0);
+    assert_same(&a, &b, "the copy");
+    assert!(files(&b)["quarantine.raw"].len() > 1 << 20);
+    run(["tape", "verify", b.to_str().unwrap()]).code(0);
+    let entries = common::quarantine(&b);
+    assert_eq!(entries.len(), 5_000);
+    let position = entries[700]["position"].to_string();
+    let shown = run(["quarantine", "show", b.to_str().unwrap(), &position]).code(0);
+    assert!(shown.text().contains("this is no event: 700,"), "{}", shown.text());
+}
+
 /// Two runs of one configuration have the same tape id. A copy of one must not become a mixture of both.
 #[test]
 fn another_tape_is_refused_and_not_changed() {
@@ -281,7 +339,7 @@ fn what_cannot_be_done_is_said() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ran = run(["link", "send", a.to_str().unwrap(), "--listen", &address]).code(1);
-    ran.says(&["listen at 127.0.0.1:"]);
+    ran.says(&["listen at 127.0.0.1:", "Address already in use"]);
     let mut stopped = Process::send(&a, "127.0.0.1:0", &["--json"]);
     stopped.address();
     interrupt(&stopped);
