@@ -99,3 +99,31 @@ impl From<unitape_tape::Error> for Error {
         Self::Tape(Box::new(error))
     }
 }
+
+/// Returns the system's reason in a text of Aeron, which is the line `(98) Address already in use` among the places in Aeron's code;
+/// otherwise the whole text in one line.
+#[cfg(any(test, feature = "aeron"))]
+pub(crate) fn aeron_reason(text: &str) -> String {
+    let code_and_words = |line: &str| {
+        let (code, words) = line.trim().strip_prefix('(')?.split_once(") ")?;
+        code.parse::<i32>().ok().map(|code| format!("{words} (error {code})"))
+    };
+    let lines = || text.lines().flat_map(|line| line.split("\\n"));
+    let found = lines().find_map(code_and_words);
+    found.unwrap_or_else(|| {
+        lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Aeron says where in its code it failed, in seven lines; a person needs one of them.
+    #[test]
+    fn the_reason_of_the_system_is_found() {
+        let text = "generic error, see message\n[f, a.c:3807] registration error\n(98) Address already in use\n[g, b.c:93] failed";
+        assert_eq!(aeron_reason(text), "Address already in use (error 98)");
+        assert_eq!(aeron_reason("no\nnumber\n"), "no; number");
+    }
+}

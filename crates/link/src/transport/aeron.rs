@@ -5,9 +5,7 @@
 //!            publication, stream 2 ── welcome, data, announce … ─▶ subscription at its address
 //! ```
 //!
-//! The driver works in a directory of its own, which is new each time: two drivers in one directory destroy each other, and a
-//! driver waits up to 20 s before it uses a directory that had another one. The directory is beside a lock file. What a killed process
-//! leaves is removed by the next one that finds this lock free.
+//! The driver works in a directory of its own, see `driver_directory.rs`.
 
 use rusteron_media_driver::bindings::aeron_threading_mode_enum::AERON_THREADING_MODE_SHARED;
 use rusteron_media_driver::{
@@ -17,14 +15,13 @@ use rusteron_media_driver::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::Transport;
-use crate::error::Error;
+use super::driver_directory::DriverDirectory;
+use crate::error::{Error, aeron_reason};
 
 /// The end of a link that a transport is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +73,7 @@ impl AeronTransport {
     /// Fails if the driver cannot start, or cannot listen there.
     pub fn open(end: LinkEnd, address: SocketAddr) -> Result<Self, Error> {
         let directory = DriverDirectory::create()?;
-        let path = directory.path.join("driver").display().to_string().into_c_string();
+        let path = directory.path().join("driver").display().to_string().into_c_string();
         let driver = start_driver(&path).map_err(failed("start the media driver"))?;
         let reported = Arc::new(Mutex::new(None));
         let client = start_client(&path, reported.clone()).map_err(failed("start the client"))?;
@@ -196,21 +193,7 @@ fn channel(address: SocketAddr) -> String {
 
 fn failed<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Error {
     let doing = doing.into();
-    move |error| Error::Aeron { doing, what: reason(&error.to_string()) }
-}
-
-/// Returns the system's reason in a text of Aeron, which is the line `(98) Address already in use` among the places in Aeron's code;
-/// otherwise the whole text in one line.
-fn reason(text: &str) -> String {
-    let code_and_words = |line: &str| {
-        let (code, words) = line.trim().strip_prefix('(')?.split_once(") ")?;
-        code.parse::<i32>().ok().map(|code| format!("{words} (error {code})"))
-    };
-    let lines = || text.lines().flat_map(|line| line.split("\\n"));
-    let found = lines().find_map(code_and_words);
-    found.unwrap_or_else(|| {
-        lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
-    })
+    move |error| Error::Aeron { doing, what: aeron_reason(&error.to_string()) }
 }
 
 fn start_driver(path: &std::ffi::CStr) -> Result<AeronDriver, rusteron_media_driver::AeronCError> {
@@ -236,7 +219,7 @@ fn start_client(
     context.set_driver_timeout_ms(PATIENCE.as_millis() as u64)?;
     // Without a handler of ours the C client ends the process.
     context.set_error_handler(Some(move |code: i32, text: &str| {
-        let text = format!("error {code}: {}", reason(text));
+        let text = format!("error {code}: {}", aeron_reason(text));
         *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }))?;
     let client = Aeron::new(&context)?;
@@ -272,81 +255,4 @@ fn subscribe(
         doing: doing(),
         what: format!("the driver has not answered for {} s", OPEN_WAIT.as_secs()),
     })
-}
-
-/// The directory of a driver, removed when it is dropped.
-struct DriverDirectory {
-    path: PathBuf,
-    /// Locked for as long as the directory is in use.
-    _lock: File,
-}
-
-const DIRECTORY_PREFIX: &str = "unitape-link-";
-const LOCK_NAME: &str = "lock";
-
-/// A directory younger than this may not be locked yet by the process that makes it.
-const DIRECTORY_AGE_MIN: Duration = Duration::from_secs(60);
-
-impl DriverDirectory {
-    /// Makes a new directory in shared memory, or in the folder for temporary files where there is none.
-    fn create() -> Result<Self, Error> {
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        remove_unused(&parent);
-        for attempt in 0u32.. {
-            let path = parent.join(format!("{DIRECTORY_PREFIX}{}-{attempt}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => {
-                    let lock = lock_directory(&path)
-                        .map_err(|source| Error::Io { doing: format!("lock {}", path.display()), source })?;
-                    return Ok(Self { path, _lock: lock });
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(Error::Io { doing: format!("make {}", path.display()), source }),
-            }
-        }
-        unreachable!("a directory has not 2^32 entries")
-    }
-}
-
-impl Drop for DriverDirectory {
-    fn drop(&mut self) {
-        // What stays is removed by the next process.
-        _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-fn lock_directory(path: &Path) -> std::io::Result<File> {
-    let lock = File::create(path.join(LOCK_NAME))?;
-    lock.try_lock()?;
-    Ok(lock)
-}
-
-/// Removes directories whose processes are dead. What cannot be removed is left: it belongs to another user.
-fn remove_unused(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entry.file_name().to_string_lossy().starts_with(DIRECTORY_PREFIX) {
-            continue;
-        }
-        let is_old = |made: SystemTime| made.elapsed().is_ok_and(|age| age >= DIRECTORY_AGE_MIN);
-        let made = entry.metadata().and_then(|metadata| metadata.modified());
-        let lock = File::open(path.join(LOCK_NAME));
-        if made.is_ok_and(is_old) && lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            _ = fs::remove_dir_all(&path);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Aeron says where in its code it failed, in seven lines; a person needs one of them.
-    #[test]
-    fn the_reason_of_the_system_is_found() {
-        let text = "generic error, see message\n[f, a.c:3807] registration error\n(98) Address already in use\n[g, b.c:93] failed";
-        assert_eq!(reason(text), "Address already in use (error 98)");
-        assert_eq!(reason("no\nnumber\n"), "no; number");
-    }
 }

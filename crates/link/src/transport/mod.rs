@@ -2,6 +2,8 @@
 
 #[cfg(feature = "aeron")]
 pub mod aeron;
+#[cfg(any(test, feature = "aeron"))]
+mod driver_directory;
 pub mod memory;
 
 use std::net::SocketAddr;
