@@ -314,10 +314,9 @@ impl ReceiverSession {
         let acknowledge = Acknowledge { committed, durable, pending, raw_bytes, is_leaving };
         let is_due = self.last_acknowledge.is_none_or(|(sent, last)| {
             let waited = now.saturating_sub(sent);
-            let is_news = last != acknowledge;
-            is_news && waited >= self.options.acknowledge_interval
-                || is_news && self.received_bytes >= self.options.window_bytes / 4
-                || waited >= self.options.alive_interval
+            let is_much = self.received_bytes >= self.options.window_bytes / 4;
+            let is_news = last != acknowledge && (is_much || waited >= self.options.acknowledge_interval);
+            is_news || waited >= self.options.alive_interval
         });
         if !is_due {
             return Ok(false);

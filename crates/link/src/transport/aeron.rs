@@ -162,14 +162,10 @@ impl Transport for AeronTransport {
 
     fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<usize, Error> {
         self.check_reported()?;
-        let mut context = (each, 0usize);
-        let take = |(each, count): &mut (&mut dyn FnMut(&[u8]), usize), message: &[u8], _: AeronHeader| {
-            each(message);
-            *count += 1;
-        };
-        let polled = self.assembler.poll(&self.subscription, &mut context, take, FRAGMENTS);
+        let mut inbox = Inbox { each, count: 0 };
+        let polled = self.assembler.poll(&self.subscription, &mut inbox, Inbox::take, FRAGMENTS);
         polled.map_err(failed("receive"))?;
-        Ok(context.1)
+        Ok(inbox.count)
     }
 
     fn forget(&mut self, to: SocketAddr) {
@@ -181,6 +177,19 @@ impl std::fmt::Debug for AeronTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let addresses: Vec<_> = self.publications.keys().collect();
         f.debug_struct("AeronTransport").field("address", &self.address).field("to", &addresses).finish()
+    }
+}
+
+/// The taker of whole messages in a call of [`Transport::receive`].
+struct Inbox<'a> {
+    each: &'a mut dyn FnMut(&[u8]),
+    count: usize,
+}
+
+impl Inbox<'_> {
+    fn take(&mut self, message: &[u8], _: AeronHeader) {
+        (self.each)(message);
+        self.count += 1;
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use unitape_model::MESSAGE_BYTES_MAX;
+use unitape_model::message::MESSAGE_BYTES_MAX;
 use unitape_tape::{Publication, WriterOptions};
 
 /// Nothing takes so long that is not stuck.
