@@ -250,6 +250,8 @@ impl PageFolder {
         if commands.iter().any(|shown| shown.is_job) {
             folder.monitor = Some(format!("127.0.0.1:{}", free_ports(1)));
         }
+        let sends_to_groups = commands.iter().any(|shown| shown.command.contains("--udp"));
+        let _lock = sends_to_groups.then(lock_groups);
         let mut job: Option<Job> = None;
         for shown in commands {
             let program = without_environment(&shown.command);
@@ -285,6 +287,15 @@ impl PageFolder {
         }
         ran
     }
+}
+
+/// Returns the lock of the multicast groups that pages name. Two pages that use them at the same time hear each other, also from
+/// another working tree.
+fn lock_groups() -> File {
+    let name = format!("unitape-groups-{}.lock", rustix::process::getuid().as_raw());
+    let file = File::create(std::env::temp_dir().join(name)).expect("a file for the lock of the groups");
+    file.lock().expect("the lock of the groups");
+    file
 }
 
 /// `A=1 B=2 command` without the assignments.
@@ -367,7 +378,8 @@ fn run(shown: &Shown, folder: &CommandFolder) -> Result<(), String> {
     if want.is_empty() || lines_match(&want, &got) {
         return Ok(());
     }
-    Err(format!("printed\n{}  instead of\n{}", indent(&out), indent(&want.join("\n"))))
+    let want = indent(&want.join("\n"));
+    Err(format!("printed\n{}  instead of\n{want}  and said\n{}", indent(&out), indent(&err)))
 }
 
 pub(super) fn indent(text: &str) -> String {
