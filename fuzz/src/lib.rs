@@ -24,6 +24,8 @@ targets! {
     book_state
     capture
     csv_rows
+    data_blocks
+    data_messages
     data_request
     events_line
     fast_encode

@@ -29,6 +29,8 @@ targets! {
     book_state 10_000
     capture 20_000
     csv_rows 5000
+    data_blocks 20_000
+    data_messages 20_000
     data_request 20_000
     events_line 20_000
     fast_encode 2000

@@ -2,8 +2,8 @@
 
 use crate::wire::{BlockHead, BlockRequest, DATA_MAGIC, UNREADABLE};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, BufReader, Read, Write};
-use std::net::TcpStream;
 use unitape_store::BlockFetch;
 
 /// Bytes of blocks that one request asks for, unless one block has more.
@@ -13,20 +13,20 @@ const KEPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads the blocks of an answer from its data channel.
 #[derive(Debug)]
-pub struct SentBlockReader {
-    channel: BufReader<TcpStream>,
+pub struct SentBlockReader<S> {
+    channel: BufReader<S>,
     sizes: Vec<u32>,
     /// Blocks that came before they were asked for; `None` if the server cannot read one.
     kept: BTreeMap<u32, Option<Vec<u8>>>,
     kept_bytes: u64,
 }
 
-impl SentBlockReader {
+impl<S: Read + Write> SentBlockReader<S> {
     /// Opens the data channel of an answer with blocks of these sizes.
     ///
     /// # Errors
     /// Fails if the ticket is none, or if the connection breaks.
-    pub fn open(stream: TcpStream, ticket: &str, sizes: &[u32]) -> io::Result<Self> {
+    pub fn open(stream: S, ticket: &str, sizes: &[u32]) -> io::Result<Self> {
         let ticket = parse_ticket(ticket)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the server's ticket is none"))?;
         let mut channel = BufReader::with_capacity(1 << 18, stream);
@@ -81,7 +81,7 @@ impl SentBlockReader {
     }
 }
 
-impl BlockFetch for SentBlockReader {
+impl<S: Read + Write + fmt::Debug + Send> BlockFetch for SentBlockReader<S> {
     fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         if !self.kept.contains_key(&index) {
             self.request(index)?;

@@ -30,6 +30,7 @@ mod trust;
 pub mod wire;
 mod xml;
 
+pub use blocks::SentBlockReader;
 pub use connection::{Client, DatasetAddress, keep_known_names};
 pub use error::Error;
 pub use request::DataRequest;

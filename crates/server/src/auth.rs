@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use unitape_run::users::NAME_BYTES_MAX;
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -58,6 +59,10 @@ impl LoginAttempts {
 
     /// Counts a failed attempt.
     pub fn count_failure(&self, user: &str) {
+        // A name that is longer than that of any account needs no lock, and cannot fill the memory.
+        if user.len() > NAME_BYTES_MAX {
+            return;
+        }
         let mut failures = self.lock();
         let now = Instant::now();
         // Names that do not exist cannot fill the memory.
@@ -159,6 +164,8 @@ mod tests {
         }
         assert!(table.attempts.locked_for("ann").is_some());
         assert!(table.attempts.locked_for("bob").is_none());
+        (0..9).for_each(|_| table.attempts.count_failure(&"x".repeat(65)));
+        assert_eq!(table.attempts.lock().len(), 1, "no account has so long a name");
         table.begin("ann").unwrap();
         assert!(table.attempts.locked_for("ann").is_none());
     }

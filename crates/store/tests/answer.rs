@@ -17,9 +17,6 @@ use unitape_store::{
     SealOptions, SealedBlock, Store, TickSchema,
 };
 
-/// Changes the bytes of a block, or fails in the place of giving them.
-type BlockChange = fn(&mut Vec<u8>) -> io::Result<()>;
-
 /// Seals `tapes` tapes in turns, each in two parts, with messages that have no time. A part has about `n` events of `days` days.
 fn sealed_store(dir: &Path, seed: u64, tapes: u64, days: u64, n: usize) -> Store {
     let (path, mut rng) = (dir.join(format!("store{seed}")), Rng::new(seed));
@@ -78,6 +75,9 @@ impl Grants {
     }
 }
 
+/// Breaks a block on its way, or the way.
+type Break = fn(&mut Vec<u8>) -> io::Result<()>;
+/// Changes the block of an index on its way.
 type Change = dyn FnMut(u32, &mut Vec<u8>) -> io::Result<()> + Send;
 
 /// Reads blocks from the files of a store, and changes them on their way.
@@ -430,7 +430,7 @@ fn a_fetch_that_fails_ends_the_scan_with_a_failure() {
     let of_rows = Grants::ALL.answer(&store, &all, ReadDepth::Rows);
     let events = events_of(&reader_of(&of_events), &all).items;
     let rows = rows_of(&reader_of(&of_rows), TickSchema::Bbo, &all).items;
-    let breaks: [BlockChange; 4] = [
+    let breaks: [Break; 4] = [
         |_| Err(io::ErrorKind::ConnectionReset.into()),
         |bytes| {
             bytes.pop();

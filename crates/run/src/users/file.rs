@@ -278,7 +278,8 @@ fn lock_parent(path: &Path) -> Result<File, UserError> {
 
 const FORMAT: u32 = 1;
 const BYTES_MAX: u64 = 1 << 20;
-const NAME_BYTES_MAX: usize = 64;
+/// The longest name of an account, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
 const PARTY_BYTES_MAX: usize = 255;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 mod file;
 mod password;
 
-pub use file::UserFile;
+pub use file::{NAME_BYTES_MAX, UserFile};
 pub use password::PasswordCost;
 
 use std::fmt;

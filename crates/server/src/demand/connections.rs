@@ -81,3 +81,58 @@ impl ConnectionTable {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// A connection of our own, and its other end.
+    fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (listener.accept().unwrap().0, far)
+    }
+
+    /// Whoever says nothing would hold a connection for ever; whoever is known may be silent.
+    #[test]
+    fn a_connection_that_is_late_is_closed_unless_it_is_admitted() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let table = ConnectionTable::default();
+        let mut all: Vec<_> = (0..3)
+            .map(|_| {
+                let (near, far) = pair(&listener);
+                (table.take(near).unwrap().unwrap(), far)
+            })
+            .collect();
+        table.admit(all[1].0.number);
+        let late = Instant::now().checked_sub(std::time::Duration::from_millis(1));
+        table.lock().open.get_mut(&all[0].0.number).unwrap().deadline = late;
+        // Each far end has a byte to read before the end, if there is one.
+        let is_closed = |(connection, far): &mut (Connection, TcpStream)| {
+            let sent = connection.stream.write_all(b"x");
+            let mut byte = [0];
+            sent.is_err() || !matches!(far.read(&mut byte), Ok(1))
+        };
+        table.close_late();
+        assert_eq!(all.iter_mut().map(is_closed).collect::<Vec<_>>(), [true, false, false]);
+        table.close_all();
+        assert!(all.iter_mut().all(is_closed));
+        all.iter().for_each(|(connection, _)| table.forget(connection.number));
+        assert!(table.lock().open.is_empty());
+    }
+
+    #[test]
+    fn there_is_room_again_where_one_has_left() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let table = ConnectionTable::default();
+        let take = || table.take(pair(&listener).0).unwrap().map(|connection| connection.number);
+        // Only the table keeps them open.
+        let numbers: Vec<u64> = (0..CONNECTIONS_MAX).map(|_| take().unwrap()).collect();
+        assert_eq!(take(), None);
+        table.forget(numbers[7]);
+        let number = take().unwrap();
+        assert!(!numbers.contains(&number), "a number is never used twice");
+        assert_eq!(take(), None);
+    }
+}

@@ -80,21 +80,21 @@ fn wiped(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Checks a password; returns the datasets of which the user may see something.
 fn authenticate(demand: &DataServer, user: &str, password: &str) -> Result<Vec<String>, Refusal> {
-    if let Some(wait) = demand.attempts.locked_for(user) {
-        let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
-        return Err(refusal(text, false));
-    }
     let users = users(demand)?;
-    let checked = {
+    {
+        // One after the other: guesses that wait here are counted before the next one is weighed.
         let _one = demand.authenticating.lock().unwrap_or_else(PoisonError::into_inner);
-        users.authenticate(user, password)
-    };
-    if checked.is_err() {
-        demand.attempts.count_failure(user);
-        // Of an account that is disabled as well: who has only a password learns nothing of it.
-        return Err(refusal("there is no user with this name and password".to_owned(), false));
+        if let Some(wait) = demand.attempts.locked_for(user) {
+            let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
+            return Err(refusal(text, false));
+        }
+        if users.authenticate(user, password).is_err() {
+            demand.attempts.count_failure(user);
+            // Of an account that is disabled as well: who has only a password learns nothing of it.
+            return Err(refusal("there is no user with this name and password".to_owned(), false));
+        }
+        demand.attempts.forget(user);
     }
-    demand.attempts.forget(user);
     let entitlements = entitlements(demand)?;
     let now = now();
     let datasets = demand.stores.keys().filter(|name| !entitlements.of(user, name, now).is_empty());

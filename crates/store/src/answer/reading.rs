@@ -1,5 +1,6 @@
 //! The side that has no store: scans over an answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
 use std::io;
@@ -107,10 +108,14 @@ impl AnswerReader {
             }
             parts.push(part_of(&id, blocks));
         }
-        let mut names = Dictionary::default();
+        let (mut names, mut last_tokens) = (Dictionary::default(), BTreeMap::new());
         for name in &index.names {
             let kind = name.kind()?;
-            let token_max = kind.id_max().min(TOKEN_MAX);
+            // The table of each kind is as long as its last token says.
+            last_tokens.insert(name.kind, name.token);
+            let others: u32 =
+                last_tokens.iter().filter(|(kind, _)| **kind != name.kind).map(|(_, n)| n).sum();
+            let token_max = kind.id_max().min(TOKEN_MAX.saturating_sub(others));
             names.define_sparse(kind, name.token, name.name.as_bytes(), token_max).then_some(())?;
         }
         let sources = index.sources.iter().map(|frame| parse_hex(frame)).collect::<Option<Vec<_>>>()?;
@@ -201,7 +206,7 @@ impl AnswerReader {
     }
 }
 
-/// A token above this would make the table of names larger than any store asks for.
+/// Tables of names with more entries are larger than any store asks for.
 const TOKEN_MAX: u32 = 1 << 26;
 
 fn has_twice<T: Eq + Hash>(items: &[T]) -> bool {
