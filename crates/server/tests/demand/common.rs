@@ -26,23 +26,23 @@ pub const ALL_CLASSES: &str = "classes = [\"market\", \"identity\", \"provenance
 
 /// Where an event of the store lies. There is one at each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ServerFolder {
     pub schema: TickSchema,
     pub symbol: Option<&'static str>,
     pub day: &'static str,
 }
 
 /// All places of the store at its start.
-pub fn places() -> BTreeSet<Place> {
+pub fn places() -> BTreeSet<ServerFolder> {
     let of_day = |day| {
         let symbols = NAMES.into_iter().flat_map(move |symbol| {
-            [TickSchema::Trades, TickSchema::Bbo, TickSchema::Orders].map(|schema| Place {
+            [TickSchema::Trades, TickSchema::Bbo, TickSchema::Orders].map(|schema| ServerFolder {
                 schema,
                 symbol: Some(symbol),
                 day,
             })
         });
-        symbols.chain([Place { schema: TickSchema::News, symbol: None, day }])
+        symbols.chain([ServerFolder { schema: TickSchema::News, symbol: None, day }])
     };
     DAYS.into_iter().flat_map(of_day).collect()
 }
@@ -67,7 +67,7 @@ impl Desk {
         Self::start_with_cost(entitlement, 8)
     }
 
-    /// Starts a server that takes so much memory to check a password.
+    /// Starts a server that takes 16 GiB of memory to check a password.
     pub fn start_with_cost(entitlement: &str, memory_kib: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -144,7 +144,7 @@ impl Desk {
     }
 
     /// Returns where the rows lie that a client gets.
-    pub fn rows(&self, client: &mut Client) -> BTreeSet<Place> {
+    pub fn rows(&self, client: &mut Client) -> BTreeSet<ServerFolder> {
         let reader = client.query(&query("ticks", ReadDepth::Rows, &ScanFilter::default())).unwrap();
         assert!(reader.problems().is_empty());
         let mut places = BTreeSet::new();
@@ -160,7 +160,7 @@ impl Desk {
     }
 
     /// Returns where the events lie that a client gets.
-    pub fn events(&self, client: &mut Client) -> BTreeSet<Place> {
+    pub fn events(&self, client: &mut Client) -> BTreeSet<ServerFolder> {
         let reader = client.query(&query("ticks", ReadDepth::Events, &ScanFilter::default())).unwrap();
         let (mut scan, mut places) = (reader.scan(&ScanFilter::default()).unwrap(), BTreeSet::new());
         while let Some(row) = scan.next() {
@@ -226,10 +226,10 @@ pub fn days(reader: &AnswerReader) -> BTreeSet<String> {
     days
 }
 
-fn place(schema: TickSchema, symbol: Option<&str>, ts: UnixNanos) -> Place {
+fn place(schema: TickSchema, symbol: Option<&str>, ts: UnixNanos) -> ServerFolder {
     let symbol = symbol.map(|symbol| *NAMES.iter().find(|name| **name == symbol).expect("a name of ours"));
     let day = Day::from_time(ts).to_string();
-    Place { schema, symbol, day: DAYS.iter().find(|known| **known == day).expect("a day of ours") }
+    ServerFolder { schema, symbol, day: DAYS.iter().find(|known| **known == day).expect("a day of ours") }
 }
 
 fn master() -> MasterKey {

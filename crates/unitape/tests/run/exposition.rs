@@ -195,8 +195,8 @@ fn each_broken_rule_is_found() {
         ("a_total", "aB_total", "small letters"),
     ] {
         let bad = good.replace(from, to);
-        let found = problems(&bad);
-        assert!(found.iter().any(|problem| problem.contains(rule)), "{rule}: {found:?} in\n{bad}");
+        let broken = problems(&bad);
+        assert!(broken.iter().any(|problem| problem.contains(rule)), "{rule}: {broken:?} in\n{bad}");
     }
 }
 
