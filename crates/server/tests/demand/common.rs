@@ -67,7 +67,7 @@ impl Desk {
         Self::start_with_cost(entitlement, 8)
     }
 
-    /// Starts a server that takes 16 GiB of memory to check a password.
+    /// Starts a server that takes this much memory to check a password.
     pub fn start_with_cost(entitlement: &str, memory_kib: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
