@@ -18,6 +18,7 @@ mod demo;
 mod example_format;
 mod fuzz;
 mod instructions;
+mod link;
 mod noise;
 mod records;
 mod report;

@@ -6,7 +6,7 @@ use crate::cargo::{Metadata, cargo, cargo_of, root, rustflags};
 use crate::noise::BusyLoops;
 use crate::report::{self, TestCount};
 use crate::timings::Timings;
-use crate::{demo, example_format, suite, tidy, tools, web};
+use crate::{demo, example_format, link, suite, tidy, tools, web};
 
 /// One step.
 pub(crate) struct TestStep {
@@ -129,6 +129,12 @@ pub(crate) const STEPS: &[TestStep] = &[
         about: "the page of the desk: types, bundle, and a walk through it in Chromium",
         tier: Tier::Ordinary,
         run: web::run,
+    },
+    TestStep {
+        name: "link",
+        about: "unitape with Aeron carries a tape between two processes",
+        tier: Tier::Ordinary,
+        run: link::run,
     },
     TestStep {
         name: "tsan",

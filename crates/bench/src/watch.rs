@@ -1,5 +1,6 @@
 //! `bench watch`: events through scenarios, from memory, on one core.
 
+use crate::answers;
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
@@ -20,6 +21,9 @@ pub fn run(
     context: &BenchContext,
     out: &mut dyn FnMut(BenchRecord) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    if context.wants("watch", "alert-latency") {
+        answers::run_alert_latency(context, out)?;
+    }
     let wanted = || CASES.iter().filter(|(case, _)| context.wants("watch", case));
     if wanted().next().is_none() {
         return Ok(());

@@ -6,6 +6,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,8 +37,7 @@ impl Fingerprint {
 
     /// Returns the fingerprint of a certificate in DER.
     pub fn of_certificate(der: &[u8]) -> Self {
-        let hash = ring::digest::digest(&ring::digest::SHA256, der);
-        Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+        Self(Sha256::digest(der).into())
     }
 }
 

@@ -126,7 +126,7 @@ pub enum ServerMessage {
     Refusal(Refusal),
 }
 
-/// What a user who logged in is told.
+/// The answer to a log-in.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Welcome {

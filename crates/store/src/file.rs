@@ -361,7 +361,7 @@ impl<'a> BlockOpener<'a> {
     }
 }
 
-/// Where the opened chunks of a block are, in the order of [`FieldClass::ALL`]; or the offset of what is wrong, and what it is.
+/// Where the opened chunks of a block are, in the order of [`FieldClass::ALL`]; or the offset and the words of a fault.
 pub(crate) type OpenedChunks = std::result::Result<[Option<Range<usize>>; 3], (usize, String)>;
 
 /// Opens the chunks of a block of `store` in their places.

@@ -82,7 +82,7 @@ pub use retention_status::{CursorStatus, RetentionStatus, retention_status};
 pub use ring::{
     RING_CAPACITY_MIN, RingDraft, RingLosses, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
 };
-pub use trust::segment_prefix::{SegmentPrefix, segment_prefix};
+pub use trust::segment_prefix::{SegmentChecksums, SegmentPrefix, segment_checksums, segment_prefix};
 pub use unitape_ring::{WaitStrategy, Waiter};
 pub use verify::{
     TapeStatus, TapeSummary, VerifyFinding, VerifyReport, info, info_with, oldest_position, tape_status,

@@ -25,6 +25,8 @@ pub use unitape_book as book;
 pub use unitape_case as case;
 pub use unitape_codec as codec;
 pub use unitape_feed as feed;
+#[cfg(feature = "link")]
+pub use unitape_link as link;
 pub use unitape_marketdata as marketdata;
 pub use unitape_model as model;
 pub use unitape_ring as ring;

@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, get, mapping, quarantine, run,
-    serve, status, store, tape, user, watch,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, get, link, mapping, quarantine,
+    run, serve, status, store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -56,6 +56,8 @@ enum CliCommand {
     Config(commands::config::ConfigArgs),
     /// Look at a tape, check it, play it again
     Tape(tape::TapeArgs),
+    /// Send a tape to another process, or receive one
+    Link(link::LinkArgs),
     /// Sealed days of ticks: from a tape, and back to events
     Store(store::StoreArgs),
     /// What could not become events, and another try at it
@@ -117,6 +119,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Config(args) => commands::config::run(args),
         CliCommand::Tape(args) => tape::run(args),
+        CliCommand::Link(args) => link::run(args),
         CliCommand::Store(args) => store::run(args),
         CliCommand::Quarantine(args) => quarantine::run(args),
         CliCommand::Mapping(args) => mapping::run(args),

@@ -48,9 +48,12 @@ const HEAVY: &[&str] = &[
 ];
 
 /// Heavy dependencies with two homes, because the layers ask for it: of two decoders neither knows the other, and a strategy
-/// links the sockets of the market-data handler without the feeds.
-const TWO_HOMES: &[(&str, [&str; 2])] =
-    &[("quick-xml", ["unitape-codec", "unitape-fast"]), ("socket2", ["unitape-feed", "unitape-marketdata"])];
+/// links the sockets of the market-data handler without the feeds. TLS has two ends.
+const TWO_HOMES: &[(&str, [&str; 2])] = &[
+    ("quick-xml", ["unitape-codec", "unitape-fast"]),
+    ("rustls*", ["unitape-client", "unitape-server"]),
+    ("socket2", ["unitape-feed", "unitape-marketdata"]),
+];
 
 /// The crate that a strategy links, and the dependencies that must not come with it.
 const STRATEGY: (&str, &[&str]) = (

@@ -94,7 +94,7 @@ mod tests {
         (listener.accept().unwrap().0, far)
     }
 
-    /// A stranger who says nothing would hold a connection for ever. A user who is known may be silent.
+    /// A client that says nothing would hold a connection for ever; one that has logged in may be silent.
     #[test]
     fn a_connection_that_is_late_is_closed_unless_it_is_admitted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -172,7 +172,7 @@ impl Entitlement {
     }
 }
 
-/// Returns whether a name matches a pattern, in which `*` stands for any characters, or none.
+/// Returns whether a name matches a pattern, in which `*` matches any characters, or none.
 fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -5,8 +5,8 @@
 //!  client ── TCP ──▶ data channel: ticket ────▶ sealed blocks, as they lie in the store
 //! ```
 //!
-//! No key of a day and no name that the answer does not need leaves the server. A query reads users and entitlements anew, so a
-//! change counts from the next query on.
+//! No key of a day and no name that the answer does not need leaves the server. Each query reads users and entitlements from their files, so
+//! a change counts from the next query on.
 //!
 //! A thread serves one connection. There are at most [`CONNECTIONS_MAX`].
 
@@ -164,7 +164,7 @@ fn accept(
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-            // Of one connection, or of too many open files: those that are there go on.
+            // Of one connection, or of too many open files: the others continue.
             Err(e) => return demand.trouble(&format!("taking a connection: {e}")),
         };
         let taken = prepare(&stream).and_then(|()| demand.connections.take(stream));

@@ -35,6 +35,17 @@ pub enum NotReadyCode {
 }
 
 impl NotReadyCode {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Tape,
+        Self::NotDurable,
+        Self::RecorderBehind,
+        Self::Disk,
+        Self::FeedFailed,
+        Self::FeedSilent,
+        Self::Retention,
+    ];
+
     /// Returns the word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -114,4 +125,20 @@ fn silent_for(state: &MonitorState, feed: &str, events: u64) -> Option<std::time
         *entry = (now, events);
     }
     Some(now.duration_since(entry.0)).filter(|silent| *silent > limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operator who is woken by a reason looks for it on these pages.
+    #[test]
+    fn every_reason_is_on_the_pages() {
+        let pages =
+            [include_str!("../../../../docs/metrics.md"), include_str!("../../../../docs/guide-operator.md")];
+        for code in NotReadyCode::ALL {
+            let row = format!("| `{}` |", code.name());
+            assert!(pages.iter().all(|page| page.contains(&row)), "{row}");
+        }
+    }
 }

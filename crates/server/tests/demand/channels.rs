@@ -165,7 +165,7 @@ fn a_ticket_opens_one_channel_of_its_session() {
     assert!(desk.log().is_empty(), "who comes without a ticket is no trouble: {:?}", desk.log());
 }
 
-/// A thief who records the data channel has no name, no key, and no class beyond the one that was granted.
+/// A recording of the data channel has no name, no key, and no class beyond the one that was granted.
 #[test]
 fn the_data_channel_shows_nothing() {
     let desk = Desk::start(&format!("{EVERYTHING}{ALL_CLASSES}"));
@@ -203,7 +203,7 @@ fn the_data_channel_shows_nothing() {
 
 /// A stranger's bytes end the stranger's connection, and nothing else.
 #[test]
-fn a_client_that_breaks_the_protocol_is_closed() {
+fn whoever_does_not_keep_to_the_protocol_is_closed() {
     let desk = Desk::start(EVERYTHING);
     let mut session = Session::log_in(&desk);
     let framed = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
@@ -242,7 +242,7 @@ fn a_client_that_breaks_the_protocol_is_closed() {
     assert!(desk.log().is_empty(), "{:?}", desk.log());
 }
 
-/// Connections beyond the limit are closed at once; earlier ones continue, and one that leaves makes room.
+/// Connections beyond the limit are closed at once; the earlier ones continue, and one that ends makes room.
 #[test]
 fn a_flood_of_connections_stops_nobody_who_is_there() {
     // Both ends of all connections are files of this process.

@@ -24,25 +24,25 @@ pub const SECRETS: [&str; 6] =
 /// The line of an entitlement to everything.
 pub const ALL_CLASSES: &str = "classes = [\"market\", \"identity\", \"provenance\"]\n";
 
-/// A leaf of the store, without its class. There is one event in each.
+/// Where an event of the store lies. There is one at each place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Leaf {
+pub struct ServerFolder {
     pub schema: TickSchema,
     pub symbol: Option<&'static str>,
     pub day: &'static str,
 }
 
-/// All leaves of the store at its start.
-pub fn leaves() -> BTreeSet<Leaf> {
+/// All places of the store at its start.
+pub fn places() -> BTreeSet<ServerFolder> {
     let of_day = |day| {
         let symbols = NAMES.into_iter().flat_map(move |symbol| {
-            [TickSchema::Trades, TickSchema::Bbo, TickSchema::Orders].map(|schema| Leaf {
+            [TickSchema::Trades, TickSchema::Bbo, TickSchema::Orders].map(|schema| ServerFolder {
                 schema,
                 symbol: Some(symbol),
                 day,
             })
         });
-        symbols.chain([Leaf { schema: TickSchema::News, symbol: None, day }])
+        symbols.chain([ServerFolder { schema: TickSchema::News, symbol: None, day }])
     };
     DAYS.into_iter().flat_map(of_day).collect()
 }
@@ -67,7 +67,7 @@ impl Desk {
         Self::start_with_cost(entitlement, 8)
     }
 
-    /// Starts a server that checks a password with this much memory.
+    /// Starts a server that takes this much memory to check a password.
     pub fn start_with_cost(entitlement: &str, memory_kib: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -143,35 +143,35 @@ impl Desk {
         self.log_in_with(user, &format!("{user}'s password")).unwrap()
     }
 
-    /// Returns the leaves of the rows that a client gets.
-    pub fn rows(&self, client: &mut Client) -> BTreeSet<Leaf> {
+    /// Returns where the rows lie that a client gets.
+    pub fn rows(&self, client: &mut Client) -> BTreeSet<ServerFolder> {
         let reader = client.query(&query("ticks", ReadDepth::Rows, &ScanFilter::default())).unwrap();
         assert!(reader.problems().is_empty());
-        let mut leaves = BTreeSet::new();
+        let mut places = BTreeSet::new();
         for schema in [TickSchema::Trades, TickSchema::Bbo] {
             let mut scan = reader.rows(schema, &ScanFilter::default()).unwrap();
             while let Some(row) = scan.next() {
                 let symbol = row.names.name(NameKind::Instrument, row.event.instrument().0);
-                assert!(leaves.insert(leaf_of(schema, symbol, row.event.ts_event())), "a row came twice");
+                assert!(places.insert(place(schema, symbol, row.event.ts_event())), "a row came twice");
             }
             assert!(scan.problems().is_empty() && scan.take_failure().is_none());
         }
-        leaves
+        places
     }
 
-    /// Returns the leaves of the events that a client gets.
-    pub fn events(&self, client: &mut Client) -> BTreeSet<Leaf> {
+    /// Returns where the events lie that a client gets.
+    pub fn events(&self, client: &mut Client) -> BTreeSet<ServerFolder> {
         let reader = client.query(&query("ticks", ReadDepth::Events, &ScanFilter::default())).unwrap();
-        let (mut scan, mut leaves) = (reader.scan(&ScanFilter::default()).unwrap(), BTreeSet::new());
+        let (mut scan, mut places) = (reader.scan(&ScanFilter::default()).unwrap(), BTreeSet::new());
         while let Some(row) = scan.next() {
             let event = row.event();
             let symbol = reader.names().name(NameKind::Instrument, event.instrument().0);
             let schema = TickSchema::for_kind(event.kind()).unwrap();
             let symbol = symbol.filter(|_| schema != TickSchema::News);
-            assert!(leaves.insert(leaf_of(schema, symbol, event.ts_event())), "an event came twice");
+            assert!(places.insert(place(schema, symbol, event.ts_event())), "an event came twice");
         }
         assert!(scan.problems().is_empty() && scan.take_failure().is_none());
-        leaves
+        places
     }
 
     pub fn log(&self) -> Vec<String> {
@@ -226,10 +226,10 @@ pub fn days(reader: &AnswerReader) -> BTreeSet<String> {
     days
 }
 
-fn leaf_of(schema: TickSchema, symbol: Option<&str>, ts: UnixNanos) -> Leaf {
+fn place(schema: TickSchema, symbol: Option<&str>, ts: UnixNanos) -> ServerFolder {
     let symbol = symbol.map(|symbol| *NAMES.iter().find(|name| **name == symbol).expect("a name of ours"));
     let day = Day::from_time(ts).to_string();
-    Leaf { schema, symbol, day: DAYS.iter().find(|known| **known == day).expect("a day of ours") }
+    ServerFolder { schema, symbol, day: DAYS.iter().find(|known| **known == day).expect("a day of ours") }
 }
 
 fn master() -> MasterKey {

@@ -3,7 +3,7 @@
 mod channels;
 mod common;
 
-use common::{Desk, Leaf, NAMES, SECRETS, leaves, query, refusal_text};
+use common::{Desk, NAMES, SECRETS, ServerFolder, places, query, refusal_text};
 use std::collections::BTreeSet;
 use std::fs;
 use unitape_client::{Client, Error};
@@ -57,7 +57,7 @@ fn guesses_at_the_same_time_lock_the_name_as_well() {
 }
 
 /// Whether something is there to be read.
-type Rule = fn(&Leaf) -> bool;
+type Rule = fn(&ServerFolder) -> bool;
 
 /// What an entitlement covers, and nothing beside it, in rows and in events; and the same file at every query.
 #[test]
@@ -65,7 +65,7 @@ fn each_limit_of_an_entitlement_holds_from_the_next_query_on() {
     let desk = Desk::start("");
     let mut client = desk.log_in("quant");
     assert!(client.datasets().is_empty());
-    let all = leaves();
+    let all = places();
     let rows: Rule = |p| p.schema == TickSchema::Trades || p.schema == TickSchema::Bbo;
     let nothing: Rule = |_| false;
     let all_classes = "classes = [\"market\", \"identity\", \"provenance\"]\n";
@@ -85,9 +85,9 @@ fn each_limit_of_an_entitlement_holds_from_the_next_query_on() {
     for (limits, has_row, has_event) in cases {
         let limits = format!("user = \"quant\"\ndataset = \"ticks\"\n{limits}");
         desk.entitle(&limits);
-        let rows_left = |p: &&Leaf| rows(p) && has_row(p);
+        let rows_left = |p: &&ServerFolder| rows(p) && has_row(p);
         let expect =
-            |keep: &dyn Fn(&&Leaf) -> bool| all.iter().filter(keep).copied().collect::<BTreeSet<_>>();
+            |keep: &dyn Fn(&&ServerFolder) -> bool| all.iter().filter(keep).copied().collect::<BTreeSet<_>>();
         if limits.contains("until") {
             assert!(refusal_text(&mut client, "ticks").starts_with("there is no dataset `ticks`"));
             continue;
@@ -101,9 +101,9 @@ fn each_limit_of_an_entitlement_holds_from_the_next_query_on() {
          [[entitlement]]\nuser = \"quant\"\ndataset = \"ticks\"\nschemas = [\"trades\"]\nto = \"2024-03-12\"\n
          [[entitlement]]\nuser = \"other\"\ndataset = \"ticks\"",
     );
-    let is_bbo = |p: &Leaf| p.schema == TickSchema::Bbo && p.symbol == Some(NAMES[2]);
-    let is_trade = |p: &Leaf| p.schema == TickSchema::Trades && p.day == "2024-03-11";
-    let want: BTreeSet<Leaf> = all.iter().filter(|p| is_bbo(p) || is_trade(p)).copied().collect();
+    let is_bbo = |p: &ServerFolder| p.schema == TickSchema::Bbo && p.symbol == Some(NAMES[2]);
+    let is_trade = |p: &ServerFolder| p.schema == TickSchema::Trades && p.day == "2024-03-11";
+    let want: BTreeSet<ServerFolder> = all.iter().filter(|p| is_bbo(p) || is_trade(p)).copied().collect();
     assert_eq!(desk.rows(&mut client), want);
     desk.assert_log_is_clean(&[]);
 }
@@ -126,7 +126,7 @@ fn what_one_may_not_read_does_not_exist() {
     desk.assert_log_is_clean(&[]);
 }
 
-/// If a file cannot be read, nobody gets anything, and no message says what is in it.
+/// On the word of a file that cannot be read nobody gets anything, and nobody learns its content.
 #[test]
 fn a_broken_file_of_entitlements_or_users_gives_nothing() {
     let desk = Desk::start("user = \"quant\"\ndataset = \"ticks\"\n");
@@ -145,7 +145,7 @@ fn a_broken_file_of_entitlements_or_users_gives_nothing() {
     fs::remove_file(desk.entitlements()).unwrap();
     assert!(refusal_text(&mut client, "ticks").contains("its log says why"));
     desk.entitle("user = \"quant\"\ndataset = \"ticks\"\n");
-    assert!(!desk.rows(&mut client).is_empty(), "the same session works again");
+    assert!(!desk.rows(&mut client).is_empty(), "the same session continues");
     UserFile::disable(&desk.users(), "quant").unwrap();
     assert!(refusal_text(&mut client, "ticks").contains("cannot be used any more"));
     fs::write(desk.users(), "format = 1\npassword = \"quant's password\"").unwrap();
@@ -184,7 +184,7 @@ fn a_file_that_goes_away_is_damage() {
     while scan.next().is_some() {
         count += 1;
     }
-    assert_eq!((count, scan.problem_count()), (leaves().len() - 3, 3));
+    assert_eq!((count, scan.problem_count()), (places().len() - 3, 3));
     assert!(scan.take_failure().is_none());
     for problem in scan.problems() {
         let text = problem.to_string();

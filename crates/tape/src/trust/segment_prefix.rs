@@ -23,17 +23,49 @@ pub struct SegmentPrefix {
 /// Not a tape, or a foreign version.
 pub fn segment_prefix(dir: &Path, position: Position) -> Result<Option<SegmentPrefix>> {
     let live = SegmentLocator::open(dir)?;
-    let (size, span) = (live.meta.segment_bytes, live.meta.span());
-    let wanted = size / span * 4;
+    let size = live.meta.segment_bytes;
     let indices = live.indices()?;
     let mut prefix = SegmentPrefix { end: Position(indices.first().map_or(0, |first| first * size)), crc: 0 };
     for index in indices.into_iter().take_while(|index| (index + 1) * size <= position.0) {
-        let sums = read_start(&live.paths.crc(index), wanted + 1).unwrap_or_default();
-        if sums.len() as u64 != wanted || prefix.end != Position(index * size) {
+        let Some(sums) = read_sums(&live, index).filter(|_| prefix.end == Position(index * size)) else {
             return Ok(None);
-        }
+        };
         prefix.crc = crc32c::crc32c_append(prefix.crc, &sums);
         prefix.end = Position((index + 1) * size);
     }
     Ok(Some(prefix))
+}
+
+/// Checksums of the oldest whole segments of a tape, without a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentChecksums {
+    /// Index of the first of them. It is the oldest segment of the tape.
+    pub first: u64,
+    /// CRC-32C of the checksum file of each: segments with equal bytes have an equal one.
+    pub crcs: Vec<u32>,
+}
+
+/// Reads the checksum of each segment of the tape in `dir` that ends at or before `position`, up to the first segment whose
+/// checksums are missing.
+///
+/// # Errors
+/// Not a tape, or a foreign version.
+pub fn segment_checksums(dir: &Path, position: Position) -> Result<SegmentChecksums> {
+    let live = SegmentLocator::open(dir)?;
+    let size = live.meta.segment_bytes;
+    let indices = live.indices()?;
+    let mut checksums = SegmentChecksums { first: indices.first().copied().unwrap_or(0), crcs: Vec::new() };
+    for index in indices.into_iter().take_while(|index| (index + 1) * size <= position.0) {
+        let is_next = index == checksums.first + checksums.crcs.len() as u64;
+        let Some(sums) = read_sums(&live, index).filter(|_| is_next) else { break };
+        checksums.crcs.push(crc32c::crc32c(&sums));
+    }
+    Ok(checksums)
+}
+
+/// Reads the checksum file of a whole segment. `None` if it is missing or incomplete.
+fn read_sums(live: &SegmentLocator, index: u64) -> Option<Vec<u8>> {
+    let wanted = live.meta.segment_bytes / live.meta.span() * 4;
+    let sums = read_start(&live.paths.crc(index), wanted + 1).ok()?;
+    (sums.len() as u64 == wanted).then_some(sums)
 }

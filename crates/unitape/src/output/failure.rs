@@ -133,6 +133,9 @@ macro_rules! caused {
 #[cfg(feature = "bench")]
 caused!(unitape_bench::Error);
 
+#[cfg(feature = "link")]
+caused!(unitape_link::Error);
+
 caused!(
     unitape_arrow::Error,
     unitape_book::Error,

@@ -55,7 +55,7 @@ fn marks_are_printed_on_request_alone() {
 }
 
 /// A small case of each bench. `UNITAPE_DEEP` asks for all cases, as `cargo xtask deep` does: these run for minutes.
-const SMALL: [&str; 14] = [
+const SMALL: [&str; 17] = [
     "tape/raw",
     "tape/rtt",
     "farm/empty",
@@ -68,6 +68,9 @@ const SMALL: [&str; 14] = [
     "iso20022/pacs008",
     "store/size",
     "watch/otr",
+    "watch/alert-latency",
+    "cases/alert-to-case",
+    "serve/get",
     "book/flow",
     "sim/frames",
 ];
@@ -108,7 +111,8 @@ fn has_the_fields_of_the_contract(record: &Map<String, Value>) {
         assert!(record[name].is_null() || record[name].as_str().is_some_and(hash), "{name}: {shown}");
     }
     let case = record["case"].as_str().unwrap();
-    let latencies = ["recorder-behind", "isolation"].contains(&case) || case.starts_with("rtt");
+    let latencies = ["recorder-behind", "isolation", "alert-latency", "alert-to-case"].contains(&case)
+        || case.starts_with("rtt");
     if case == "raw" || latencies {
         let names = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns"];
         let points: Vec<u64> = names.map(|name| record[name].as_u64().unwrap()).to_vec();
@@ -179,6 +183,8 @@ fn every_case_is_there(records: &[Map<String, Value>]) {
     assert!(has("fixed", "taq", None, 1) && has("fixed", "taq-to-tape", None, 2));
     assert!(has("fix", "orders", None, 1) && has("fix", "jse", None, 1) && has("swift", "typed", None, 1));
     assert!(["otr", "wash", "spoofing", "three"].iter().all(|case| has("watch", case, None, 1)));
+    assert!(has("watch", "alert-latency", None, 3) && has("cases", "alert-to-case", None, 3));
+    assert!(has("serve", "local", None, 1) && has("serve", "get", None, 2));
     for case in ["complex30000", "moex2521", "complex30000-half", "moex2521-half", "handler"] {
         assert!(has("fast", case, None, 1), "fast {case}");
     }

@@ -29,7 +29,7 @@ fn the_demo_holds_and_runs_again() {
     let first = story(&demo(&dir));
     assert_eq!(first["holds"], true);
     let checks = first["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 12);
+    assert_eq!(checks.len(), 14);
     assert!(checks.iter().all(|c| c["holds"] == true && c["differs"] == Value::Array(vec![])), "{checks:?}");
 
     let planted = first["planted"].as_array().unwrap();

@@ -55,6 +55,7 @@ mod refused;
 mod repair;
 mod rows;
 mod same_tape;
+mod serve;
 mod sources;
 mod stale;
 mod store;

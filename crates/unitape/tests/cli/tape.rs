@@ -236,6 +236,16 @@ fn every_command_helps_with_an_example() {
     assert!(leaves >= 14, "{leaves} commands");
 }
 
+/// Aeron is C code that not everybody can build.
+#[cfg(not(feature = "link"))]
+#[test]
+fn a_binary_without_the_link_says_how_to_build_one() {
+    for args in [["send", "t", "--listen", "127.0.0.1:0"], ["receive", "t", "--from", "127.0.0.1:7400"]] {
+        let ran = run(["link"].into_iter().chain(args)).code(2);
+        ran.says(&["this build has no link", "--features link", "docs/link.md"]);
+    }
+}
+
 /// Arguments that cannot be are usage, exit code 2, and say what could be.
 #[test]
 fn usage_errors_end_with_2() {
@@ -255,6 +265,10 @@ fn usage_errors_end_with_2() {
         (vec!["consolidate", "--feed", "orders", "--tape", t], "name=format:mapping:path"),
         (vec!["consolidate", "--feed", "o=fox:m:p", "--tape", t], "fox"),
         (vec!["consolidate", "--feed", "o=fix::p", "--tape", t], "mapping"),
+        (vec!["link", "send", t, "--listen", "0.0.0.0:7400"], "no keys yet"),
+        (vec!["link", "receive", t, "--from", "192.0.2.1:7400"], "no keys yet"),
+        (vec!["link", "receive", t, "--from", "127.0.0.1:7400", "--bind", "[::]:7401"], "no keys yet"),
+        (vec!["link", "receive", t, "--from", "127.0.0.1:0"], "port 0"),
         (vec!["tape", "cat"], "DIR"),
         (vec!["quarantine", "show", t, "x"], "x"),
     ] {

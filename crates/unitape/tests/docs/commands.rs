@@ -7,21 +7,28 @@
 //! `cargo run --release --example NAME -- …` runs the example as it was built for the tests. In shown output `...`
 //! alone on a line matches any lines and `[..]` any part of a line; output that is not shown is not compared. Commands
 //! that set up the machine (`git clone`, `cargo xtask demo`) are not run, but must be known ones.
+//!
+//! A `unitape` command that ends with ` &` runs beside the commands after it, until the page ends it with `kill`, in which
+//! `$!` is its process. Its exit code is compared unless the signal is KILL. While it runs, a `unitape` command is repeated
+//! until it does what the page shows, so that no page depends on the speed of the machine. On such a page
+//! `monitor.listen` is a port that no other test has.
 #![cfg(unix)]
 
+use super::jobs::Job;
 use crate::common::binary;
 use crate::common::example;
+use crate::common::ports::free_ports;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A command that hangs is ended and reported; nothing is said of how long one that works may take.
-const HANG: Duration = Duration::from_secs(300);
+pub(super) const HANG: Duration = Duration::from_secs(300);
 
 /// The fixtures that the commands find in their folder.
 const FIXTURES: [&str; 3] = ["vectors", "mappings", "examples"];
@@ -91,15 +98,24 @@ fn guides(readme: &str) -> Vec<&str> {
     let (_, table) = readme.split_once("## Guides").expect("the README lists guides");
     let table = table.split("\n## ").next().unwrap_or_default();
     let links = table.split("](").skip(1).filter_map(|link| link.split(')').next());
-    links.filter(|path| path.starts_with("docs/") && path.ends_with(".md")).collect()
+    let mut pages = Vec::new();
+    for path in links.filter(|path| path.starts_with("docs/") && path.ends_with(".md")) {
+        if !pages.contains(&path) {
+            pages.push(path);
+        }
+    }
+    pages
 }
 
+/// A command that a page shows.
 #[derive(Debug, PartialEq)]
-struct Shown {
+pub(super) struct Shown {
     line: usize,
-    command: String,
-    exit: i32,
+    pub(super) command: String,
+    pub(super) exit: i32,
     output: Vec<String>,
+    /// Whether it runs beside the commands after it.
+    is_job: bool,
 }
 
 fn root() -> PathBuf {
@@ -127,7 +143,7 @@ fn markdown(folder: &Path, pages: &mut Vec<PathBuf>) {
 
 /// Reads the commands of a page. The error begins with the number of the line.
 fn commands(text: &str) -> Result<Vec<Shown>, String> {
-    let mut found: Vec<Shown> = Vec::new();
+    let mut all: Vec<Shown> = Vec::new();
     let mut block = Block::None;
     let mut continues = false;
     for (index, line) in text.lines().enumerate() {
@@ -141,31 +157,36 @@ fn commands(text: &str) -> Result<Vec<Shown>, String> {
             continue;
         }
         let Block::Shell { commands: in_block } = &mut block else { continue };
-        if continues && let Some(last) = found.last_mut() {
+        if continues && let Some(last) = all.last_mut() {
             continues = extend(&mut last.command, line.trim());
         } else if let Some(command) = line.strip_prefix("$ ") {
             *in_block += 1;
-            let mut shown = Shown { line: number, command: String::new(), exit: 0, output: Vec::new() };
+            let mut shown =
+                Shown { line: number, command: String::new(), exit: 0, output: Vec::new(), is_job: false };
             continues = extend(&mut shown.command, command.trim());
-            found.push(shown);
+            all.push(shown);
         } else if *in_block > 0 {
-            found.last_mut().expect("a command was pushed").output.push(line.trim_end().to_owned());
+            all.last_mut().expect("a command was pushed").output.push(line.trim_end().to_owned());
         } else if !line.trim().is_empty() {
             // Without the `$ ` a command would be on show and never be run.
             return Err(format!("{number}: a command in a shell block starts with `$ `"));
         }
     }
-    for shown in &mut found {
+    for shown in &mut all {
         if let Some((command, code)) = shown.command.rsplit_once("# exit ") {
             let wrong = |_| format!("{}: `# exit {code}` is no exit code", shown.line);
             shown.exit = code.trim().parse().map_err(wrong)?;
             shown.command = command.trim_end().to_owned();
         }
+        if let Some(command) = shown.command.strip_suffix(" &") {
+            shown.command = command.to_owned();
+            shown.is_job = true;
+        }
         while shown.output.last().is_some_and(String::is_empty) {
             shown.output.pop();
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 enum Block {
@@ -224,20 +245,35 @@ impl PageFolder {
 
     /// Runs the commands of a page, and returns how many are ours.
     fn run_page(&self, name: &str, commands: &[Shown], problems: &mut String) -> usize {
-        let (work, logs) = (self.work(), self.dir.path());
         let mut ran = 0;
+        let mut folder = CommandFolder { work: self.work(), logs: self.dir.path().to_owned(), monitor: None };
+        if commands.iter().any(|shown| shown.is_job) {
+            folder.monitor = Some(format!("127.0.0.1:{}", free_ports(1)));
+        }
+        let sends_to_groups = commands.iter().any(|shown| shown.command.contains("--udp"));
+        let _lock = sends_to_groups.then(lock_groups);
+        let mut job: Option<Job> = None;
         for shown in commands {
             let program = without_environment(&shown.command);
-            let result = if let Some(command) = example_of(program) {
+            let is_ours = starts(program, "unitape");
+            ran += usize::from(is_ours);
+            let result = if shown.is_job {
+                match &job {
+                    Some(_) => Err("runs beside another command that runs beside others".to_owned()),
+                    None if is_ours => Job::start(&folder, shown).map(|started| job = Some(started)),
+                    None => Err("is not a command that runs beside others".to_owned()),
+                }
+            } else if starts(program, "kill") {
+                job.take().map_or(Err("has nothing to end".to_owned()), |job| job.end(&shown.command))
+            } else if let Some(command) = example_of(program) {
                 ran += 1;
-                run(&Shown { command, output: shown.output.clone(), ..*shown }, &work, logs)
-            } else if starts(program, "unitape") {
-                ran += 1;
-                run(shown, &work, logs)
-            } else if ["printf", "head", "cp"].iter().any(|known| starts(program, known)) {
-                // Makes the inputs that pages show.
-                run(shown, &work, logs)
-            } else if NOT_RUN.iter().any(|known| starts(program, known)) {
+                run(&Shown { command, output: shown.output.clone(), ..*shown }, &folder)
+            } else if let (true, Some(job)) = (is_ours, &mut job) {
+                job.beside(|| run(shown, &folder))
+            } else if is_ours || ["printf", "head", "cp", "mkdir"].iter().any(|tool| starts(program, tool)) {
+                // The tools make the inputs that pages show.
+                run(shown, &folder)
+            } else if NOT_RUN.iter().any(|beginning| starts(program, beginning)) {
                 Ok(())
             } else {
                 Err("is not a command that is run or known".to_owned())
@@ -246,8 +282,20 @@ impl PageFolder {
                 writeln!(problems, "{name}:{}: `{}` {why}", shown.line, shown.command).unwrap();
             }
         }
+        if job.is_some() {
+            writeln!(problems, "{name}: a command still runs at the end of the page").unwrap();
+        }
         ran
     }
+}
+
+/// Returns the lock of the multicast groups that pages name. Two pages that use them at the same time hear each other, also from
+/// another working tree.
+fn lock_groups() -> File {
+    let name = format!("unitape-groups-{}.lock", rustix::process::getuid().as_raw());
+    let file = File::create(std::env::temp_dir().join(name)).expect("a file for the lock of the groups");
+    file.lock().expect("the lock of the groups");
+    file
 }
 
 /// `A=1 B=2 command` without the assignments.
@@ -264,28 +312,48 @@ fn example_of(command: &str) -> Option<String> {
     Some(format!("{} {arguments}", example::example(name).display()))
 }
 
-fn starts(command: &str, known: &str) -> bool {
-    command.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+fn starts(command: &str, beginning: &str) -> bool {
+    command.strip_prefix(beginning).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-fn run(shown: &Shown, work: &Path, logs: &Path) -> Result<(), String> {
-    let binary = binary::binary();
-    let mut path = std::ffi::OsString::from(binary.parent().expect("the binary lies in a folder"));
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    // Into files, because a full pipe that nobody reads would look like a hang.
-    let (out, err) = (logs.join("stdout"), logs.join("stderr"));
-    let create = |path: &Path| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
-    let mut child = Command::new("sh")
-        .args(["-c", &shown.command])
-        .current_dir(work)
-        .env("PATH", path)
-        .stdin(Stdio::null())
-        .stdout(create(&out)?)
-        .stderr(create(&err)?)
-        .process_group(0)
-        .spawn()
-        .map_err(|e| format!("does not start: {e}"))?;
+/// Where the commands of a page run.
+pub(super) struct CommandFolder {
+    work: PathBuf,
+    logs: PathBuf,
+    /// The address in place of the one that the page's configurations name.
+    monitor: Option<String>,
+}
+
+impl CommandFolder {
+    /// Starts a command of the shell, whose stdout and stderr become the files `NAME.out` and `NAME.err`.
+    pub(super) fn start(&self, command: &str, name: &str) -> Result<Child, String> {
+        let binary = binary::binary();
+        let mut path = std::ffi::OsString::from(binary.parent().expect("the binary lies in a folder"));
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        // Into files, because a full pipe that nobody reads would look like a hang.
+        let create = |path: &Path| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
+        Command::new("sh")
+            .args(["-c", command])
+            .current_dir(&self.work)
+            .env("PATH", path)
+            .envs(self.monitor.iter().map(|address| ("UNITAPE_MONITOR__LISTEN", address)))
+            .stdin(Stdio::null())
+            .stdout(create(&self.log(name, "out"))?)
+            .stderr(create(&self.log(name, "err"))?)
+            .process_group(0)
+            .spawn()
+            .map_err(|e| format!("does not start: {e}"))
+    }
+
+    /// Returns the file of stdout (`out`) or stderr (`err`) of a command.
+    pub(super) fn log(&self, name: &str, stream: &str) -> PathBuf {
+        self.logs.join(format!("{name}.{stream}"))
+    }
+}
+
+fn run(shown: &Shown, folder: &CommandFolder) -> Result<(), String> {
+    let mut child = folder.start(&shown.command, "command")?;
     let start = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|e| e.to_string())? {
@@ -300,7 +368,8 @@ fn run(shown: &Shown, work: &Path, logs: &Path) -> Result<(), String> {
         }
     };
     let text = |path: &Path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let (out, err) = (text(&out).map_err(|e| e.to_string())?, text(&err).map_err(|e| e.to_string())?);
+    let read = |stream| text(&folder.log("command", stream)).map_err(|e| e.to_string());
+    let (out, err) = (read("out")?, read("err")?);
     if status.code() != Some(shown.exit) {
         return Err(format!("ended with {status}, not exit code {}\n{}", shown.exit, indent(&err)));
     }
@@ -309,10 +378,11 @@ fn run(shown: &Shown, work: &Path, logs: &Path) -> Result<(), String> {
     if want.is_empty() || lines_match(&want, &got) {
         return Ok(());
     }
-    Err(format!("printed\n{}  instead of\n{}", indent(&out), indent(&want.join("\n"))))
+    let want = indent(&want.join("\n"));
+    Err(format!("printed\n{}  instead of\n{want}  and said\n{}", indent(&out), indent(&err)))
 }
 
-fn indent(text: &str) -> String {
+pub(super) fn indent(text: &str) -> String {
     text.lines().fold(String::new(), |mut all, line| {
         writeln!(all, "    {line}").unwrap();
         all
@@ -339,7 +409,7 @@ fn line_matches<'a>(head: &str, parts: impl Iterator<Item = &'a str>, line: &str
     let Some((last, middle)) = parts.split_last() else { return left.is_empty() };
     for part in middle {
         match left.find(part) {
-            Some(at) => left = &left[at + part.len()..],
+            Some(position) => left = &left[position + part.len()..],
             None => return false,
         }
     }
@@ -355,9 +425,12 @@ fn commands_are_read_with_their_exit_code_and_output() {
         command: command.to_owned(),
         exit,
         output: output.iter().map(|&line| line.to_owned()).collect(),
+        is_job: false,
     };
     let want = [shown(3, "unitape a b", 3, &["one"]), shown(7, "git clone x", 0, &[])];
     assert_eq!(commands(page).unwrap(), want);
+    let job = commands("```console\n$ unitape run a & # exit 3\n```").unwrap();
+    assert_eq!(job, [Shown { is_job: true, ..shown(2, "unitape run a", 3, &[]) }]);
     for (bad, why) in [
         ("```console no-run\n```", "1: `no-run`"),
         ("```sh\nunitape a\n```", "2: a command in a shell block"),

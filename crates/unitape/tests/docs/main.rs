@@ -4,6 +4,7 @@
 mod common;
 
 mod commands;
+mod jobs;
 mod messaging;
 mod pages;
 mod python_books;

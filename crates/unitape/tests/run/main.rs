@@ -6,6 +6,7 @@ mod common;
 mod channels;
 mod clocks;
 mod command;
+mod exposition;
 mod faults;
 mod flush;
 mod idle;

@@ -1,11 +1,15 @@
 //! `[monitor]` of a run, and `unitape status`. A page that shows other figures than the tape has would wake nobody, or everybody.
 
+use super::exposition::assert_is_accepted;
 use crate::common::run::{Bench, Running, becomes, orders};
 use crate::common::{Ran, file, order_with, run};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use unitape_server::monitor::{FEED_METRICS, TAPE_METRICS};
+use unitape_tape::{Cursor, Reader, StartPosition};
 
 const FEED: [(&str, &str); 1] = [("venue", "directory = \"in\"")];
 
@@ -36,8 +40,8 @@ fn status(url: &str) -> Ran {
 
 fn figure(status: &Value, name: &str, label: Option<&str>) -> String {
     let all = status["figures"].as_array().unwrap();
-    let found = all.iter().find(|f| f["name"] == name && f["label"].as_str() == label);
-    found.unwrap_or_else(|| panic!("no {name} {label:?} in {status}"))["value"].as_str().unwrap().to_owned()
+    let figure = all.iter().find(|f| f["name"] == name && f["label"].as_str() == label);
+    figure.unwrap_or_else(|| panic!("no {name} {label:?} in {status}"))["value"].as_str().unwrap().to_owned()
 }
 
 fn has_reason(status: &Value, code: &str) -> bool {
@@ -77,6 +81,7 @@ fn the_figures_are_those_of_the_tape() {
     assert!(page.contains(
         "# TYPE unitape_feed_events_total counter\nunitape_feed_events_total{feed=\"venue\"} 20\n"
     ));
+    assert_is_accepted(page.split_once("\r\n\r\n").unwrap().1);
     let table = run(["status", &url]).code(0);
     assert!(table.text().starts_with("ready\n") && table.text().contains("venue"), "{}", table.text());
 
@@ -104,6 +109,30 @@ fn a_run_that_is_not_well_says_why() {
     assert!(get(&url, "/readyz").starts_with("HTTP/1.1 503"));
     assert!(get(&url, "/healthz").starts_with("HTTP/1.1 200"), "it is alive all the same");
     assert!(get(&url, "/metrics").contains("\nunitape_ready 0\n"));
+    assert_eq!(running.stop().0, Some(0));
+}
+
+/// Every figure that there is: a feed with messages, one without a sender, ticks of the clock, and a cursor.
+#[test]
+fn a_scraper_accepts_every_figure() {
+    let bench = bench("");
+    let text = fs::read_to_string(bench.path("run.toml")).unwrap();
+    let text = text.replace("[run]\n", "[run]\nclock = \"1ms\"\n");
+    let other = "[[feed]]\nname = \"other\"\nformat = \"fix\"\nmapping = \"fix44-orders\"\nconnect = \"127.0.0.1:1\"\n";
+    file(&bench.path(""), "run.toml", format!("{text}{other}"));
+    let mut running = bench.start();
+    let url = address(&mut running);
+    bench.has(&mut running, 20);
+    let oldest = Reader::open(&bench.tape(), StartPosition::Oldest).unwrap().position();
+    Cursor::open(&bench.tape(), "reader").unwrap().store(oldest).unwrap();
+    let page = get(&url, "/metrics");
+    let (_, page) = page.split_once("\r\n\r\n").unwrap();
+    assert_is_accepted(page);
+    let names: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let all = FEED_METRICS.iter().chain(&TAPE_METRICS).map(|metric| metric.name);
+    assert_eq!(names, all.collect());
+    assert!(page.contains("unitape_feed_connected{feed=\"other\"} 0\n"), "{page}");
     assert_eq!(running.stop().0, Some(0));
 }
 

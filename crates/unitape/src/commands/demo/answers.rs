@@ -6,7 +6,7 @@ use crate::output::CommandFailure;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The answers, and where they differ from the truth.
 #[derive(Debug)]
@@ -23,10 +23,14 @@ pub struct DemoAnswers {
     pub cases_differ: Vec<String>,
     /// A case of spoofing as a page, if there is one.
     pub page: Option<PathBuf>,
+    /// A plot of best prices, where Python has what it needs.
+    pub plot: Option<PathBuf>,
+    /// Where the rows of the plot are not those of the tape.
+    pub plot_differs: Vec<String>,
 }
 
-/// Asks.
-pub fn ask(place: &DemoDirectory, alerts: usize) -> Result<DemoAnswers, CommandFailure> {
+/// Asks. The plot is of `instrument`.
+pub fn ask(place: &DemoDirectory, alerts: usize, instrument: &str) -> Result<DemoAnswers, CommandFailure> {
     let banks = place.banks();
     fs::create_dir_all(&banks).map_err(|e| super::demo_directory::directory_failure("make", &banks, &e))?;
     let (events, truth, tape) = (banks.join("banks.jsonl"), banks.join("truth.jsonl"), banks.join("tape"));
@@ -69,6 +73,7 @@ pub fn ask(place: &DemoDirectory, alerts: usize) -> Result<DemoAnswers, CommandF
         call(&["case", "export", &number, "--cases", &cases, "--tape", &watched, "--html", &text(&page)])?;
         Ok(page)
     });
+    let (plot, plot_differs) = plot(place, instrument)?;
     Ok(DemoAnswers {
         bank_events: account["events"].as_u64().unwrap_or(0),
         best_prices: best.lines().count() as u64,
@@ -76,8 +81,43 @@ pub fn ask(place: &DemoDirectory, alerts: usize) -> Result<DemoAnswers, CommandF
         cases: list.len() as u64,
         cases_differ,
         page: page.transpose()?,
+        plot,
+        plot_differs,
     })
 }
+
+/// Plots best prices in Python; returns the file, and where its rows are not those of the tape. Without Python, or without the
+/// packages that the plot needs, there is no file.
+fn plot(place: &DemoDirectory, instrument: &str) -> Result<(Option<PathBuf>, Vec<String>), CommandFailure> {
+    let (file, tape) = (place.dir.join("plot.svg"), place.tape().display().to_string());
+    let ran = Command::new("python3")
+        .args(["-c", PLOT, &tape, instrument])
+        .arg(&file)
+        .stdin(Stdio::null())
+        .output();
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((None, Vec::new())),
+        Err(e) => return Err(e.into()),
+    };
+    if !ran.status.success() {
+        let reason = reason_of(&ran);
+        let reason = reason.lines().last().unwrap_or_default();
+        let is_missing = reason.starts_with("ModuleNotFoundError");
+        return Ok((None, if is_missing { Vec::new() } else { vec![format!("Python: {reason}")] }));
+    }
+    let plotted = last_json(&String::from_utf8_lossy(&ran.stdout))?;
+    let rows = call(&["tape", "cat", &tape, "--schema", "bbo", "--instr", instrument, "--json"])?;
+    let wanted = rows.lines().count() as u64;
+    let differs = match plotted["quotes"].as_u64() == Some(wanted) {
+        true => Vec::new(),
+        false => vec![format!("{} quotes in the plot, {wanted} on the tape", plotted["quotes"])],
+    };
+    Ok((Some(file), differs))
+}
+
+/// The program that plots; see `docs/python.md`.
+const PLOT: &str = include_str!("../../../../../examples/python/plot_best_prices.py");
 
 /// Runs a command of this program, and returns what it printed.
 fn call(args: &[&str]) -> Result<String, CommandFailure> {
@@ -85,14 +125,19 @@ fn call(args: &[&str]) -> Result<String, CommandFailure> {
     let ran = Command::new(program).args(args).stdin(Stdio::null()).output()?;
     // Exit code 3 says that data are missing or in quarantine: the banks send such on purpose.
     if !matches!(ran.status.code(), Some(0 | 3)) {
-        let said = String::from_utf8_lossy(&ran.stderr);
         return Err(CommandFailure::Error(format!(
-            "unitape {} ended with {}: {said}",
+            "unitape {} ended with {}: {}",
             args[..2].join(" "),
-            ran.status
+            ran.status,
+            reason_of(&ran)
         )));
     }
     String::from_utf8(ran.stdout).map_err(|_| CommandFailure::Error("a command printed no text".to_owned()))
+}
+
+/// Returns what a command said on stderr.
+pub fn reason_of(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stderr).trim_end().to_owned()
 }
 
 fn last_json(text: &str) -> Result<Value, CommandFailure> {
@@ -101,7 +146,7 @@ fn last_json(text: &str) -> Result<Value, CommandFailure> {
 }
 
 /// Returns where two texts differ first, by lines.
-fn first_difference(got: &str, wanted: &str) -> Vec<String> {
+pub fn first_difference(got: &str, wanted: &str) -> Vec<String> {
     if got == wanted {
         return Vec::new();
     }

@@ -50,11 +50,12 @@ impl DemoDirectory {
         }
         file.write_all(MARK_TEXT.as_bytes()).map_err(|e| directory_failure("write", &mark, &e))?;
         let place = Self { dir, _mark: file };
-        for old in [place.feeds(), place.tape(), place.alerts(), place.cases(), place.banks(), place.store()]
-        {
-            match fs::remove_dir_all(&old) {
+        let feeds_and_tapes = [place.feeds(), place.tape(), place.alerts(), place.banks()];
+        let rest = [place.cases(), place.store(), place.server()];
+        for old in feeds_and_tapes.iter().chain(&rest) {
+            match fs::remove_dir_all(old) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(directory_failure("remove", &old, &e));
+                    return Err(directory_failure("remove", old, &e));
                 }
                 _ => {}
             }
@@ -91,6 +92,11 @@ impl DemoDirectory {
     /// Directory of the sealed days.
     pub fn store(&self) -> PathBuf {
         self.dir.join("store")
+    }
+
+    /// Directory of the users and entitlements of the data server.
+    pub fn server(&self) -> PathBuf {
+        self.dir.join("server")
     }
 }
 

@@ -58,7 +58,7 @@ pub fn serve(place: &DemoDirectory, listen: &ListenArgs, stop: &AtomicBool, json
 }
 
 /// Returns a password of 20 letters and digits: 100 random bits.
-fn random_password() -> Result<String, CommandFailure> {
+pub fn random_password() -> Result<String, CommandFailure> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes).map_err(|e| CommandFailure::Error(format!("random bytes: {e}")))?;

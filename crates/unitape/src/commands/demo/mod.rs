@@ -28,6 +28,7 @@ mod market_data_results;
 mod report;
 mod samples;
 mod sealed_days;
+mod served;
 mod tape_overview;
 
 use crate::commands::serve::ListenArgs;
@@ -96,6 +97,8 @@ struct DemoResults {
     labelled: Vec<Option<usize>>,
     held: MarketDataResults,
     days: unitape_store::StoreSummary,
+    /// Rows of them that were read back from a data server.
+    served_rows: u64,
     answers: DemoAnswers,
     quarantine: Vec<QuarantineEntry>,
     reasons: BTreeMap<String, u64>,
@@ -217,7 +220,10 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
     let since = Instant::now();
     let sealed = sealed_days::seal_and_compare(&place)?;
     times.seal_s = since.elapsed().as_secs_f64();
-    let answers = answers::ask(&place, live.alerts.len())?;
+    let served = served::read_back(&place)?;
+    let busiest = picture.books.iter().max_by_key(|book| book.changes);
+    let instrument = busiest.map_or("", |book| book.instr.as_str());
+    let answers = answers::ask(&place, live.alerts.len(), instrument)?;
     let truth = &written.truth;
     let mut depths = market_data_results::books(&written.depth.truth, "the tape", &held.tape);
     depths.extend(market_data_results::books(&written.depth.truth, "the handler", &held.handler));
@@ -245,10 +251,18 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         DemoCheck::new("the tape is intact, checksums and all", verify(&tape)?),
         DemoCheck::new("the sealed days hold what stands on the tape, event by event", sealed.differs),
         DemoCheck::new(
+            "a data server gives the same rows to who may read them, and nothing to a stranger",
+            served.differs,
+        ),
+        DemoCheck::new(
             "the best prices of eight pairs at twenty banks are the banks' own, line by line",
             answers.prices_differ.clone(),
         ),
         DemoCheck::new("every alert is in a case, once", answers.cases_differ.clone()),
+        DemoCheck::new(
+            "a plot from Python, where it is installed, has the rows of the tape",
+            answers.plot_differs.clone(),
+        ),
     ];
     times.check_s = from.elapsed().as_secs_f64() - times.seal_s;
     times.total_s = started.elapsed().as_secs_f64();
@@ -265,6 +279,7 @@ fn act(args: &DemoArgs, stop: &AtomicBool) -> Result<DemoResults, CommandFailure
         labelled,
         held,
         days: sealed.info,
+        served_rows: served.rows,
         answers,
         quarantine,
         reasons,

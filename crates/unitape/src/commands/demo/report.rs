@@ -169,7 +169,7 @@ pub fn json(story: &DemoResults) -> Value {
         "days": days.collect::<Vec<_>>(),
         "answers": {
             "bank_events": story.answers.bank_events, "best_prices": story.answers.best_prices, "cases": story.answers.cases,
-            "page": story.answers.page,
+            "page": story.answers.page, "plot": story.answers.plot, "served_rows": story.served_rows,
         },
         "near_misses": near,
         "alerts": { "live": story.live.alerts.len(), "live_before_the_tape_was_done": story.live.early },
@@ -387,11 +387,21 @@ fn answers(story: &DemoResults) -> Vec<String> {
         format!("  best price: {prices} changes of it among {bank_events} events of twenty banks"),
         format!("  cases: {cases} of {alerts} alerts, each to be closed by two persons"),
         "  in a browser: unitape demo --desk".to_owned(),
+        format!(
+            "  data on demand: {} rows of the sealed days, read back from a server by who may read them",
+            grouped(story.served_rows)
+        ),
     ];
     if let Some(name) = given.page.as_ref().and_then(|page| page.file_name()) {
         let name = name.to_string_lossy();
         lines.push(format!("  a case with the picture of its book: {name} in the directory of the demo"));
     }
+    lines.push(match given.plot.as_ref().and_then(|plot| plot.file_name()) {
+        Some(name) => {
+            format!("  a plot from Python: {} in the directory of the demo", name.to_string_lossy())
+        }
+        None => "  a plot from Python: needs unitape and matplotlib there, see docs/python.md".to_owned(),
+    });
     lines
 }
 

@@ -1,0 +1,281 @@
+//! The receiver of a tape: asks a sender, and writes what comes into a directory.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use unitape_model::Position;
+use unitape_tape::{Reader, StartPosition, SyncPolicy, TapeManifest, Writer, WriterOptions, writer_pid};
+
+use crate::error::Error;
+use crate::fingerprint::TapeFingerprint;
+use crate::raw_log::RawCopy;
+use crate::session::{HeldTape, ReceiverFigures, ReceiverSession, ReceiverStep, SessionOptions, UnitSink};
+use crate::transport::Transport;
+use crate::wire::{HELLO_HEAD_BYTES, Hello, HelloTape, SessionId, Welcome};
+
+/// How a receiver works.
+#[derive(Clone, Debug)]
+pub struct ReceiverOptions {
+    /// Limits and times.
+    pub session: SessionOptions,
+    /// End when the sender's tape has no writer and all of it is durable here.
+    pub once: bool,
+    /// When the tape becomes durable.
+    pub sync: SyncPolicy,
+    /// A number that no other receiver of the sender has: a random one.
+    pub receiver: u64,
+}
+
+impl ReceiverOptions {
+    /// Returns the usual options for the receiver with this random number.
+    pub fn new(receiver: u64) -> Self {
+        let sync = SyncPolicy::Every { bytes: 64 << 20, interval: Duration::from_millis(200) };
+        Self { session: SessionOptions::default(), once: false, sync, receiver }
+    }
+}
+
+/// An event of a receiver, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverEvent {
+    /// The sender has accepted.
+    Following {
+        /// The end of the receiver's tape.
+        position: Position,
+        /// The end of the sender's tape.
+        end: Position,
+    },
+    /// The sender is silent, or a part is missing. The receiver asks again.
+    Asking,
+    /// The sender has ended.
+    SenderFinished,
+}
+
+/// The receiver of a tape.
+#[derive(Debug)]
+pub struct TapeReceiver<T> {
+    dir: PathBuf,
+    sender: SocketAddr,
+    options: ReceiverOptions,
+    transport: T,
+    session: ReceiverSession,
+    writer: Option<TapeWriter>,
+    /// The hello of the present session, which is the same each time that it is sent.
+    hello: Option<(SessionId, Hello)>,
+    was_following: bool,
+    events: Vec<ReceiverEvent>,
+    inbox: Vec<Vec<u8>>,
+}
+
+/// The writer of the receiver's tape.
+#[derive(Debug)]
+struct TapeWriter {
+    writer: Writer,
+    raw: RawCopy,
+}
+
+impl UnitSink for TapeWriter {
+    fn end(&self) -> Position {
+        self.writer.end()
+    }
+
+    fn append(&mut self, unit: &[u8]) -> Result<(), Error> {
+        self.raw.sync()?;
+        self.writer.append(unit)?;
+        Ok(())
+    }
+
+    fn raw_bytes(&self) -> u64 {
+        self.raw.state().bytes
+    }
+
+    fn append_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.raw.append(bytes)
+    }
+}
+
+/// How long a receiver waits until the end of the tape is durable.
+const DURABLE_WAIT: Duration = Duration::from_secs(60);
+
+impl<T: Transport> TapeReceiver<T> {
+    /// Makes a receiver that writes the tape of `sender` into `dir`. Nothing is changed there before the sender has accepted.
+    ///
+    /// # Errors
+    /// Fails if the directory holds a tape that cannot be read or has a writer.
+    pub fn open(
+        dir: &Path,
+        sender: SocketAddr,
+        transport: T,
+        options: ReceiverOptions,
+    ) -> Result<Self, Error> {
+        if let Some(holder) = writer_pid(dir) {
+            return Err(unitape_tape::Error::Locked { path: dir.join("run/writer.lock"), holder }.into());
+        }
+        let mut receiver = Self {
+            dir: dir.to_owned(),
+            sender,
+            session: ReceiverSession::new(options.receiver, options.session.clone()),
+            options,
+            transport,
+            writer: None,
+            hello: None,
+            was_following: false,
+            events: Vec::new(),
+            inbox: Vec::new(),
+        };
+        // A damaged tape is reported now, also if no sender answers.
+        receiver.hello = Some((receiver.session.id(), receiver.make_hello()?));
+        Ok(receiver)
+    }
+
+    /// Returns the counts.
+    pub fn figures(&self) -> ReceiverFigures {
+        self.session.figures()
+    }
+
+    /// Returns the end of the tape, once it is open.
+    pub fn end(&self) -> Option<Position> {
+        self.writer.as_ref().map(|tape| tape.writer.end())
+    }
+
+    /// Takes the events since the last call.
+    pub fn take_events(&mut self) -> Vec<ReceiverEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Returns whether the receiver has nothing more to do: it has left, see [`ReceiverOptions::once`] and [`TapeReceiver::leave`].
+    pub fn is_done(&self) -> bool {
+        self.session.is_ended()
+    }
+
+    /// Ends the session in order; [`TapeReceiver::poll`] does the rest.
+    pub fn leave(&mut self, now: Duration) {
+        self.session.leave(now);
+    }
+
+    /// Closes the tape, if it was opened. A receiver that is dropped instead leaves it as after a kill.
+    ///
+    /// # Errors
+    /// Fails if the disk refuses.
+    pub fn close(self) -> Result<(), Error> {
+        match self.writer {
+            Some(TapeWriter { writer, .. }) => Ok(writer.close()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Does what is to be done now, and returns whether that was anything. `now` is a time that never goes back.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the sender refuses. Fails if the tape cannot be written, or if the transport fails.
+    pub fn poll(&mut self, now: Duration) -> Result<bool, Error> {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let count = self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
+        let handled = inbox.drain(..).try_for_each(|message| self.handle(now, &message));
+        self.inbox = inbox;
+        handled?;
+        let mut has_worked = count > 0;
+        if self.session.is_hello_due(now) {
+            has_worked |= self.ask(now)?;
+        }
+        if self.was_following && self.session.is_asking() {
+            self.events.push(ReceiverEvent::Asking);
+        }
+        self.was_following = self.session.is_following();
+        has_worked |= self.report(now)?;
+        Ok(has_worked)
+    }
+
+    fn handle(&mut self, now: Duration, message: &[u8]) -> Result<(), Error> {
+        let sink = self.writer.as_mut().map(|writer| writer as &mut dyn UnitSink);
+        match self.session.receive(now, message, sink)? {
+            ReceiverStep::Nothing => {}
+            ReceiverStep::Welcomed(welcome) => self.begin(now, &welcome)?,
+            ReceiverStep::Refused(refusal) => return Err(Error::Refused { sender: self.sender, refusal }),
+            ReceiverStep::Finished => {
+                self.events.push(ReceiverEvent::SenderFinished);
+                self.session.ask();
+                self.was_following = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the tape, after the sender has accepted.
+    fn begin(&mut self, now: Duration, welcome: &Welcome) -> Result<(), Error> {
+        if let Some(TapeWriter { writer, .. }) = &self.writer
+            && writer.meta().id != welcome.tape
+        {
+            let (offered, held) = (welcome.tape, writer.meta().id);
+            return Err(Error::OtherOffer { sender: self.sender, offered, held });
+        }
+        if self.writer.is_none() {
+            let options = WriterOptions {
+                segment_bytes: welcome.segment_bytes,
+                sync: self.options.sync,
+                ..WriterOptions::default()
+            };
+            let (writer, _) = Writer::open(&self.dir, welcome.tape, options)?;
+            self.writer = Some(TapeWriter { writer, raw: RawCopy::open(&self.dir)? });
+        }
+        let end = self.end().expect("opened above");
+        self.session.begin(now, end);
+        if self.session.is_following() {
+            self.was_following = true;
+            self.events.push(ReceiverEvent::Following { position: end, end: welcome.end });
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, now: Duration) -> Result<bool, Error> {
+        let id = self.session.id();
+        if self.hello.as_ref().is_none_or(|(of, _)| *of != id) {
+            self.hello = Some((id, self.make_hello()?));
+        }
+        let (_, hello) = self.hello.as_ref().expect("made above");
+        let (transport, sender) = (&mut self.transport, self.sender);
+        self.session.send_hello(now, hello, &mut |message| transport.send(sender, message))
+    }
+
+    fn make_hello(&self) -> Result<Hello, Error> {
+        let manifest = match TapeManifest::load(&self.dir) {
+            Ok(manifest) => Some(manifest),
+            Err(unitape_tape::Error::NotATape { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let tape = match manifest {
+            None => None,
+            Some(TapeManifest { id, segment_bytes }) => {
+                let position = match self.end() {
+                    Some(end) => end,
+                    None => Reader::open(&self.dir, StartPosition::End)?.position(),
+                };
+                let segments_max = (self.transport.message_bytes_max() - HELLO_HEAD_BYTES) / 4;
+                let fingerprint = TapeFingerprint::read(&self.dir, position, segments_max)?;
+                let raw = match &self.writer {
+                    Some(tape) => tape.raw.state(),
+                    None => RawCopy::open(&self.dir)?.state(),
+                };
+                Some(HelloTape { id, segment_bytes, position, fingerprint, raw })
+            }
+        };
+        Ok(Hello { reply_to: self.transport.address(), tape })
+    }
+
+    /// Acknowledges what the tape has, and leaves when all is done.
+    fn report(&mut self, now: Duration) -> Result<bool, Error> {
+        let Some(TapeWriter { writer, raw }) = &self.writer else { return Ok(false) };
+        let (end, mut durable) = (writer.end(), writer.durable());
+        if self.session.is_complete(end, end) && self.session.is_following() {
+            if durable < end {
+                writer.wait_durable(end, DURABLE_WAIT)?;
+                durable = writer.durable();
+            }
+            if self.options.once {
+                self.session.leave(now);
+            }
+        }
+        let (transport, sender) = (&mut self.transport, self.sender);
+        let held = HeldTape { committed: end, durable, raw_bytes: raw.state().bytes };
+        self.session.poll(now, held, &mut |message| transport.send(sender, message))
+    }
+}
