@@ -1,7 +1,7 @@
 //! The routes of `/api/v1`.
 
 use crate::Desk;
-use crate::auth::Session;
+use crate::auth::{LoginFailure, Session};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, Query, State};
 use axum::http::request::Parts;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use unitape_case::action::CaseCommand;
 use unitape_case::{Actor, CaseFilter, CaseState, Disposition};
-use unitape_run::users::{Account, UserError};
+use unitape_run::users::Account;
 
 /// Returns the routes.
 pub(crate) fn router(desk: Arc<Desk>) -> Router {
@@ -91,19 +91,19 @@ struct LogIn {
 
 async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let LogIn { user, password } = read_json(&headers, &body)?;
-    if let Some(left) = desk.sessions.attempts.locked_for(&user) {
-        let seconds = left.as_secs() + 1;
-        return Err(Refusal::new(429, format!("too many wrong passwords; try again in {seconds} s")));
-    }
-    let name = user.clone();
-    let account = blocking(&desk, move |desk| desk.library.authenticate(&name, &password)).await?;
-    let account = match account {
+    let attempt = move |desk: &Desk| {
+        desk.sessions.attempts.log_in(&user, || desk.library.authenticate(&user, &password))
+    };
+    let account = match blocking(&desk, attempt).await? {
         Ok(account) => account,
-        Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
-            desk.sessions.attempts.count_failure(&user);
+        Err(LoginFailure::Locked(left)) => {
+            let seconds = left.as_secs() + 1;
+            return Err(Refusal::new(429, format!("too many wrong passwords; try again in {seconds} s")));
+        }
+        Err(LoginFailure::Refused) => {
             return Err(Refusal::new(401, "user or password is wrong, or the account is disabled"));
         }
-        Err(error) => return Err(internal(&desk, &error)),
+        Err(LoginFailure::Users(error)) => return Err(internal(&desk, &error)),
     };
     let new = desk.sessions.begin(&account.name).map_err(|error| internal(&desk, &error))?;
     let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; Secure; SameSite=Strict", new.token);

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use unitape_run::users::NAME_BYTES_MAX;
+use unitape_run::users::{Account, UserError};
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -32,6 +33,20 @@ pub(crate) struct SessionTable {
 #[derive(Debug, Default)]
 pub(crate) struct LoginAttempts {
     failures: Mutex<HashMap<String, LoginFailures>>,
+    /// Passwords are compared one after the other: each costs much memory, and guesses that wait here are counted before the next
+    /// one is compared.
+    comparing: Mutex<()>,
+}
+
+/// Why a log-in failed.
+#[derive(Debug)]
+pub(crate) enum LoginFailure {
+    /// Too many attempts have failed; this is how long the name must wait.
+    Locked(Duration),
+    /// The name is unknown, the password is wrong, or the account is disabled.
+    Refused,
+    /// The users cannot be read.
+    Users(UserError),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,15 +65,41 @@ pub(crate) struct NewSession {
 }
 
 impl LoginAttempts {
+    /// Logs a user in by `authenticate`, unless too many attempts have failed, and counts a failure.
+    ///
+    /// # Errors
+    /// Fails if the name must wait, and if `authenticate` does.
+    pub fn log_in(
+        &self,
+        user: &str,
+        authenticate: impl FnOnce() -> Result<Account, UserError>,
+    ) -> Result<Account, LoginFailure> {
+        let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = self.locked_for(user) {
+            return Err(LoginFailure::Locked(wait));
+        }
+        match authenticate() {
+            Ok(account) => {
+                self.lock().remove(user);
+                Ok(account)
+            }
+            Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
+                self.count_failure(user);
+                Err(LoginFailure::Refused)
+            }
+            Err(error) => Err(LoginFailure::Users(error)),
+        }
+    }
+
     /// Returns how long this user must wait before another attempt, if attempts have failed too often.
-    pub fn locked_for(&self, user: &str) -> Option<Duration> {
+    fn locked_for(&self, user: &str) -> Option<Duration> {
         let failures = self.lock();
         let failures = failures.get(user).filter(|failures| failures.count >= FAILURES_MAX)?;
         LOCK_OUT.checked_sub(failures.last.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Counts a failed attempt.
-    pub fn count_failure(&self, user: &str) {
+    fn count_failure(&self, user: &str) {
         // A name that is longer than that of any account needs no lock, and cannot fill the memory.
         if user.len() > NAME_BYTES_MAX {
             return;
@@ -77,11 +118,6 @@ impl LoginAttempts {
         entry.last = now;
     }
 
-    /// Forgets the failed attempts of a user, who is known now.
-    pub fn forget(&self, user: &str) {
-        self.lock().remove(user);
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<String, LoginFailures>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +129,6 @@ impl SessionTable {
         let (token, csrf) = (random_token()?, random_token()?);
         let now = Instant::now();
         let session = Session { user: user.to_owned(), csrf, begun: now, used: now };
-        self.attempts.forget(user);
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_alive());
         if sessions.len() >= SESSIONS_MAX {
@@ -154,20 +189,38 @@ const NAMES_MAX: usize = 10_000;
 mod tests {
     use super::*;
 
-    /// A guess must cost time, and only for the name that is guessed.
+    /// A guess must cost time, and only for the name that is guessed. Guesses that come at once are counted as well.
     #[test]
     fn five_failures_lock_a_name() {
-        let table = SessionTable::default();
-        for n in 0..5 {
-            assert!(table.attempts.locked_for("ann").is_none(), "after {n}");
-            table.attempts.count_failure("ann");
-        }
-        assert!(table.attempts.locked_for("ann").is_some());
-        assert!(table.attempts.locked_for("bob").is_none());
-        (0..9).for_each(|_| table.attempts.count_failure(&"x".repeat(65)));
-        assert_eq!(table.attempts.lock().len(), 1, "no account has so long a name");
-        table.begin("ann").unwrap();
-        assert!(table.attempts.locked_for("ann").is_none());
+        let (attempts, compared) = (LoginAttempts::default(), std::sync::atomic::AtomicUsize::new(0));
+        let guess = |user: &str| {
+            attempts.log_in(user, || {
+                compared.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Err(UserError::Refused { name: user.to_owned() })
+            })
+        };
+        std::thread::scope(|scope| (0..20).for_each(|_| drop(scope.spawn(|| guess("ann")))));
+        assert_eq!(compared.into_inner(), 5);
+        let account = |name: &str| Account {
+            name: name.to_owned(),
+            person: name.to_owned(),
+            role: unitape_run::users::Role::Analyst,
+            parties: Vec::new(),
+            is_disabled: false,
+        };
+        let log_in = |name| attempts.log_in(name, || Ok(account(name)));
+        assert!(matches!(log_in("ann"), Err(LoginFailure::Locked(left)) if left <= LOCK_OUT));
+        assert!(log_in("bob").is_ok());
+
+        let attempts = LoginAttempts::default();
+        let refused = |user: &str| {
+            attempts.log_in(user, || Err(UserError::Refused { name: user.to_owned() })).unwrap_err()
+        };
+        (0..4).for_each(|_| drop(refused("ann")));
+        assert!(attempts.log_in("ann", || Ok(account("ann"))).is_ok());
+        assert!(matches!(refused("ann"), LoginFailure::Refused), "a log-in forgets the failures before it");
+        (0..9).for_each(|_| drop(refused(&"x".repeat(65))));
+        assert_eq!(attempts.lock().len(), 1, "no account has so long a name");
     }
 
     /// A token of a session that ended must find nothing, and a token is never that of another session.

@@ -104,7 +104,6 @@ pub fn serve_data(
         entitlements: options.entitlements.clone(),
         data_port: 0,
         attempts: LoginAttempts::default(),
-        authenticating: Mutex::new(()),
         tickets: TicketTable::default(),
         connections: ConnectionTable::default(),
         sink: Box::new(sink),
@@ -189,8 +188,6 @@ struct DataServer {
     entitlements: PathBuf,
     data_port: u16,
     attempts: LoginAttempts,
-    /// A password costs much memory to check: one after the other.
-    authenticating: Mutex<()>,
     tickets: TicketTable,
     connections: ConnectionTable,
     sink: Box<EventSink>,

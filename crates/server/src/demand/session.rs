@@ -3,11 +3,12 @@
 use super::connections::Connection;
 use super::entitlements::EntitlementFile;
 use super::{DataServer, IDLE_MAX, LOGIN_MAX};
+use crate::auth::LoginFailure;
 use rustls::{ServerConnection, StreamOwned};
 use std::io;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 use unitape_client::wire::{
     AnswerMessage, CLIENT_MESSAGE_MAX, ClientMessage, DataQuery, Login, Refusal, ServerMessage, VERSION,
@@ -81,20 +82,15 @@ fn wiped(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Checks a password; returns the datasets of which the user may see something.
 fn authenticate(demand: &DataServer, user: &str, password: &str) -> Result<Vec<String>, Refusal> {
     let users = users(demand)?;
-    {
-        // One after the other: guesses that wait here are counted before the next one is weighed.
-        let _one = demand.authenticating.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = demand.attempts.locked_for(user) {
+    demand.attempts.log_in(user, || users.authenticate(user, password)).map_err(|failure| match failure {
+        LoginFailure::Locked(wait) => {
             let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
-            return Err(refusal(text, false));
+            refusal(text, false)
         }
-        if users.authenticate(user, password).is_err() {
-            demand.attempts.count_failure(user);
-            // Of an account that is disabled as well: who has only a password learns nothing of it.
-            return Err(refusal("there is no user with this name and password".to_owned(), false));
-        }
-        demand.attempts.forget(user);
-    }
+        // Of an account that is disabled as well: who has only a password learns nothing of it.
+        LoginFailure::Refused => refusal("there is no user with this name and password".to_owned(), false),
+        LoginFailure::Users(error) => unreadable(demand, &error.to_string()),
+    })?;
     let entitlements = entitlements(demand)?;
     let now = now();
     let datasets = demand.stores.keys().filter(|name| !entitlements.of(user, name, now).is_empty());
