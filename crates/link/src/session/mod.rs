@@ -10,6 +10,9 @@
 //!     │ ◀─ Announce: end, closed ─────────────  │
 //!     │ ── Acknowledge: all durable, leaving ─▶ │
 //!     │ ◀─ Finish ────────────────────────────  │
+//!
+//!     │ ◀─ Refuse: reason ────────────────────  │  in answer to a hello, or later
+//!     │ ── Acknowledge: leaving ──────────────▶ │  now the sender may end
 //! ```
 //!
 //! The transport may lose, double, delay and reorder messages. The receiver alone repairs that: if a part is missing, or it
