@@ -25,7 +25,7 @@ const ID: TapeId = TapeId(0x5eed);
 const SEGMENT: u64 = 16 << 10;
 
 /// Nothing takes so long that is not stuck.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_secs(300);
 
 struct Random(u64);
 

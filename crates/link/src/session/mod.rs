@@ -58,7 +58,7 @@ impl Default for SessionOptions {
             alive_interval: Duration::from_millis(200),
             silence: Duration::from_secs(2),
             receiver_silence: Duration::from_secs(10),
-            leave_wait: Duration::from_secs(1),
+            leave_wait: Duration::from_secs(5),
         }
     }
 }
