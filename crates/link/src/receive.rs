@@ -62,6 +62,8 @@ pub struct TapeReceiver<T> {
     /// The hello of the present session, which is the same each time that it is sent.
     hello: Option<(SessionId, Hello)>,
     was_following: bool,
+    /// Why the sender has ended the session, until the receiver has left.
+    refused: Option<Error>,
     events: Vec<ReceiverEvent>,
     inbox: Vec<Vec<u8>>,
 }
@@ -119,6 +121,7 @@ impl<T: Transport> TapeReceiver<T> {
             writer: None,
             hello: None,
             was_following: false,
+            refused: None,
             events: Vec::new(),
             inbox: Vec::new(),
         };
@@ -144,7 +147,7 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Returns whether the receiver has nothing more to do: it has left, see [`ReceiverOptions::once`] and [`TapeReceiver::leave`].
     pub fn is_done(&self) -> bool {
-        self.session.is_ended()
+        self.session.is_ended() && self.refused.is_none()
     }
 
     /// Ends the session in order; [`TapeReceiver::poll`] does the rest.
@@ -182,7 +185,10 @@ impl<T: Transport> TapeReceiver<T> {
         }
         self.was_following = self.session.is_following();
         has_worked |= self.report(now)?;
-        Ok(has_worked)
+        match self.refused.take_if(|_| self.session.is_ended()) {
+            Some(error) => Err(error),
+            None => Ok(has_worked),
+        }
     }
 
     fn handle(&mut self, now: Duration, message: &[u8]) -> Result<(), Error> {
@@ -190,7 +196,11 @@ impl<T: Transport> TapeReceiver<T> {
         match self.session.receive(now, message, sink)? {
             ReceiverStep::Nothing => {}
             ReceiverStep::Welcomed(welcome) => self.begin(now, &welcome)?,
-            ReceiverStep::Refused(refusal) => return Err(Error::Refused { sender: self.sender, refusal }),
+            ReceiverStep::Refused(refusal) => {
+                // The sender may end now, and waits until this is read.
+                self.refused.get_or_insert(Error::Refused { sender: self.sender, refusal });
+                self.session.leave_refused(now);
+            }
             ReceiverStep::Finished => {
                 self.events.push(ReceiverEvent::SenderFinished);
                 self.session.ask();
@@ -263,7 +273,11 @@ impl<T: Transport> TapeReceiver<T> {
 
     /// Acknowledges what the tape has, and leaves when all is done.
     fn report(&mut self, now: Duration) -> Result<bool, Error> {
-        let Some(TapeWriter { writer, raw }) = &self.writer else { return Ok(false) };
+        let (transport, sender) = (&mut self.transport, self.sender);
+        let mut send = |message: &[u8]| transport.send(sender, message);
+        let Some(TapeWriter { writer, raw }) = &self.writer else {
+            return self.session.poll(now, HeldTape::default(), &mut send);
+        };
         let (end, mut durable) = (writer.end(), writer.durable());
         if self.session.is_complete(end, end) && self.session.is_following() {
             if durable < end {
@@ -274,8 +288,7 @@ impl<T: Transport> TapeReceiver<T> {
                 self.session.leave(now);
             }
         }
-        let (transport, sender) = (&mut self.transport, self.sender);
         let held = HeldTape { committed: end, durable, raw_bytes: raw.state().bytes };
-        self.session.poll(now, held, &mut |message| transport.send(sender, message))
+        self.session.poll(now, held, &mut send)
     }
 }

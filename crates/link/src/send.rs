@@ -12,7 +12,7 @@ use crate::raw_log::RawSource;
 use crate::session::{SenderSession, SessionOptions};
 use crate::transport::Transport;
 use crate::wire::{
-    DATA_HEAD_BYTES, Hello, Message, Refusal, RefusalReason, SessionId, Welcome, WireFault,
+    Acknowledge, DATA_HEAD_BYTES, Hello, Message, Refusal, RefusalReason, SessionId, Welcome, WireFault,
     decode_foreign_hello,
 };
 
@@ -105,7 +105,10 @@ struct Peer {
 /// A message outside a session, until the transport takes it.
 #[derive(Debug)]
 struct Reply {
+    id: SessionId,
     to: SocketAddr,
+    /// The receiver has not said that it has read it, as it does with a refusal.
+    is_unread: bool,
     message: Vec<u8>,
     is_sent: bool,
     /// When the address is forgotten.
@@ -119,7 +122,7 @@ pub const RECEIVERS_MAX: usize = 16;
 const REPLIES_MAX: usize = 32;
 
 /// How long a reply is kept, and its address.
-const REPLY_LIFE: Duration = Duration::from_secs(3);
+const REPLY_LIFE: Duration = Duration::from_secs(10);
 
 /// Time between two looks whether the tape has a writer.
 const WRITER_LOOK: Duration = Duration::from_millis(20);
@@ -176,7 +179,7 @@ impl<T: Transport> TapeSender<T> {
     /// Does what is to be done now, and returns whether that was anything. `now` is a time that never goes back.
     ///
     /// # Errors
-    /// Fails if the tape is damaged or cannot be read; refusals for the receivers wait then. Fails if the transport fails.
+    /// Fails if the tape is damaged or cannot be read, or if the transport fails. [`TapeSender::poll_failed`] then tells the receivers.
     pub fn poll(&mut self, now: Duration) -> Result<bool, Error> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let count = self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
@@ -199,29 +202,28 @@ impl<T: Transport> TapeSender<T> {
         Ok(has_worked)
     }
 
-    /// Sends the refusals that wait for the transport, and returns whether all are sent; for a caller whom [`TapeSender::poll`] gave
-    /// an error.
+    /// Tells the receivers why the sender ends, after [`TapeSender::poll`] has failed. Returns whether all of them have left.
     ///
     /// # Errors
     /// Fails if the transport fails.
-    pub fn poll_replies(&mut self, now: Duration) -> Result<bool, Error> {
+    pub fn poll_failed(&mut self, now: Duration) -> Result<bool, Error> {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        self.transport.receive(&mut |message| inbox.push(message.to_vec()))?;
+        for message in inbox.drain(..) {
+            if let Ok((id, Message::Acknowledge(acknowledge))) = Message::decode(&message) {
+                self.handle_acknowledge(now, id, acknowledge);
+            }
+        }
+        self.inbox = inbox;
         self.send_replies(now)?;
-        Ok(self.replies.iter().all(|reply| reply.is_sent))
+        Ok(self.replies.iter().all(|reply| reply.is_sent && !reply.is_unread))
     }
 
     fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), Error> {
         match Message::decode(bytes) {
             Ok((session, Message::Hello(hello))) => self.handle_hello(now, session, hello),
             Ok((session, Message::Acknowledge(acknowledge))) => {
-                let index = self.peers.iter().position(|peer| peer.session.id() == session);
-                let Some(index) = index else {
-                    self.figures.dropped_messages += 1;
-                    return Ok(());
-                };
-                self.peers[index].session.acknowledge(now, acknowledge);
-                if acknowledge.is_leaving {
-                    self.finish(now, index);
-                }
+                self.handle_acknowledge(now, session, acknowledge);
                 Ok(())
             }
             Err(WireFault::Version(version)) => {
@@ -241,6 +243,22 @@ impl<T: Transport> TapeSender<T> {
                 self.figures.dropped_messages += 1;
                 Ok(())
             }
+        }
+    }
+
+    fn handle_acknowledge(&mut self, now: Duration, id: SessionId, acknowledge: Acknowledge) {
+        if let Some(index) = self.peers.iter().position(|peer| peer.session.id() == id) {
+            self.peers[index].session.acknowledge(now, acknowledge);
+            if acknowledge.is_leaving {
+                self.finish(now, index);
+            }
+        } else if let Some(to) = self.replies.iter().find(|reply| reply.id == id).map(|reply| reply.to)
+            && acknowledge.is_leaving
+        {
+            // It has read why it was refused, or did not get the answer before.
+            self.reply(now, id, to, &Message::Finish);
+        } else {
+            self.figures.dropped_messages += 1;
         }
     }
 
@@ -286,8 +304,8 @@ impl<T: Transport> TapeSender<T> {
             // The receiver asks again.
             Ok(None) => Ok(()),
             Err(error) => {
-                self.refuse(now, id, reply_to, failure_refusal(&error));
                 self.tell_failure(now, &error);
+                self.refuse(now, id, reply_to, failure_refusal(&error));
                 Err(error)
             }
         }
@@ -422,15 +440,12 @@ impl<T: Transport> TapeSender<T> {
         self.transport.forget(address);
     }
 
-    /// Tells all receivers that the tape cannot be read.
+    /// Refuses all receivers, because the tape cannot be read.
     fn tell_failure(&mut self, now: Duration, error: &Error) {
-        let refusal = failure_refusal(error);
         for peer in std::mem::take(&mut self.peers) {
             let (id, to) = (peer.session.id(), peer.session.reply_to());
-            self.reply(now, id, to, &Message::Refuse(refusal.clone()));
+            self.reply(now, id, to, &Message::Refuse(failure_refusal(error)));
         }
-        // The error that ends the sender says more than one of the transport.
-        _ = self.send_replies(now);
     }
 
     fn refuse(&mut self, now: Duration, id: SessionId, receiver: SocketAddr, refusal: Refusal) {
@@ -447,7 +462,9 @@ impl<T: Transport> TapeSender<T> {
         message.encode(id, &mut bytes);
         self.replies.retain(|reply| reply.to != to);
         if self.replies.len() < REPLIES_MAX {
-            self.replies.push(Reply { to, message: bytes, is_sent: false, until: now + REPLY_LIFE });
+            let is_unread = matches!(message, Message::Refuse(_));
+            let until = now + REPLY_LIFE;
+            self.replies.push(Reply { id, to, is_unread, message: bytes, is_sent: false, until });
         }
     }
 

@@ -10,6 +10,9 @@
 //!     │ ◀─ Announce: end, closed ─────────────  │
 //!     │ ── Acknowledge: all durable, leaving ─▶ │
 //!     │ ◀─ Finish ────────────────────────────  │
+//!
+//!     │ ◀─ Refuse: reason ────────────────────  │  in answer to a hello, or later
+//!     │ ── Acknowledge: leaving ──────────────▶ │  now the sender may end
 //! ```
 //!
 //! The transport may lose, double, delay and reorder messages. The receiver alone repairs that: if a part is missing, or it
@@ -55,7 +58,7 @@ impl Default for SessionOptions {
             alive_interval: Duration::from_millis(200),
             silence: Duration::from_secs(2),
             receiver_silence: Duration::from_secs(10),
-            leave_wait: Duration::from_secs(1),
+            leave_wait: Duration::from_secs(5),
         }
     }
 }

@@ -33,7 +33,7 @@ pub trait UnitSink {
 }
 
 /// What a receiver has of a tape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldTape {
     /// The end of the tape.
     pub committed: Position,
@@ -163,6 +163,12 @@ impl ReceiverSession {
         self.pending.clear();
         self.scanned = 0;
         (self.announced, self.missing_since, self.last_acknowledge) = (None, None, None);
+    }
+
+    /// Ends the session after [`ReceiverStep::Refused`], as [`ReceiverSession::leave`] does.
+    pub fn leave_refused(&mut self, now: Duration) {
+        self.state = ReceiverState::Leaving { since: now };
+        self.last_acknowledge = None;
     }
 
     /// Ends the session. The receiver repeats this to the sender until it answers, for a limited time.

