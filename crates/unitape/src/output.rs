@@ -12,7 +12,7 @@ mod files;
 mod rows;
 mod stdout;
 
-pub use destination::Destination;
+pub use destination::{Destination, write_file, write_private_file};
 pub use empty_result::list_known_names;
 pub use escape::plain;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};

@@ -3,7 +3,6 @@
 use super::login::UserFileArgs;
 use super::store::KeyArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, note, say};
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -190,10 +189,5 @@ pub fn serve_desk(
 
 /// Writes the port as a whole: who reads the file never sees half of it.
 fn write_port(path: &Path, port: u16) -> Result<(), CommandFailure> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let fail = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
-    let mut file = std::fs::File::create(&name).map_err(fail)?;
-    writeln!(file, "{port}").map_err(fail)?;
-    std::fs::rename(&name, path).map_err(fail)
+    output::write_file(path, format!("{port}\n").as_bytes())
 }

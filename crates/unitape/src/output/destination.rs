@@ -4,6 +4,7 @@ use super::stdout::{BufferedStdout, stdout};
 use super::{CommandFailure, file_failure};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The destination of data.
@@ -23,7 +24,7 @@ impl Destination {
     pub fn open(path: Option<&Path>) -> Result<Self, CommandFailure> {
         match path {
             None => Ok(Self::Stdout(stdout())),
-            Some(path) => OutputFile::create(path).map(Self::File).map_err(|e| file_failure(path, e)),
+            Some(path) => OutputFile::create(path, MODE).map(Self::File).map_err(|e| file_failure(path, e)),
         }
     }
 
@@ -67,6 +68,31 @@ impl Write for Destination {
     }
 }
 
+/// Writes a file, as a whole or not at all.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {
+    write_file_with(path, MODE, bytes)
+}
+
+/// Writes a file that nobody but its owner can read, as a whole or not at all.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub fn write_private_file(path: &Path, bytes: &[u8]) -> Result<(), CommandFailure> {
+    write_file_with(path, PRIVATE_MODE, bytes)
+}
+
+fn write_file_with(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), CommandFailure> {
+    let write = || {
+        let mut file = OutputFile::create(path, mode)?;
+        file.out.write_all(bytes)?;
+        file.finish()
+    };
+    write().map_err(|e| file_failure(path, e))
+}
+
 /// A file that is being written beside its name. It is removed unless it is finished.
 ///
 /// A device, a pipe and anything else that is no regular file is written in place.
@@ -79,7 +105,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    fn create(path: &Path) -> io::Result<Self> {
+    fn create(path: &Path, mode: u32) -> io::Result<Self> {
         // A link stays, and the file behind it is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if let Ok(found) = fs::metadata(&path)
@@ -91,7 +117,7 @@ impl OutputFile {
         let mut name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_owned();
         name.push(format!(".{}.part", std::process::id()));
         let part = path.with_file_name(name);
-        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(&part)?);
+        let out = BufWriter::with_capacity(BUFFER_BYTES, open_part(&part, mode)?);
         Ok(Self { path, part: Some(part), out })
     }
 
@@ -122,7 +148,14 @@ impl Drop for OutputFile {
     }
 }
 
+fn open_part(part: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(part)
+}
+
 const BUFFER_BYTES: usize = 1 << 16;
+/// The permissions of a file, of which the user's mask takes some.
+const MODE: u32 = 0o666;
+const PRIVATE_MODE: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {
@@ -152,6 +185,8 @@ mod tests {
         let mut out = Destination::open(Some(Path::new("/dev/null"))).unwrap();
         out.write_all(b"gone").unwrap();
         out.finish().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        write_private_file(Path::new("/dev/null"), b"gone").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         let dir = tempfile::tempdir().unwrap();
         assert!(Destination::open(Some(dir.path())).is_err());

@@ -25,7 +25,7 @@ pub fn run(args: &BookArgs, file: &Path) -> output::Result {
     let picture = Picture::read(&args.dir, &options, args.read.options())?;
     let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let text = if is_json { format!("{}\n", picture.json()) } else { picture.svg(1100, 620) };
-    std::fs::write(file, text).map_err(|e| CommandFailure::from(e).with_subject(file.display()))?;
+    output::write_file(file, text.as_bytes())?;
     let (columns, trades, orders) = (picture.columns.len(), picture.trades.len(), picture.lifelines.len());
     note!("unitape: {}: {columns} columns of the book, {trades} trades, {orders} orders", file.display());
     if picture.lacks_beginning {

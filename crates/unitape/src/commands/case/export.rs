@@ -1,11 +1,8 @@
 //! `unitape case export`: a case as a file.
 
 use crate::commands::read_args::{self, ReadArgs};
-use crate::output::{self, CommandFailure, CommandOutcome, note};
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use crate::output::{self, CommandOutcome, note};
+use std::path::PathBuf;
 use unitape_case::evidence::EvidenceTape;
 use unitape_case::{CaseStore, export};
 
@@ -33,27 +30,7 @@ pub fn run(args: &ExportArgs) -> output::Result {
     output::print_hot_notice(&args.tape);
     let mut tape = EvidenceTape::open(&args.tape, args.read.options())?;
     let html = export::html(&store, &mut tape, args.case, super::now())?;
-    write_private(&args.html, html.as_bytes())
-        .map_err(|e| CommandFailure::from(e).with_subject(args.html.display()))?;
+    output::write_private_file(&args.html, html.as_bytes())?;
     note!("unitape: case {} is in {}, which others cannot read", args.case, args.html.display());
     read_args::finish(tape.reader(), tape.lost_names(), CommandOutcome::Clean)
-}
-
-/// Writes a file for its owner alone, as a whole or not at all.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let name = PathBuf::from(name);
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&name)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&name, path));
-    if written.is_err() {
-        _ = fs::remove_file(&name);
-    }
-    written
 }
