@@ -1,5 +1,6 @@
 //! The data channel: sealed blocks of an answer, asked for ahead of their use.
 
+use crate::connection::plain_reason;
 use crate::wire::{BlockHead, BlockRequest, DATA_MAGIC, UNREADABLE};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +85,7 @@ impl<S: Read + Write> SentBlockReader<S> {
 impl<S: Read + Write + fmt::Debug + Send> BlockFetch for SentBlockReader<S> {
     fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         if !self.kept.contains_key(&index) {
-            self.request(index)?;
+            self.request(index).map_err(plain_reason)?;
         }
         let block = self.kept.remove(&index).expect("it was just received");
         let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "the server cannot read it");

@@ -139,7 +139,7 @@ impl Client {
         let server = self.server.clone();
         match is_untrusted(&source) {
             Some(reason) => Error::Untrusted { server, reason },
-            None => Error::Connection { doing: "asking", server, source },
+            None => Error::Connection { doing: "asking", server, source: plain_reason(source) },
         }
     }
 
@@ -179,6 +179,21 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         }
     }
     Err(failure)
+}
+
+/// Says in words why a connection is no use any more: libraries name their own documentation.
+pub(crate) fn plain_reason(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(
+            io::ErrorKind::ConnectionAborted,
+            "the connection ended; a server that has too many connections closes new ones",
+        ),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let what = format!("nothing came for {} seconds", SILENCE_MAX.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, what)
+        }
+        _ => error,
+    }
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

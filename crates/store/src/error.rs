@@ -165,7 +165,8 @@ impl Error {
     /// On whose side the cause lies.
     pub fn cause(&self) -> ErrorCause {
         match self {
-            Self::Io { source, .. } | Self::Answer(source) => ErrorCause::from_io(source),
+            Self::Answer(_) => ErrorCause::Outside,
+            Self::Io { source, .. } => ErrorCause::from_io(source),
             Self::Damage { .. } | Self::Unchecked { .. } | Self::OtherTape { .. } | Self::NoDayKey(_) => {
                 ErrorCause::Data
             }
@@ -210,6 +211,14 @@ fn place(block: Option<u32>, offset: u64, what: &str) -> String {
         Some(block) => format!("block {block} at offset {offset}: {what}"),
         None => format!("at offset {offset}: {what}"),
     }
+}
+
+/// Opens a regular file to read from. A pipe would wait for somebody who writes.
+pub(crate) fn open_regular(path: &Path) -> io::Result<std::fs::File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+    }
+    std::fs::File::open(path)
 }
 
 /// Adds what was being done, and to which file, to an error of the system.

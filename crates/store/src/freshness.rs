@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IoContext, Result, open_regular};
 use crate::keys::parse_hex;
 use crate::manifest::sync_dir;
 
@@ -66,7 +66,7 @@ impl GenerationMemory {
         let mut memory = Self { path: path.into(), stores: BTreeMap::new() };
         let mut text = String::new();
         let bad = |what| Err(Error::NotAMemory { path: path.into(), what });
-        match File::open(path) {
+        match open_regular(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(memory),
             other => match other.with_context("open", path)?.take(BYTES_MAX + 1).read_to_string(&mut text) {
                 Err(e) if e.kind() == ErrorKind::InvalidData => return bad("it is no text"),
@@ -103,11 +103,20 @@ impl GenerationMemory {
     }
 
     /// Notes that this generation of the store was seen. A lower one than before changes nothing. The file is replaced as a
-    /// whole: killed at any moment, it has the state before or after.
+    /// whole: killed at any moment, it has the state before or after. What others have noted since it was read stays: one writes at a
+    /// time, and reads it again.
     ///
     /// # Errors
     /// The system's refusals.
     pub fn remember(&mut self, store: &str, generation: u64) -> Result<()> {
+        // A link stays, and the file behind it is replaced.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        // The directory, because the file is replaced; the lock ends with the handle.
+        let lock = File::open(parent).with_context("open", parent)?;
+        lock.lock().with_context("lock", parent)?;
+        self.stores = Self::load(&path)?.stores;
         if self.generation(store).is_some_and(|seen| seen >= generation) {
             return Ok(());
         }
@@ -116,15 +125,14 @@ impl GenerationMemory {
         for (store, generation) in &self.stores {
             text += &format!("{store} {generation}\n");
         }
-        let mut new = self.path.clone().into_os_string();
+        let mut new = path.clone().into_os_string();
         new.push(format!(".{}.new", std::process::id()));
         let new = PathBuf::from(new);
         let mut file = File::create(&new).with_context("make", &new)?;
         file.write_all(text.as_bytes()).with_context("write", &new)?;
         file.sync_all().with_context("sync", &new)?;
-        fs::rename(&new, &self.path).with_context("rename", &new)?;
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        sync_dir(parent.unwrap_or(Path::new(".")))
+        fs::rename(&new, &path).with_context("rename", &new)?;
+        sync_dir(parent)
     }
 }
 
@@ -147,6 +155,15 @@ mod tests {
         assert_eq!((again.generation(&a), again.generation(&b)), (Some(7), Some(3)));
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEAD}\n{a} 7\n{b} 3\n"));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "another file is left");
+        // Two that have read the same file, through a link as well: neither forgets what the other one notes.
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let (mut first, mut second) =
+            (GenerationMemory::load(&path).unwrap(), GenerationMemory::load(&link).unwrap());
+        first.remember(&a, 8).unwrap();
+        second.remember(&b, 4).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEAD}\n{a} 8\n{b} 4\n"));
     }
 
     /// A file of something else would be replaced, and one that is cut would have forgotten stores.

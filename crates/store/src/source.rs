@@ -105,6 +105,10 @@ impl BlockSource for StoredBlocks<'_> {
         block: &'b mut Vec<u8>,
     ) -> Result<OpenBlock<'b>> {
         let index = self.open(id).map_err(|e| {
+            // The system may have refused it now alone, which says nothing of the store.
+            if !matches!(&e, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound) {
+                return e;
+            }
             let what = format!("its file cannot be opened any more: {e}");
             Error::block_damage(&self.path(id), location.head.number, location.offset, what)
         })?;

@@ -18,7 +18,7 @@ pub(super) fn serve(demand: &DataServer, connection: Connection) {
     let number = connection.number;
     // Who left, or who never had a ticket, is no trouble of the server.
     _ = answer(demand, connection);
-    demand.connections.forget(number);
+    demand.channels.forget(number);
 }
 
 fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
@@ -31,7 +31,7 @@ fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
         return Ok(());
     }
     let Some(ticket) = demand.tickets.take(ticket.try_into().expect("32 bytes")) else { return Ok(()) };
-    demand.connections.admit(connection.number);
+    demand.channels.admit(connection.number);
     stream.set_read_timeout(Some(IDLE_MAX))?;
     let (mut reader, mut out) = (BlockFileReader::default(), Vec::new());
     loop {

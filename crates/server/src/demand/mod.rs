@@ -8,7 +8,7 @@
 //! No key of a day and no name that the answer does not need leaves the server. Each query reads users and entitlements from their files, so
 //! a change counts from the next query on.
 //!
-//! A thread serves one connection. There are at most [`CONNECTIONS_MAX`].
+//! A thread serves one connection. Each channel has at most [`CONNECTIONS_MAX`].
 
 mod certificate;
 mod connections;
@@ -105,7 +105,8 @@ pub fn serve_data(
         data_port: 0,
         attempts: LoginAttempts::default(),
         tickets: TicketTable::default(),
-        connections: ConnectionTable::default(),
+        sessions: ConnectionTable::default(),
+        channels: ConnectionTable::default(),
         sink: Box::new(sink),
     };
     // What cannot be read now will not answer any query.
@@ -126,21 +127,23 @@ pub fn serve_data(
         let demand = &demand;
         while !stop.load(Ordering::Relaxed) {
             wait_for(&private_listener, &data_listener);
-            demand.connections.close_late();
-            accept(&private_listener, demand, |stream| {
+            demand.sessions.close_late();
+            demand.channels.close_late();
+            accept(&private_listener, demand, &demand.sessions, |stream| {
                 std::thread::Builder::new()
                     .name("session".to_owned())
                     .spawn_scoped(scope, move || session::serve(demand, stream))
                     .map(drop)
             });
-            accept(&data_listener, demand, |stream| {
+            accept(&data_listener, demand, &demand.channels, |stream| {
                 std::thread::Builder::new()
                     .name("data".to_owned())
                     .spawn_scoped(scope, move || data::serve(demand, stream))
                     .map(drop)
             });
         }
-        demand.connections.close_all();
+        demand.sessions.close_all();
+        demand.channels.close_all();
     });
     Ok(())
 }
@@ -157,6 +160,7 @@ fn wait_for(private: &TcpListener, data: &TcpListener) {
 fn accept(
     listener: &TcpListener,
     demand: &DataServer,
+    table: &ConnectionTable,
     serve: impl Fn(connections::Connection) -> io::Result<()>,
 ) {
     loop {
@@ -166,7 +170,7 @@ fn accept(
             // Of one connection, or of too many open files: the others continue.
             Err(e) => return demand.trouble(&format!("taking a connection: {e}")),
         };
-        let taken = prepare(&stream).and_then(|()| demand.connections.take(stream));
+        let taken = prepare(&stream).and_then(|()| table.take(stream));
         let served = taken.and_then(|connection| connection.map_or(Ok(()), &serve));
         if let Err(e) = served {
             demand.trouble(&format!("serving a connection: {e}"));
@@ -189,7 +193,10 @@ struct DataServer {
     data_port: u16,
     attempts: LoginAttempts,
     tickets: TicketTable,
-    connections: ConnectionTable,
+    /// Connections to the private channel.
+    sessions: ConnectionTable,
+    /// Connections to the data channel.
+    channels: ConnectionTable,
     sink: Box<EventSink>,
 }
 

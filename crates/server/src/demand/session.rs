@@ -26,7 +26,7 @@ pub(super) fn serve(demand: &DataServer, connection: Connection) {
     // Who left, or who does not speak our protocol, is no trouble of the server.
     _ = converse(demand, connection, &is_alive);
     is_alive.store(false, Ordering::Relaxed);
-    demand.connections.forget(number);
+    demand.sessions.forget(number);
 }
 
 fn converse(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBool>) -> io::Result<()> {
@@ -35,7 +35,7 @@ fn converse(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBo
     let tls = ServerConnection::new(demand.tls.clone()).map_err(io::Error::other)?;
     let mut channel = StreamOwned::new(tls, stream);
     let Some(user) = log_in(demand, &mut channel)? else { return Ok(()) };
-    demand.connections.admit(number);
+    demand.sessions.admit(number);
     channel.sock.set_read_timeout(Some(IDLE_MAX))?;
     while let Some(message) = read_message(&mut channel, CLIENT_MESSAGE_MAX)? {
         let ClientMessage::Query(query) = message else {

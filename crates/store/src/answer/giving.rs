@@ -182,10 +182,9 @@ impl<'a> Giving<'a> {
             let id = self.files[*file as usize];
             let gathered = names.gather(&mut self.blocks, &id, location, self.depth, wanted);
             let is_wanted = gathered.unwrap_or_else(|problem| {
-                // If its rows are chosen by a name that the answer does not have, then the reader asks for no block.
-                let is_hidden = wanted.depends_on_rows(location.head.instrument);
-                self.problems.extend(is_hidden.then(|| problem_text(&id, &problem)));
-                !is_hidden
+                // As in a scan of the store, of which its rows are not a part.
+                self.problems.push(problem_text(&id, &problem));
+                false
             });
             if is_wanted {
                 *file = *numbers.entry(*file).or_insert_with(|| {
@@ -264,7 +263,10 @@ impl<'a> Giving<'a> {
 fn problem_text(id: &FileId, problem: &Error) -> String {
     let listed = id.listed_path();
     match problem {
-        Error::Damage { what, .. } => format!("{listed}: {what}"),
+        Error::Damage { what, block: None, .. } => format!("{listed}: {what}"),
+        Error::Damage { what, block: Some(block), offset, .. } => {
+            format!("{listed}: block {block} at offset {offset}: {what}")
+        }
         _ => format!("{listed}: it cannot be read"),
     }
 }

@@ -5,7 +5,8 @@ use super::store::KeyArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, note, say};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use unitape_server::demand::{DemandEvent, DemandOptions, ServedStore, serve_data};
 use unitape_server::{DeskEvent, DeskOptions};
 
@@ -100,7 +101,7 @@ pub fn run(args: ServeArgs) -> output::Result {
 }
 
 /// Serves stores until `stop`.
-fn serve_stores(args: &ServeArgs, stop: &AtomicBool) -> output::Result {
+fn serve_stores(args: &ServeArgs, stop: &Arc<AtomicBool>) -> output::Result {
     let users = args.users.path(None)?;
     let mut stores: Vec<ServedStore> = Vec::new();
     for text in &args.store {
@@ -122,6 +123,8 @@ fn serve_stores(args: &ServeArgs, stop: &AtomicBool) -> output::Result {
     };
     let (json, port_file) = (args.json, args.listen.port_file.clone());
     let names: Vec<String> = options.stores.iter().map(|store| store.name.clone()).collect();
+    let outcome = Announcement::new(stop);
+    let announced = outcome.clone();
     serve_data(&options, stop, move |event| match event {
         DemandEvent::Trouble(text) => note!("unitape: {text}"),
         DemandEvent::Listening { private, data, fingerprint } => {
@@ -139,12 +142,10 @@ fn serve_stores(args: &ServeArgs, stop: &AtomicBool) -> output::Result {
                 }
                 port_file.as_deref().map_or(Ok(()), |path| write_port(path, private.port()))
             };
-            if let Err(failure) = announce() {
-                note!("unitape: {}", failure.text().unwrap_or_default());
-            }
+            announced.note(announce());
         }
     })?;
-    Ok(CommandOutcome::Clean)
+    outcome.result()
 }
 
 /// Reads `[NAME=]DIR`, and the key of the store.
@@ -168,23 +169,52 @@ fn named_store(text: &str, key: &KeyArgs) -> Result<ServedStore, CommandFailure>
 pub fn serve_desk(
     options: &DeskOptions,
     port_file: Option<&Path>,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     announce: impl Fn(SocketAddr) -> Result<(), CommandFailure> + Send + Sync + 'static,
 ) -> output::Result {
     let port_file = port_file.map(Path::to_owned);
+    let outcome = Announcement::new(stop);
+    let announced = outcome.clone();
     unitape_server::serve(options, stop, move |event| match event {
         DeskEvent::Trouble(text) => note!("unitape: {text}"),
         DeskEvent::Listening(address) => {
-            let announced = announce(address).and_then(|()| match &port_file {
+            let announcement = announce(address).and_then(|()| match &port_file {
                 Some(path) => write_port(path, address.port()),
                 None => Ok(()),
             });
-            if let Err(failure) = announced {
-                note!("unitape: {}", failure.text().unwrap_or_default());
-            }
+            announced.note(announcement);
         }
     })?;
-    Ok(CommandOutcome::Clean)
+    outcome.result()
+}
+
+/// Whether the address of a server could be announced. A server that nobody can find ends.
+#[derive(Clone, Debug)]
+struct Announcement {
+    stop: Arc<AtomicBool>,
+    failure: Arc<Mutex<Option<CommandFailure>>>,
+}
+
+impl Announcement {
+    fn new(stop: &Arc<AtomicBool>) -> Self {
+        Self { stop: stop.clone(), failure: Arc::default() }
+    }
+
+    /// Stops the server if the announcement failed.
+    fn note(&self, announced: Result<(), CommandFailure>) {
+        if let Err(failure) = announced {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the outcome of a server that has ended.
+    fn result(&self) -> output::Result {
+        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(failure) => Err(failure),
+            None => Ok(CommandOutcome::Clean),
+        }
+    }
 }
 
 /// Writes the port as a whole: who reads the file never sees half of it.

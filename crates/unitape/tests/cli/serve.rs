@@ -262,6 +262,19 @@ fn get_ends_as_others_do_where_stdout_ends() {
     assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
 }
 
+/// A server that nobody can find is of no use, and must not look as if it had worked.
+#[test]
+fn a_server_that_cannot_announce_itself_ends() {
+    let folder = Folder::new();
+    seal(&folder);
+    folder.user_file("users.toml");
+    folder.add_user("users.toml", "quant", "analyst", &[]);
+    folder.private("entitlements.toml", ALL);
+    let (store, users, port) = (folder.text("ticks"), folder.text("users.toml"), folder.text("nowhere/port"));
+    let known = ["serve", "--store", &store, "--users", &users];
+    run(known.iter().chain(&["--port-file", &port])).code(1).says(&["nowhere/port"]);
+}
+
 /// A request in XML is the same question.
 #[test]
 fn a_request_in_xml_gets_the_same_rows() {

@@ -4,6 +4,7 @@ use super::demo_directory::DemoDirectory;
 use crate::commands::serve::{ListenArgs, serve_desk};
 use crate::output::{self, CommandFailure, say};
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use unitape_run::users::{Account, Role, UserFile};
 use unitape_server::DeskOptions;
@@ -16,7 +17,12 @@ struct DemoAccount {
 }
 
 /// Makes two accounts, and serves the desk until `stop`.
-pub fn serve(place: &DemoDirectory, listen: &ListenArgs, stop: &AtomicBool, json: bool) -> output::Result {
+pub fn serve(
+    place: &DemoDirectory,
+    listen: &ListenArgs,
+    stop: &Arc<AtomicBool>,
+    json: bool,
+) -> output::Result {
     let users = place.cases().join("users.toml");
     let mut accounts = Vec::new();
     for (name, role) in [("anna", Role::Analyst), ("sam", Role::Supervisor)] {

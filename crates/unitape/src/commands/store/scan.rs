@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, Dictionary, Event, RowSchema, UnixNanos};
+use unitape_model::{DefinitionTable, Dictionary, ErrorCause, Event, RowSchema, UnixNanos};
 use unitape_store::{AnswerReader, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema};
 
 /// Arguments.
@@ -211,22 +211,28 @@ pub fn print(
     limit: u64,
 ) -> Result<PrintedScan, CommandFailure> {
     let progress = Arc::new(StoreProgress::default());
-    let (events, problems, failure) = match output {
+    let (events, problems, failure, is_refused) = match output {
         ScanOutput::Events => {
             let mut scan = source.scan(filter)?.with_progress(progress.clone());
             let events = with_bar(&progress, || print_events(&mut scan, source, args, limit))?;
             report(scan.problems(), scan.problem_count());
-            (events, scan.problem_count(), scan.take_failure())
+            let is_refused = scan.problems().iter().any(is_refused);
+            (events, scan.problem_count(), scan.take_failure(), is_refused)
         }
         ScanOutput::Rows(schema, lines) => {
             let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
             let events = with_bar(&progress, || print_rows(&mut scan, lines, limit))?;
             report(scan.problems(), scan.problem_count());
-            (events, scan.problem_count(), scan.take_failure())
+            let is_refused = scan.problems().iter().any(is_refused);
+            (events, scan.problem_count(), scan.take_failure(), is_refused)
         }
     };
     match failure {
         Some(failure) => Err(failure.into()),
+        None if is_refused => {
+            let what = "the system refused to read some of it, as named above; the rest was printed";
+            Err(CommandFailure::Error(what.to_owned()))
+        }
         None => Ok(PrintedScan { events, problems }),
     }
 }
@@ -274,6 +280,16 @@ fn print_rows(scan: &mut RowScan<'_>, mut lines: RowLines, limit: u64) -> Result
     out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(count)
+}
+
+/// Returns whether the system has refused something. A file that is missing is damage of the store.
+fn is_refused(problem: &Error) -> bool {
+    match problem {
+        Error::Io { source, .. } => {
+            source.kind() != std::io::ErrorKind::NotFound && problem.cause() == ErrorCause::Outside
+        }
+        _ => false,
+    }
 }
 
 /// Names the damage that a scan met.
