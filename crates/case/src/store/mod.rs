@@ -221,7 +221,8 @@ mod tests {
     fn cases_are_private() {
         let dir = tempfile::tempdir().unwrap();
         assert!(refusal(dir.path()).contains("there are no cases here"));
-        let store = new_store(dir.path());
+        let mut store = new_store(dir.path());
+        store.write().unwrap().commit().unwrap();
         let mode = |name: &str| fs::metadata(store.dir().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("."), 0o700);
         // Some writes make the files of SQLite.
@@ -277,7 +278,8 @@ mod tests {
     #[test]
     fn a_log_without_its_database_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let store = new_store(dir.path());
+        let mut store = new_store(dir.path());
+        store.write().unwrap().commit().unwrap();
         fs::remove_file(store.dir().join(FILE)).unwrap();
         let refused = CaseStore::open_or_create(store.dir()).unwrap_err().to_string();
         assert!(refused.contains("cases.db-wal is still there"), "{refused}");
