@@ -72,7 +72,7 @@ impl FromRequestParts<Arc<Desk>> for Caller {
             return Err(Refusal::new(403, "the request does not carry the token of its session"));
         }
         let (user, stamp) = (session.user.clone(), session.stamp);
-        let account = blocking(desk, move |desk| desk.library.account(&user, stamp)).await?;
+        let account = blocking(desk, move |desk| desk.library.session_account(&user, stamp)).await?;
         match account.map_err(|error| internal(desk, &error))? {
             Some(account) => Ok(Self { account, session, token }),
             None => {

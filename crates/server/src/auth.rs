@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use unitape_run::users::{Account, AccountStamp, NAME_BYTES_MAX, UserError};
+use unitape_run::users::{AccountStamp, NAME_BYTES_MAX, UserError};
 
 /// A session.
 #[derive(Clone, Debug)]

@@ -78,8 +78,14 @@ impl Library {
         Ok((account, stamp))
     }
 
-    /// Returns an account, if it may be used now and has this stamp.
-    pub fn account(&self, user: &str, stamp: AccountStamp) -> Result<Option<Account>, UserError> {
+    /// Returns an account that may be used now.
+    pub fn account(&self, user: &str) -> Result<Option<Account>, UserError> {
+        let users = UserFile::load(&self.options.users)?;
+        Ok(users.accounts().find(|account| account.name == user && !account.is_disabled))
+    }
+
+    /// Returns the account of a session, if it may be used now and has the stamp that it had at the log-in.
+    pub fn session_account(&self, user: &str, stamp: AccountStamp) -> Result<Option<Account>, UserError> {
         let users = UserFile::load(&self.options.users)?;
         if users.stamp(user) != Some(stamp) {
             return Ok(None);
@@ -319,7 +325,7 @@ pub(crate) mod tests {
             ingest_trouble: Mutex::default(),
         };
         let log_in = |user: &str, password: &str| library.authenticate(user, password).unwrap().1;
-        let is_known = |user: &str, stamp| library.account(user, stamp).unwrap().is_some();
+        let is_known = |user: &str, stamp| library.session_account(user, stamp).unwrap().is_some();
         let (ann, bob) = (log_in("ann", "correct horse"), log_in("bob", "correct horse"));
         assert!(is_known("ann", ann) && is_known("bob", bob) && !is_known("ann", bob));
         UserFile::set_password(&users, "ann", "battery staple").unwrap();
