@@ -6,6 +6,7 @@
 use crate::model::{ActionAuthor, ActionKind, Case, CaseState, Disposition, next_state};
 use crate::store::{CaseStore, CaseWriter, NewAction};
 use crate::{ActionRecord, Actor, Error};
+use unitape_run::users::is_same_person;
 
 /// What a user wants to do.
 #[derive(Clone, Debug)]
@@ -157,7 +158,8 @@ fn check_command(
         }
         (CaseCommand::Close { disposition, .. }, ActionKind::ConfirmClose) => {
             let proposer = writer.proposer(id)?;
-            let is_same = proposer.is_none_or(|(user, person)| user == actor.user || person == actor.person);
+            let is_same = proposer
+                .is_none_or(|(user, person)| user == actor.user || is_same_person(&person, &actor.person));
             if is_same {
                 let person = &actor.person;
                 return forbidden(format!(

@@ -35,11 +35,16 @@ pub enum Error {
         /// The permissions that it must have.
         wanted: u32,
     },
-    /// The file is a database of something else.
-    #[error("{}: this is a database, and not one of cases; name another directory", path.display())]
+    /// The file is no database of cases.
+    #[error(
+        "{}: the database of cases is damaged, or is none: {what}; restore a copy of it, or name another directory",
+        path.display()
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
+        /// The problem, in words.
+        what: String,
     },
     /// The database has a format that this build does not know.
     #[error("{}: the cases have format {found}, and this build knows {known}; use a newer build", path.display())]
@@ -144,7 +149,6 @@ impl Error {
             Self::Io { source, .. } => ErrorCause::from_io(source),
             Self::Missing { .. }
             | Self::Open { .. }
-            | Self::Foreign { .. }
             | Self::ForeignVersion { .. }
             | Self::Busy { .. }
             | Self::Ingesting { .. }
@@ -152,7 +156,7 @@ impl Error {
             | Self::JournalMode { .. }
             | Self::Database { .. }
             | Self::Forbidden { .. } => ErrorCause::Outside,
-            Self::Damaged { .. } | Self::Ingest { .. } => ErrorCause::Data,
+            Self::Foreign { .. } | Self::Damaged { .. } | Self::Ingest { .. } => ErrorCause::Data,
             Self::UnknownCase(_) | Self::NotAllowed { .. } | Self::Value(_) => ErrorCause::Call,
             Self::Run(source) => source.cause(),
         }

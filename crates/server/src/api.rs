@@ -71,8 +71,8 @@ impl FromRequestParts<Arc<Desk>> for Caller {
         if !is_read && csrf != Some(&*session.csrf) {
             return Err(Refusal::new(403, "the request does not carry the token of its session"));
         }
-        let user = session.user.clone();
-        let account = blocking(desk, move |desk| desk.library.account(&user)).await?;
+        let (user, stamp) = (session.user.clone(), session.stamp);
+        let account = blocking(desk, move |desk| desk.library.session_account(&user, stamp)).await?;
         match account.map_err(|error| internal(desk, &error))? {
             Some(account) => Ok(Self { account, session, token }),
             None => {
@@ -94,8 +94,8 @@ async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) 
     let attempt = move |desk: &Desk| {
         desk.sessions.attempts.log_in(&user, || desk.library.authenticate(&user, &password))
     };
-    let account = match blocking(&desk, attempt).await? {
-        Ok(account) => account,
+    let (account, stamp) = match blocking(&desk, attempt).await? {
+        Ok(known) => known,
         Err(LoginFailure::Locked(left)) => {
             let seconds = left.as_secs() + 1;
             return Err(Refusal::new(429, format!("too many wrong passwords; try again in {seconds} s")));
@@ -105,7 +105,7 @@ async fn log_in(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) 
         }
         Err(LoginFailure::Users(error)) => return Err(internal(&desk, &error)),
     };
-    let new = desk.sessions.begin(&account.name).map_err(|error| internal(&desk, &error))?;
+    let new = desk.sessions.begin(&account.name, stamp).map_err(|error| internal(&desk, &error))?;
     let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; Secure; SameSite=Strict", new.token);
     let body = session_json(&account, &new.session);
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())

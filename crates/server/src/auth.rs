@@ -2,19 +2,20 @@
 //!
 //! A session is known by a random token in a cookie, and each change by a second random token that only the page of the session
 //! knows. Sessions live in memory: a restart logs everybody out. Each request reads the user file again, so that an account that is
-//! disabled is out at once.
+//! disabled, or that has another password, is out at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use unitape_run::users::NAME_BYTES_MAX;
-use unitape_run::users::{Account, UserError};
+use unitape_run::users::{AccountStamp, NAME_BYTES_MAX, UserError};
 
 /// A session.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// The account.
     pub user: String,
+    /// The stamp of the account at the log-in.
+    pub stamp: AccountStamp,
     /// The token that changes must carry.
     pub csrf: String,
     begun: Instant,
@@ -69,19 +70,19 @@ impl LoginAttempts {
     ///
     /// # Errors
     /// Fails if the name must wait, and if `authenticate` does.
-    pub fn log_in(
+    pub fn log_in<T>(
         &self,
         user: &str,
-        authenticate: impl FnOnce() -> Result<Account, UserError>,
-    ) -> Result<Account, LoginFailure> {
+        authenticate: impl FnOnce() -> Result<T, UserError>,
+    ) -> Result<T, LoginFailure> {
         let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(wait) = self.locked_for(user) {
             return Err(LoginFailure::Locked(wait));
         }
         match authenticate() {
-            Ok(account) => {
+            Ok(known) => {
                 self.lock().remove(user);
-                Ok(account)
+                Ok(known)
             }
             Err(UserError::Refused { .. } | UserError::Disabled { .. }) => {
                 self.count_failure(user);
@@ -125,10 +126,10 @@ impl LoginAttempts {
 
 impl SessionTable {
     /// Begins a session.
-    pub fn begin(&self, user: &str) -> Result<NewSession, getrandom::Error> {
+    pub fn begin(&self, user: &str, stamp: AccountStamp) -> Result<NewSession, getrandom::Error> {
         let (token, csrf) = (random_token()?, random_token()?);
         let now = Instant::now();
-        let session = Session { user: user.to_owned(), csrf, begun: now, used: now };
+        let session = Session { user: user.to_owned(), stamp, csrf, begun: now, used: now };
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_alive());
         if sessions.len() >= SESSIONS_MAX {
@@ -196,28 +197,21 @@ mod tests {
         let guess = |user: &str| {
             attempts.log_in(user, || {
                 compared.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                Err(UserError::Refused { name: user.to_owned() })
+                Err::<(), _>(UserError::Refused { name: user.to_owned() })
             })
         };
         std::thread::scope(|scope| (0..20).for_each(|_| drop(scope.spawn(|| guess("ann")))));
         assert_eq!(compared.into_inner(), 5);
-        let account = |name: &str| Account {
-            name: name.to_owned(),
-            person: name.to_owned(),
-            role: unitape_run::users::Role::Analyst,
-            parties: Vec::new(),
-            is_disabled: false,
-        };
-        let log_in = |name| attempts.log_in(name, || Ok(account(name)));
+        let log_in = |name| attempts.log_in(name, || Ok(()));
         assert!(matches!(log_in("ann"), Err(LoginFailure::Locked(left)) if left <= LOCK_OUT));
         assert!(log_in("bob").is_ok());
 
         let attempts = LoginAttempts::default();
         let refused = |user: &str| {
-            attempts.log_in(user, || Err(UserError::Refused { name: user.to_owned() })).unwrap_err()
+            attempts.log_in(user, || Err::<(), _>(UserError::Refused { name: user.to_owned() })).unwrap_err()
         };
         (0..4).for_each(|_| drop(refused("ann")));
-        assert!(attempts.log_in("ann", || Ok(account("ann"))).is_ok());
+        assert!(attempts.log_in("ann", || Ok(())).is_ok());
         assert!(matches!(refused("ann"), LoginFailure::Refused), "a log-in forgets the failures before it");
         (0..9).for_each(|_| drop(refused(&"x".repeat(65))));
         assert_eq!(attempts.lock().len(), 1, "no account has so long a name");
@@ -227,10 +221,15 @@ mod tests {
     #[test]
     fn a_token_finds_its_session_until_it_ends() {
         let table = SessionTable::default();
-        let (ann, bob) = (table.begin("ann").unwrap(), table.begin("bob").unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let path = crate::library::tests::user_file(dir.path(), &["ann", "bob"]);
+        let users = unitape_run::users::UserFile::load(&path).unwrap();
+        let begin = |user: &str| table.begin(user, users.stamp(user).unwrap()).unwrap();
+        let (ann, bob) = (begin("ann"), begin("bob"));
         assert_ne!(ann.token, bob.token);
         assert_ne!(ann.session.csrf, bob.session.csrf);
-        assert_eq!(table.find(&ann.token).unwrap().user, "ann");
+        let session = table.find(&ann.token).unwrap();
+        assert_eq!((&*session.user, Some(session.stamp)), ("ann", users.stamp("ann")));
         table.end(&ann.token);
         assert!(table.find(&ann.token).is_none());
         assert_eq!(table.find(&bob.token).unwrap().user, "bob");

@@ -13,7 +13,7 @@ use unitape_case::{
 };
 use unitape_model::Calendar;
 use unitape_run::picture::Picture;
-use unitape_run::users::{Account, UserFile};
+use unitape_run::users::{Account, AccountStamp, UserError, UserFile};
 use unitape_tape::ReadOptions;
 use unitape_watch::scenarios;
 
@@ -49,7 +49,7 @@ impl Library {
                 now: &now,
                 end: &|| if is_stopped() { IngestEnd::Now } else { IngestEnd::Never },
             };
-            let ingested = CaseStore::open_or_create(&self.options.cases)
+            let ingested = CaseStore::open(&self.options.cases)
                 .and_then(|mut store| ingest(&mut store, &options, |_| Ok::<(), unitape_case::Error>(())));
             if let Err(error) = ingested {
                 let text = format!("alerts do not become cases: {error}");
@@ -70,15 +70,27 @@ impl Library {
         (self.sink)(DeskEvent::Trouble(text));
     }
 
-    /// Returns the account of a user who knows the password.
-    pub fn authenticate(&self, user: &str, password: &str) -> Result<Account, unitape_run::users::UserError> {
-        UserFile::load(&self.options.users)?.authenticate(user, password)
+    /// Returns the account of a user who knows the password, and its stamp.
+    pub fn authenticate(&self, user: &str, password: &str) -> Result<(Account, AccountStamp), UserError> {
+        let users = UserFile::load(&self.options.users)?;
+        let account = users.authenticate(user, password)?;
+        let stamp = users.stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })?;
+        Ok((account, stamp))
     }
 
     /// Returns an account that may be used now.
-    pub fn account(&self, user: &str) -> Result<Option<Account>, unitape_run::users::UserError> {
+    pub fn account(&self, user: &str) -> Result<Option<Account>, UserError> {
         let users = UserFile::load(&self.options.users)?;
         Ok(users.accounts().find(|account| account.name == user && !account.is_disabled))
+    }
+
+    /// Returns the account of a session, if it may be used now and has the stamp that it had at the log-in.
+    pub fn session_account(&self, user: &str, stamp: AccountStamp) -> Result<Option<Account>, UserError> {
+        let users = UserFile::load(&self.options.users)?;
+        if users.stamp(user) != Some(stamp) {
+            return Ok(None);
+        }
+        Ok(users.accounts().find(|account| account.name == user))
     }
 
     pub fn status(&self) -> Result<Value, unitape_case::Error> {
@@ -275,3 +287,51 @@ const ALERTS_MAX: u64 = 50;
 const EARLIER_MAX: u64 = 20;
 /// The greatest whole number that a browser keeps exactly.
 const SAFE_MAX: u64 = (1 << 53) - 1;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use unitape_run::users::Role;
+
+    /// Makes a user file with these users in `dir`; hashing costs little.
+    pub(crate) fn user_file(dir: &std::path::Path, users: &[&str]) -> std::path::PathBuf {
+        let path = dir.join("users.toml");
+        std::fs::write(&path, "format = 1\n[argon2]\nmemory_kib = 8\niterations = 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        for name in users {
+            let (person, role) = (name.to_string(), Role::Analyst);
+            let account =
+                Account { name: name.to_string(), person, role, parties: Vec::new(), is_disabled: false };
+            UserFile::add(&path, &account, "correct horse").unwrap();
+        }
+        path
+    }
+
+    /// Whoever changes a password because somebody else knows it must be rid of him.
+    #[test]
+    fn a_session_ends_with_the_password_with_which_it_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = user_file(dir.path(), &["ann", "bob"]);
+        let library = Library {
+            options: DeskOptions {
+                tape: dir.path().to_owned(),
+                alerts: dir.path().to_owned(),
+                cases: dir.path().to_owned(),
+                users: users.clone(),
+                listen: ([127, 0, 0, 1], 0).into(),
+            },
+            sink: Arc::new(|_| {}),
+            ingest_trouble: Mutex::default(),
+        };
+        let log_in = |user: &str, password: &str| library.authenticate(user, password).unwrap().1;
+        let is_known = |user: &str, stamp| library.session_account(user, stamp).unwrap().is_some();
+        let (ann, bob) = (log_in("ann", "correct horse"), log_in("bob", "correct horse"));
+        assert!(is_known("ann", ann) && is_known("bob", bob) && !is_known("ann", bob));
+        UserFile::set_password(&users, "ann", "battery staple").unwrap();
+        assert!(!is_known("ann", ann) && is_known("bob", bob));
+        assert!(is_known("ann", log_in("ann", "battery staple")));
+        UserFile::disable(&users, "bob").unwrap();
+        assert!(!is_known("bob", bob));
+    }
+}

@@ -7,6 +7,7 @@ use crate::model::{ActionKind, AlertRecord, CaseState, StoredAlert, group_of, ne
 use crate::store::{CaseStore, RawCase, RawRow, StoreHead};
 use rusqlite::types::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use unitape_run::users::is_same_person;
 
 /// The result of an audit.
 #[derive(Clone, Debug)]
@@ -271,7 +272,7 @@ impl Audit {
             ActionKind::ConfirmClose => {
                 let is_same = match (&case.proposer, by()) {
                     (Some((user, person)), Some((second, second_person))) => {
-                        *user == second || *person == second_person
+                        *user == second || is_same_person(person, &second_person)
                     }
                     _ => true,
                 };

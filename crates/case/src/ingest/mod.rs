@@ -187,7 +187,16 @@ impl AlertIngest {
         let source = TapeManifest::load(options.source)?.id;
         let writer = store.write()?;
         let (row, cursor) = match writer.tape_cursor(&tape)? {
-            Some(there) => there,
+            Some((row, cursor)) => {
+                // The alerts that come are checked one by one; this is for a tape that has no more of them.
+                let known = writer.source_of_alerts(row)?.filter(|known| *known != source.to_string());
+                if let Some(known) = known {
+                    let of = options.source.display();
+                    let what = format!("its alerts are of the tape {known}, and {of} is the tape {source}");
+                    return Err(Error::Ingest { path: dir.to_owned(), what });
+                }
+                (row, cursor)
+            }
             None => {
                 let row = writer.add_tape(&tape, &source.to_string())?;
                 (row, AlertTapeCursor { position: 0, last: None, passed_over: 0 })
@@ -249,6 +258,9 @@ impl AlertIngest {
             }
         }
         if cursor == self.cursor {
+            if batch.failure.is_none() {
+                self.catch_up()?;
+            }
             return Ok(batch);
         }
         cursor.passed_over += counted.passed_over - totals.passed_over;
@@ -263,6 +275,16 @@ impl AlertIngest {
             self.named.store_point(self.follower.reader().point())?;
         }
         Ok(batch)
+    }
+
+    /// Moves the named cursor to where the database is, if a process was killed between the two.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        let point = self.follower.reader().point();
+        let is_there = self.cursor.position > 0 && point.position.0 >= self.cursor.position;
+        if is_there && self.named.load_point()? != Some(point) {
+            self.named.store_point(point)?;
+        }
+        Ok(())
     }
 
     /// Reads the next frame; none at the end of the tape. `read_to` is where the frames begin that were not read before.

@@ -54,11 +54,8 @@ impl CaseStore {
         }
         check_mode(dir, 0o700)?;
         let path = dir.join(FILE);
-        // SQLite makes its files with the permissions of the database.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(io("make", &path, e)),
+        if !path.try_exists().map_err(|e| io("look at", &path, e))? {
+            create_file(dir, &path)?;
         }
         check_mode(&path, 0o600)?;
         Self::open_file(dir, path)
@@ -70,19 +67,12 @@ impl CaseStore {
     }
 
     fn open_file(dir: &Path, path: PathBuf) -> Result<Self, Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags);
-        let connection = connection.map_err(|e| Error::from_database(&path, e))?;
-        let mut store = Self { dir: dir.to_owned(), path, connection };
-        store.connection.busy_timeout(BUSY).map_err(|e| store.error(e))?;
-        let is_empty = schema::is_empty(&store.connection).map_err(|e| store.error(e))?;
-        if is_empty {
-            store.use_wal()?;
-            let id = random_id()?;
-            schema::create(&mut store.connection, &id).map_err(|e| Error::from_database(&store.path, e))?;
-        }
+        // SQLite takes an empty file for an empty database, and removes the log beside it.
+        check_header(&path)?;
+        let store = Self::connect(dir, path)?;
         if schema::application_id(&store.connection).map_err(|e| store.error(e))? != schema::APPLICATION_ID {
-            return Err(Error::Foreign { path: store.path });
+            let what = "it is an SQLite database of something else".to_owned();
+            return Err(Error::Foreign { path: store.path, what });
         }
         let found = schema::format(&store.connection).map_err(|e| store.error(e))?;
         if found != schema::FORMAT {
@@ -95,6 +85,15 @@ impl CaseStore {
                 "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;",
             )
             .map_err(|e| store.error(e))?;
+        Ok(store)
+    }
+
+    fn connect(dir: &Path, path: PathBuf) -> Result<Self, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags);
+        let connection = connection.map_err(|e| Error::from_database(&path, e))?;
+        let store = Self { dir: dir.to_owned(), path, connection };
+        store.connection.busy_timeout(BUSY).map_err(|e| store.error(e))?;
         Ok(store)
     }
 
@@ -118,6 +117,58 @@ impl CaseStore {
     pub(crate) fn error(&self, source: rusqlite::Error) -> Error {
         Error::from_database(&self.path, source)
     }
+}
+
+/// Makes the database at `path`, unless another process is faster. It gets its name once it is complete, so a file of this name
+/// that is no database was damaged.
+fn create_file(dir: &Path, path: &Path) -> Result<(), Error> {
+    let io = |doing, path: &Path, source| Error::Io { doing, path: path.to_owned(), source };
+    let directory = File::open(dir).map_err(|e| io("open", dir, e))?;
+    directory.lock().map_err(|e| io("lock", dir, e))?;
+    if path.try_exists().map_err(|e| io("look at", path, e))? {
+        return Ok(());
+    }
+    let log = dir.join(format!("{FILE}-wal"));
+    if log.try_exists().map_err(|e| io("look at", &log, e))? {
+        let what = format!("it is gone, and its log {} is still there", log.display());
+        return Err(Error::Foreign { path: path.to_owned(), what });
+    }
+    let new = dir.join(format!("{FILE}.new"));
+    // Those of a call that was killed; the lock says that nobody writes them.
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let file = dir.join(format!("{FILE}.new{ending}"));
+        match fs::remove_file(&file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io("remove", &file, e)),
+            _ => {}
+        }
+    }
+    // SQLite makes its files with the permissions of the database.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
+    file.map_err(|e| io("make", &new, e))?;
+    let mut store = CaseStore::connect(dir, new.clone())?;
+    schema::create(&mut store.connection, &random_id()?).map_err(|e| store.error(e))?;
+    store.connection.close().map_err(|(_, e)| Error::from_database(&new, e))?;
+    fs::rename(&new, path).and_then(|()| directory.sync_all()).map_err(|e| io("make", path, e))
+}
+
+/// Fails if the file at `path` does not begin as an SQLite database does.
+fn check_header(path: &Path) -> Result<(), Error> {
+    let io = |source| Error::Io { doing: "read", path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    let foreign = |what: String| Err(Error::Foreign { path: path.to_owned(), what });
+    if !metadata.is_file() {
+        return foreign("it is not a file".to_owned());
+    }
+    let mut header = Vec::new();
+    file.take(HEADER_BYTES).read_to_end(&mut header).map_err(io)?;
+    if (header.len() as u64) < HEADER_BYTES {
+        return foreign(format!("it has {} bytes", header.len()));
+    }
+    if !header.starts_with(MAGIC) {
+        return foreign("it does not begin as an SQLite database does".to_owned());
+    }
+    Ok(())
 }
 
 /// Fails if others may use what is at `path`.
@@ -146,6 +197,11 @@ fn random_id() -> Result<[u8; 16], Error> {
 
 const FILE: &str = "cases.db";
 
+/// The size of the header of an SQLite database.
+const HEADER_BYTES: u64 = 100;
+/// The bytes with which it begins.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
 /// The longest time that a process waits for another one that writes.
 pub(crate) const BUSY: Duration = Duration::from_secs(10);
 
@@ -165,7 +221,8 @@ mod tests {
     fn cases_are_private() {
         let dir = tempfile::tempdir().unwrap();
         assert!(refusal(dir.path()).contains("there are no cases here"));
-        let store = new_store(dir.path());
+        let mut store = new_store(dir.path());
+        store.write().unwrap().commit().unwrap();
         let mode = |name: &str| fs::metadata(store.dir().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("."), 0o700);
         // Some writes make the files of SQLite.
@@ -185,7 +242,62 @@ mod tests {
         store.connection.pragma_update(None, "user_version", 2).unwrap();
         assert!(refusal(dir.path()).contains("format 2, and this build knows 1"));
         store.connection.pragma_update(None, "application_id", 7).unwrap();
-        assert!(refusal(dir.path()).contains("not one of cases"));
+        assert!(refusal(dir.path()).contains("of something else"));
+    }
+
+    /// An emptied database once was an intact one without actions.
+    #[test]
+    fn a_file_that_is_no_database_of_cases_is_refused_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = new_store(dir.path()).dir().join(FILE);
+        let intact = fs::read(&path).unwrap();
+        let other = dir.path().join("other.db");
+        Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let empty = dir.path().join("empty.db");
+        Connection::open(&empty).unwrap().execute_batch("VACUUM").unwrap();
+        let files = [&b""[..], b"S", &intact[..99], &intact[..100], &intact[..intact.len() / 2]];
+        let files = files.map(<[u8]>::to_vec).into_iter();
+        for bytes in files.chain([vec![0; 4096], fs::read(&other).unwrap(), fs::read(&empty).unwrap()]) {
+            fs::write(&path, &bytes).unwrap();
+            let cases = dir.path().join("cases");
+            for refused in [CaseStore::open(&cases), CaseStore::open_or_create(&cases)] {
+                let refused = refused.unwrap_err();
+                assert_eq!(
+                    refused.cause(),
+                    unitape_model::ErrorCause::Data,
+                    "{} bytes: {refused}",
+                    bytes.len()
+                );
+                assert!(refused.to_string().contains("cases.db: "), "{refused}");
+            }
+            assert_eq!(fs::read(&path).unwrap(), bytes, "what is left is evidence");
+        }
+    }
+
+    /// SQLite would take the log of a database that is gone for that of the new one.
+    #[test]
+    fn a_log_without_its_database_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = new_store(dir.path());
+        store.write().unwrap().commit().unwrap();
+        fs::remove_file(store.dir().join(FILE)).unwrap();
+        let refused = CaseStore::open_or_create(store.dir()).unwrap_err().to_string();
+        assert!(refused.contains("cases.db-wal is still there"), "{refused}");
+    }
+
+    #[test]
+    fn what_a_killed_creation_left_is_made_anew_and_many_create_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let cases = dir.path().join("cases");
+        DirBuilder::new().mode(0o700).create(&cases).unwrap();
+        fs::write(cases.join("cases.db.new"), "half").unwrap();
+        let open = || CaseStore::open_or_create(&cases).unwrap().id().unwrap();
+        let ids: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        assert!(!cases.join("cases.db.new").exists());
     }
 
     /// A damaged page once looked like an empty list.
@@ -199,7 +311,7 @@ mod tests {
             bytes[from..from + 60].fill(0xee);
             fs::write(&path, &bytes).unwrap();
             let refused = CaseStore::open(&dir.path().join("cases")).unwrap_err();
-            assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+            assert!(matches!(refused, Error::Damaged { .. } | Error::Foreign { .. }), "{refused}");
         }
         fs::write(&path, "no database at all, but long enough to be looked at").unwrap();
         assert!(refusal(dir.path()).contains("damaged"));

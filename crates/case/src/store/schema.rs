@@ -15,25 +15,17 @@ pub(crate) const APPLICATION_ID: i64 = 0x5543_4153;
 /// The version of the tables.
 pub(crate) const FORMAT: i64 = 1;
 
-/// Makes the tables in an empty database; changes nothing if another process was faster.
+/// Makes the tables in an empty database.
 pub(crate) fn create(connection: &mut Connection, id: &[u8; 16]) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if is_empty(&transaction)? {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", FORMAT)?;
-        transaction.execute(
-            "INSERT INTO store (one, id, actions, head) VALUES (1, ?1, 0, ?2)",
-            rusqlite::params![id, [0u8; 32]],
-        )?;
-    }
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.execute(
+        "INSERT INTO store (one, id, actions, head) VALUES (1, ?1, 0, ?2)",
+        rusqlite::params![id, [0u8; 32]],
+    )?;
     transaction.commit()
-}
-
-/// Returns whether a database has no table and belongs to nobody.
-pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(tables == 0 && application_id(connection)? == 0)
 }
 
 /// Returns whose database this is.

@@ -305,6 +305,13 @@ impl CaseWriter<'_> {
         self.transaction.prepare(sql).and_then(|mut s| s.insert([tape, source])).map_err(|e| self.error(e))
     }
 
+    /// Returns the watched tape of the alerts that were read from an alert tape; none if there were none.
+    pub fn source_of_alerts(&self, row: i64) -> Result<Option<String>, Error> {
+        let sql = "SELECT alert.source FROM action JOIN alert ON alert.id = action.alert_id WHERE action.tape_id = ?1 LIMIT 1";
+        let source = self.transaction.query_row(sql, [row], |row| row.get(0));
+        source.optional().map_err(|e| self.error(e))
+    }
+
     /// Stores up to where an alert tape was read.
     pub fn store_tape_cursor(&self, row: i64, cursor: &AlertTapeCursor) -> Result<(), Error> {
         let sql = "UPDATE tape SET position = ?2, last_position = ?3, last_digest = ?4, passed_over = ?5 WHERE id = ?1";

@@ -328,26 +328,31 @@ fn a_row_with_a_replaced_hash_is_named() {
 fn an_action_that_breaks_a_rule_is_named_though_the_chain_holds() {
     let worked = worked();
     // `bo` closed what `anna` proposed: now it was `anna`, by another account.
-    let findings = worked.findings_after(|database| {
-        let mut prev = vec![0; 32];
-        for row in 1..=worked.actions {
-            let mut columns = worked.action(row);
-            if columns[6] == Value::Text("confirm_close".to_owned()) {
-                columns[3] = Value::Text("anna2".to_owned());
-                columns[4] = Value::Text("Anna Berg".to_owned());
+    let findings_of = |person: &str| {
+        worked.findings_after(|database| {
+            let mut prev = vec![0; 32];
+            for row in 1..=worked.actions {
+                let mut columns = worked.action(row);
+                if columns[6] == Value::Text("confirm_close".to_owned()) {
+                    columns[3] = Value::Text("anna2".to_owned());
+                    columns[4] = Value::Text(person.to_owned());
+                }
+                columns[16] = Value::Blob(prev);
+                prev = hash(&columns);
+                columns[17] = Value::Blob(prev.clone());
+                database.execute("DELETE FROM action WHERE id = ?1", [row]).unwrap();
+                insert(database, &columns);
             }
-            columns[16] = Value::Blob(prev);
-            prev = hash(&columns);
-            columns[17] = Value::Blob(prev.clone());
-            database.execute("DELETE FROM action WHERE id = ?1", [row]).unwrap();
-            insert(database, &columns);
-        }
-        database.execute("UPDATE store SET head = ?1", [prev]).unwrap();
-    });
-    let found = problems(&findings);
-    assert_eq!(found.len(), 1, "{findings:?}");
-    assert_eq!(found[0].1, AuditProblem::Forbidden);
-    assert!(findings[0].detail.contains("the person who closes"), "{findings:?}");
+            database.execute("UPDATE store SET head = ?1", [prev]).unwrap();
+        })
+    };
+    for person in ["Anna Berg", "anna  berg", "Anna Berg\u{200b}"] {
+        let findings = findings_of(person);
+        let found = problems(&findings);
+        assert_eq!(found.len(), 1, "{findings:?}");
+        assert_eq!(found[0].1, AuditProblem::Forbidden);
+        assert!(findings[0].detail.contains("the person who closes"), "{findings:?}");
+    }
 }
 
 /// SQLite itself keeps actions from being changed by mistake.

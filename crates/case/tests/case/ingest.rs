@@ -5,7 +5,8 @@ use rusqlite::types::Value;
 use unitape_case::action::CaseCommand;
 use unitape_case::ingest::{IngestEnd, IngestTotals};
 use unitape_case::{ActionKind, CaseFilter, Disposition, Error, audit};
-use unitape_tape::{Reader, StartPosition, TapeId, TapeManifest, Writer, WriterOptions};
+use unitape_model::{ErrorCause, Position};
+use unitape_tape::{Cursor, Reader, StartPosition, TapeId, TapeManifest, Writer, WriterOptions};
 use unitape_watch::{Alert, ScenarioSelection};
 
 /// Every row of every table that ingest writes.
@@ -196,6 +197,44 @@ fn an_alert_of_another_tape_is_refused_with_both_ids() {
 }
 
 /// What comes before something that cannot be used was lost with it, in each call again.
+/// A tape with nothing new once passed for that of another source.
+#[test]
+fn another_source_is_refused_though_nothing_is_new() {
+    let sample = Sample::new(&[alert("ACME", 1, NOON)]);
+    sample.ingest().unwrap();
+    // All that this one raises is seen again.
+    let again = sample.dir.path().join("again");
+    let selection =
+        ScenarioSelection { scenarios: vec!["spoofing".to_owned()], ..ScenarioSelection::default() };
+    write_alerts(&again, TapeId(7), &selection, &[alert("ACME", 1, NOON)]);
+    sample.ingest_from(&again).unwrap();
+    std::fs::remove_dir_all(sample.source()).unwrap();
+    make_tape(&sample.source(), TapeId(8));
+    for dir in [sample.alerts(), again] {
+        let refused = sample.ingest_from(&dir).unwrap_err();
+        assert_eq!(refused.cause(), ErrorCause::Data);
+        let text = refused.to_string();
+        assert!(text.contains(&TapeId(7).to_string()) && text.contains(&TapeId(8).to_string()), "{text}");
+    }
+}
+
+/// A cursor that stays behind holds retention, and shows a lag that is none.
+#[test]
+fn a_cursor_that_a_kill_left_behind_catches_up_though_nothing_is_new() {
+    let sample = Sample::new(&[alert("ACME", 1, NOON), alert("ACME", 2, NOON)]);
+    sample.ingest().unwrap();
+    let names = Cursor::names(&sample.alerts()).unwrap();
+    let name = names.iter().find(|name| name.starts_with("case-")).unwrap();
+    let cursor = || Cursor::open(&sample.alerts(), name).unwrap();
+    let end = cursor().load_point().unwrap();
+    assert!(end.is_some_and(|point| point.position > Position(0)));
+    for behind in [Position(0), Position(64)] {
+        cursor().store(behind).unwrap();
+        sample.ingest().unwrap();
+        assert_eq!(cursor().load_point().unwrap(), end);
+    }
+}
+
 #[test]
 fn alerts_before_one_of_another_tape_are_stored() {
     let sample = Sample::new(&[alert("ACME", 1, NOON), alert("BETA", 2, NOON)]);

@@ -1,6 +1,7 @@
 //! The user file: read, checked, changed as a whole.
 
 use super::password::{PasswordCost, is_hash, is_match};
+use super::person::check_new_name;
 use super::{Account, Role, UserError};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,10 @@ impl Entry {
         })
     }
 }
+
+/// Stands for an account with its password. It changes with the password, and says nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountStamp([u8; 32]);
 
 impl UserFile {
     /// Reads a user file.
@@ -119,6 +124,13 @@ impl UserFile {
         Ok(entry.account().expect("a role that was checked"))
     }
 
+    /// Returns the stamp of an account; none if there is none of this name, or if it is disabled. A session keeps the stamp that its
+    /// account had at the log-in, and ends once the account has another one.
+    pub fn stamp(&self, name: &str) -> Option<AccountStamp> {
+        let entry = self.content.users.iter().find(|entry| entry.name == name && !entry.disabled)?;
+        Some(AccountStamp(*blake3::hash(entry.password.as_bytes()).as_bytes()))
+    }
+
     /// Returns the cost of new passwords.
     pub fn cost(&self) -> PasswordCost {
         match &self.content.argon2 {
@@ -133,6 +145,11 @@ impl UserFile {
     /// # Errors
     /// Fails if the account is there, if a value of it cannot be, or if the file cannot be read or written.
     pub fn add(path: &Path, account: &Account, password: &str) -> Result<PasswordCost, UserError> {
+        let names = [("name", &account.name), ("person", &account.person)].into_iter();
+        names
+            .chain(account.parties.iter().map(|party| ("party", party)))
+            .try_for_each(|(field, name)| check_new_name(field, name))
+            .map_err(UserError::Value)?;
         make_parent(path)?;
         let _lock = lock_parent(path)?;
         let mut file = match Self::load(path) {
@@ -323,8 +340,33 @@ mod tests {
         assert!(matches!(file.authenticate("bo", "wrong password"), Err(UserError::Refused { .. })));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(UserFile::add(&path, &account("anna", "x"), "battery staple").is_err());
+        let hidden = Account { parties: vec!["T-1\u{200b}".to_owned()], ..account("cy", "Cy") };
+        for bad in [account("cy ", "Cy"), account("cy", "Cy\u{200b}"), account("cy", " Cy"), hidden] {
+            let refused = UserFile::add(&path, &bad, "battery staple").unwrap_err();
+            assert!(matches!(refused, UserError::Value(_)), "{refused}");
+        }
         assert!(UserFile::disable(&path, "nobody").is_err());
         assert!(UserFile::set_password(&path, "anna", "short").is_err());
+    }
+
+    /// A session is bound to the password with which it began.
+    #[test]
+    fn a_stamp_changes_with_the_password_and_ends_with_the_account() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("users.toml");
+        write(&path, CHEAP, 0o600);
+        for name in ["anna", "bo"] {
+            UserFile::add(&path, &account(name, name), "correct horse").unwrap();
+        }
+        let stamp = |name: &str| UserFile::load(&path).unwrap().stamp(name);
+        let (anna, bo) = (stamp("anna"), stamp("bo"));
+        assert!(anna.is_some() && anna != bo && anna == stamp("anna"));
+        // The same password again is another hash.
+        UserFile::set_password(&path, "anna", "correct horse").unwrap();
+        assert!(stamp("anna").is_some() && stamp("anna") != anna);
+        assert_eq!(stamp("bo"), bo);
+        UserFile::disable(&path, "bo").unwrap();
+        assert_eq!((stamp("bo"), stamp("nobody")), (None, None));
     }
 
     #[test]

@@ -8,15 +8,18 @@
 //!  name + password ──▶ UserFile::authenticate ──▶ Account
 //! ```
 //!
-//! A person may have several accounts: those with the same `person`. Whatever asks for two persons compares persons, not accounts.
+//! A person may have several accounts: those with the same `person`. Whatever asks for two persons compares persons
+//! ([`is_same_person`]), not accounts.
 //!
 //! The file is refused if others may read or write it. A change makes a new file and renames it, under a lock on the directory.
 
 mod file;
 mod password;
+mod person;
 
-pub use file::{NAME_BYTES_MAX, UserFile};
+pub use file::{AccountStamp, NAME_BYTES_MAX, UserFile};
 pub use password::PasswordCost;
+pub use person::{is_invisible, is_same_person};
 
 use std::fmt;
 use std::io;

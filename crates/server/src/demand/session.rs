@@ -15,7 +15,14 @@ use unitape_client::wire::{
     Welcome, read_message, write_message,
 };
 use unitape_model::{ErrorCause, UnixNanos};
-use unitape_run::users::UserFile;
+use unitape_run::users::{AccountStamp, UserError, UserFile};
+
+/// Who has logged in.
+struct KnownUser {
+    name: String,
+    /// The stamp of the account at the log-in.
+    stamp: AccountStamp,
+}
 
 type Channel = StreamOwned<ServerConnection, TcpStream>;
 
@@ -53,7 +60,7 @@ fn converse(demand: &DataServer, connection: Connection, is_alive: &Arc<AtomicBo
 }
 
 /// Reads the first message; returns the user, or `None` once it is refused.
-fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<String>> {
+fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<KnownUser>> {
     let message = read_message(channel, LOGIN_MESSAGE_MAX)?;
     let Some(ClientMessage::Login(Login { version, user, password })) = message else { return Ok(None) };
     let checked = if version == VERSION {
@@ -64,9 +71,9 @@ fn log_in(demand: &DataServer, channel: &mut Channel) -> io::Result<Option<Strin
     let password = password.into_bytes();
     std::hint::black_box(&wiped(password));
     let (message, user) = match checked {
-        Ok(datasets) => {
+        Ok((datasets, stamp)) => {
             let welcome = Welcome { version: VERSION, data_port: demand.data_port, datasets };
-            (ServerMessage::Welcome(welcome), Some(user))
+            (ServerMessage::Welcome(welcome), Some(KnownUser { name: user, stamp }))
         }
         Err(refusal) => (ServerMessage::Refusal(refusal), None),
     };
@@ -79,10 +86,18 @@ fn wiped(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Checks a password; returns the datasets of which the user may see something.
-fn authenticate(demand: &DataServer, user: &str, password: &str) -> Result<Vec<String>, Refusal> {
+/// Checks a password; returns the datasets of which the user may see something, and the stamp of the account.
+fn authenticate(
+    demand: &DataServer,
+    user: &str,
+    password: &str,
+) -> Result<(Vec<String>, AccountStamp), Refusal> {
     let users = users(demand)?;
-    demand.attempts.log_in(user, || users.authenticate(user, password)).map_err(|failure| match failure {
+    let check = || {
+        users.authenticate(user, password)?;
+        users.stamp(user).ok_or_else(|| UserError::Disabled { name: user.to_owned() })
+    };
+    let stamp = demand.attempts.log_in(user, check).map_err(|failure| match failure {
         LoginFailure::Locked(wait) => {
             let text = format!("too many failed log-ins: try again in {} seconds", wait.as_secs() + 1);
             refusal(text, false)
@@ -94,19 +109,20 @@ fn authenticate(demand: &DataServer, user: &str, password: &str) -> Result<Vec<S
     let entitlements = entitlements(demand)?;
     let now = now();
     let datasets = demand.stores.keys().filter(|name| !entitlements.of(user, name, now).is_empty());
-    Ok(datasets.cloned().collect())
+    Ok((datasets.cloned().collect(), stamp))
 }
 
 /// Answers a query: with what the user may read at this moment.
 fn answer(
     demand: &DataServer,
-    user: &str,
+    user: &KnownUser,
     query: &DataQuery,
     is_alive: &Arc<AtomicBool>,
 ) -> Result<AnswerMessage, Refusal> {
-    let is_enabled = users(demand)?.accounts().any(|account| account.name == user && !account.is_disabled);
-    if !is_enabled {
-        return Err(refusal("this account cannot be used any more".to_owned(), false));
+    let KnownUser { name: user, stamp } = user;
+    if users(demand)?.stamp(user) != Some(*stamp) {
+        let text = "this account cannot be used any more, or has another password: log in again";
+        return Err(refusal(text.to_owned(), false));
     }
     let (entitlements, now) = (entitlements(demand)?, now());
     let entitled = entitlements.of(user, &query.dataset, now);

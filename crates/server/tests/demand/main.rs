@@ -146,6 +146,10 @@ fn a_broken_file_of_entitlements_or_users_gives_nothing() {
     assert!(refusal_text(&mut client, "ticks").contains("its log says why"));
     desk.entitle("user = \"quant\"\ndataset = \"ticks\"\n");
     assert!(!desk.rows(&mut client).is_empty(), "the same session continues");
+    UserFile::set_password(&desk.users(), "quant", "another password").unwrap();
+    assert!(refusal_text(&mut client, "ticks").contains("has another password"));
+    let mut client = desk.log_in_with("quant", "another password").unwrap();
+    assert!(!desk.rows(&mut client).is_empty());
     UserFile::disable(&desk.users(), "quant").unwrap();
     assert!(refusal_text(&mut client, "ticks").contains("cannot be used any more"));
     fs::write(desk.users(), "format = 1\npassword = \"quant's password\"").unwrap();

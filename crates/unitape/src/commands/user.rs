@@ -20,7 +20,8 @@ enum UserCommand {
   unitape user add anna2 --role supervisor --person 'Anna Berg' --users cases/users.toml
   unitape user add bo --role supervisor --party T-BO --password-file bo.password --users cases/users.toml
 
-A person may have several accounts: give them the same --person. Where two persons are needed, two accounts of one person are one.
+A person may have several accounts: give them the same --person. Where two persons are needed, two accounts of one person are one:
+capitals and blanks make no other person.
 --party names the trader, owner or account that this person is on tapes: nobody acts on a case about himself.
 
 Roles: analyst and supervisor work on cases; risk writes notes and escalates; admin does all but close; auditor only reads.

@@ -49,7 +49,7 @@ impl Room {
         file(room.dir.path(), "rules.toml", RULES);
         for (name, role, person) in [
             ("rita", "risk", "Rita Holm"),
-            ("rita2", "risk", "Rita Holm"),
+            ("rita2", "risk", "rita  HOLM"),
             ("rolf", "risk", "Rolf Berg"),
             ("anna", "analyst", "Anna"),
         ] {

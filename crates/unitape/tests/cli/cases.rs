@@ -37,7 +37,7 @@ impl Desk {
         desk.user_file("cases/users.toml");
         for (name, role, more) in [
             ("anna", "analyst", &["--person", "Anna Berg"][..]),
-            ("anna2", "supervisor", &["--person", "Anna Berg"]),
+            ("anna2", "supervisor", &["--person", "anna  berg"]),
             ("bo", "supervisor", &["--party", "BETA"]),
             ("cy", "analyst", &[]),
             ("root", "admin", &[]),
@@ -144,7 +144,7 @@ fn an_alert_becomes_a_case_that_two_persons_close() {
     let proposed = desk.by("anna", &["close", "1", "--reason", "explained", "--json"]).code(0).json();
     assert_eq!((&proposed["state"], &proposed["kind"]), (&json!("pending_close"), &json!("propose_close")));
     for one in ["anna", "anna2"] {
-        desk.by(one, &["close", "1"]).code(1).says(&["Anna Berg proposed", "second person"]);
+        desk.by(one, &["close", "1"]).code(1).says(&["proposed to close it; a second person"]);
     }
     desk.by("cy", &["reopen", "1", "--text", "the note does not say which client"]).code(0);
     desk.by("anna", &["escalate", "1", "--text", "over to a supervisor"]).code(0);
@@ -438,7 +438,7 @@ fn evidence_that_retention_removed_and_tapes_of_others_are_named() {
 }
 
 #[test]
-fn a_damaged_database_is_exit_code_3_and_a_foreign_one_1() {
+fn a_damaged_database_is_exit_code_3() {
     let desk = Desk::new();
     many_alerts(&desk, 3);
     desk.ingest().code(0);
@@ -448,6 +448,38 @@ fn a_damaged_database_is_exit_code_3_and_a_foreign_one_1() {
     std::fs::write(&path, bytes).unwrap();
     desk.case(&["list"]).code(3).says(&["the database of cases is damaged"]);
     desk.ingest().code(3).says(&["the database of cases is damaged"]);
+    // An emptied one once was intact, without an action.
+    for left in ["", "S", "SQLite format 3"] {
+        std::fs::write(&path, left).unwrap();
+        for words in [&["list"][..], &["show", "1"], &["audit", "verify"], &["list", "--blind"]] {
+            desk.case(words).code(3).says(&["cases.db: the database of cases is damaged, or is none"]);
+        }
+        desk.ingest().code(3).says(&["cases.db: the database of cases is damaged, or is none"]);
+        desk.by("anna", &["assign", "1", "anna"]).code(3);
+        assert_eq!(std::fs::read(&path).unwrap(), left.as_bytes());
+    }
+}
+
+/// Whom nobody can tell from another person must not be a second one.
+#[test]
+fn names_with_what_nobody_sees_are_refused_and_shown_escaped() {
+    let desk = Desk::new();
+    let (users, password) = (desk.text("cases/users.toml"), desk.text("anna.pw"));
+    let add = |name: &str, person: &str, party: &str| {
+        let words = ["user", "add", name, "--role", "analyst", "--person", person, "--party", party];
+        run(words.into_iter().chain(["--users", &users, "--password-file", &password]))
+    };
+    add("dora", "Anna Berg\u{200b}", "T-1").code(2).says(&["`person`", "U+200B"]);
+    add("dora", "Anna Berg ", "T-1").code(2).says(&["`person` begins or ends with a blank"]);
+    add("do\u{202e}ra", "Dora", "T-1").code(2).says(&["`name`", "U+202E"]);
+    add("dora", "Dora", "T-1\u{2060}").code(2).says(&["`party`", "U+2060"]);
+    add("dora", "Dora", "T-1").code(0);
+    // One of an earlier build.
+    let path = desk.path("cases/users.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"Dora\"", "\"Do\u{200b}ra\u{feff}\"")).unwrap();
+    let shown = run(["user", "list", "--users", &users]).code(0).text();
+    assert!(shown.contains("dora: Do\\u{200b}ra\\u{feff}, analyst"), "{shown}");
 }
 
 /// A file that ran a script or asked another host would tell somebody about the case.

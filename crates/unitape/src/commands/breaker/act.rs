@@ -6,7 +6,7 @@ use crate::commands::login::{LoginArgs, SecondLoginArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, say};
 use unitape_model::{TapePosition, UnixNanos};
 use unitape_run::breaker::{ControlTape, controls_in_force};
-use unitape_run::users::{Account, Role};
+use unitape_run::users::{Account, Role, is_same_person};
 use unitape_tape::{Reader, StartPosition};
 use unitape_watch::breakers::{BreakerAction, ControlVerb, RecordedControl};
 
@@ -49,7 +49,7 @@ pub fn reset(target: &ControlTarget, login: &LoginArgs, second: &SecondLoginArgs
     let other = second.log_in(&users)?;
     require_risk(&account)?;
     require_risk(&other)?;
-    if account.person == other.person {
+    if is_same_person(&account.person, &other.person) {
         let what = format!(
             "a reset needs two persons; `{}` and `{}` are accounts of `{}`",
             account.name, other.name, account.person
