@@ -308,7 +308,7 @@ pub(crate) mod tests {
         path
     }
 
-    /// Whoever changes a password because somebody else knows it must be rid of him.
+    /// A user who changes a password because somebody else knows it must be rid of him.
     #[test]
     fn a_session_ends_with_the_password_with_which_it_began() {
         let dir = tempfile::tempdir().unwrap();
