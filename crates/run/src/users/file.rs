@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// Stands for an account with its password. It changes with the password, and says nothing about it.
+/// Identifies an account with its password: another password gives another stamp, and a stamp tells nothing about the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountStamp([u8; 32]);
 

@@ -478,7 +478,8 @@ fn names_with_what_nobody_sees_are_refused_and_shown_escaped() {
     let path = desk.path("cases/users.toml");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("\"Dora\"", "\"Do\u{200b}ra\u{feff}\"")).unwrap();
-    let shown = run(["user", "list", "--users", &users]).code(0).text();
+    let listed = run(["user", "list", "--users", &users]).code(0);
+    let shown = listed.text();
     assert!(shown.contains("dora: Do\\u{200b}ra\\u{feff}, analyst"), "{shown}");
 }
 
