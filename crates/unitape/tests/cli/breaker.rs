@@ -171,12 +171,12 @@ fn a_limit_trips_once_and_again_after_a_reset_by_two_persons() {
     assert_eq!(percent("flood", "trader=T2"), Some(json!(100)));
     assert_eq!(percent("desk", "desk=D1"), Some(json!(8)));
 
-    room.reset("rita", "rita2", "trader=T1").code(2).says(&[
+    room.reset("rita", "rita2", "trader=T1").code(1).says(&[
         "two persons",
         "`rita` and `rita2`",
         "`Rita Holm`",
     ]);
-    room.reset("rita", "anna", "trader=T1").code(2).says(&["`anna` has the role analyst"]);
+    room.reset("rita", "anna", "trader=T1").code(1).says(&["`anna` has the role analyst"]);
     room.reset("rita", "rolf", "trader=T3").code(2).says(&["nothing of trader=T3 is tripped"]);
     room.act("reset", "rita", "trader=T1", &[]).code(2).says(&["--second-user"]);
     room.reset("rita", "rolf", "trader=T1").code(0).says(&[]);
@@ -202,7 +202,7 @@ fn a_person_trips_and_the_limit_of_the_scope_is_silent() {
     let room = Room::new();
     room.flood("T2", 0, 1);
     room.run("control").code(0);
-    room.act("trip", "anna", "trader=T1", &[]).code(2).says(&["this needs the role risk"]);
+    room.act("trip", "anna", "trader=T1", &[]).code(1).says(&["this needs the role risk"]);
     let tripped = room.act("trip", "rita", "trader=T1", &["--json"]).code(0).json();
     assert_eq!((&tripped["action"], &tripped["by"]), (&json!("halt"), &json!("rita")));
     room.act("trip", "rolf", "trader=T1", &[]).code(2).says(&["trader=T1 is tripped already", "rita#1"]);
