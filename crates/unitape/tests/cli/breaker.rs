@@ -354,9 +354,9 @@ fn what_is_tripped_is_listed_whatever_the_watched_tape_says() {
         ]);
         again.code(3).says(&["that tape was cut"]);
     }
-    // Another tape, one that is damaged, and none.
+    // Another tape, and none.
     let other = Room::new();
-    other.flood("T1", 0, 8);
+    other.flood("T9", 0, 8);
     std::fs::rename(other.path("tape"), room.path("other")).unwrap();
     let ran = list("other").code(3).says(&["it is not the control tape of this tape"]);
     assert_eq!(scopes(&ran), both);

@@ -501,7 +501,7 @@ fn a_tape_of_another_kind_is_no_alert_tape() {
         let arguments = ingest_arguments(&tape, &tape, &cases);
         let ran = run(arguments.iter().map(String::as_str).chain(options.iter().copied()));
         ran.code(1).says(&[
-            "this is a tape of the market: its first event is of the kind order_new",
+            "this is a tape of the market: its first event is of the kind ref",
             "no alert tape; name the directory that `unitape watch run --alerts DIR` writes",
         ]);
     }
