@@ -146,6 +146,16 @@ pub enum Error {
         /// The process.
         holder: u64,
     },
+    /// A tape holds something else than the command needs.
+    #[error("{}: this is {content}, and {needed}", path.display())]
+    OtherContent {
+        /// Its directory.
+        path: PathBuf,
+        /// What it holds, in words.
+        content: String,
+        /// The kind of tape that is needed, and the option that takes this one.
+        needed: &'static str,
+    },
     /// A tape is not the one that is needed.
     #[error("{}: {what}", path.display())]
     OtherTape {
@@ -172,7 +182,7 @@ impl Error {
             Self::NotText { .. } | Self::Origin { .. } | Self::Value { .. } | Self::Calendar { .. } => {
                 ErrorCause::Outside
             }
-            Self::ControlsHeld { .. } => ErrorCause::Outside,
+            Self::ControlsHeld { .. } | Self::OtherContent { .. } => ErrorCause::Outside,
             Self::Input(source) => source.cause(),
             Self::Tape(source) => source.cause(),
             Self::Book(source) => source.cause(),

@@ -49,6 +49,7 @@ pub mod picture;
 pub mod replay;
 mod supervise;
 pub mod surveil;
+pub mod tape_content;
 pub mod users;
 
 pub use error::Error;

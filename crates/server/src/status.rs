@@ -56,11 +56,35 @@ impl RunStatus {
             reasons: Vec<StatusReason>,
         }
         let url = url.trim_end_matches('/');
-        let ready = get(&format!("{url}/readyz"))?;
-        let other = |what: String| StatusError { url: url.to_owned(), what };
-        let Ready { ready, reasons } = serde_json::from_str(&ready)
-            .map_err(|error| other(format!("the answer is not that of a monitor: {error}")))?;
-        let figures = get(&format!("{url}/metrics"))?.lines().filter_map(StatusFigure::parse).collect();
+        let not_ours = |what: String| StatusError {
+            url: url.to_owned(),
+            what: format!("who answers is not a monitor of unitape: {what}"),
+        };
+        let other_status = |page: &str, status: u16| match status {
+            // Ours could not answer, perhaps, or one in between could not reach it.
+            500.. => StatusError { url: url.to_owned(), what: status_words(page, status) },
+            _ => not_ours(status_words(page, status)),
+        };
+        let (ready_status, ready) = get(&format!("{url}/readyz"))?;
+        if ready_status != 200 && ready_status != 503 {
+            return Err(other_status("readyz", ready_status));
+        }
+        let Ready { ready, reasons } =
+            serde_json::from_str(&ready).map_err(|error| not_ours(format!("/readyz: {error}")))?;
+        if ready != (ready_status == 200) || ready != reasons.is_empty() {
+            return Err(not_ours(format!("/readyz contradicts itself, with the status {ready_status}")));
+        }
+        let (metrics_status, page) = get(&format!("{url}/metrics"))?;
+        if metrics_status != 200 {
+            return Err(other_status("metrics", metrics_status));
+        }
+        let figures: Vec<StatusFigure> = page.lines().filter_map(StatusFigure::parse).collect();
+        // Our page has these figures whatever the run does.
+        for name in ["unitape_ready", "unitape_uptime_seconds"] {
+            if !figures.iter().any(|figure| figure.name == name && figure.label.is_none()) {
+                return Err(not_ours(format!("/metrics has no figure {name}")));
+            }
+        }
         Ok(Self { is_ready: ready, reasons, figures })
     }
 
@@ -98,20 +122,29 @@ impl StatusFigure {
     }
 }
 
-/// Returns the body of an answer. An answer that the run is not ready has one, too.
-fn get(url: &str) -> Result<String, StatusError> {
+/// Returns the words for a status with which a page does not answer.
+fn status_words(page: &str, status: u16) -> String {
+    let redirect = if (300..400).contains(&status) { ", a redirect, which is not followed" } else { "" };
+    format!("/{page} has the status {status}{redirect}")
+}
+
+/// Returns the status and the body of an answer. An answer that the run is not ready has one, too. Redirects are not followed:
+/// they would show the figures of somebody else.
+fn get(url: &str) -> Result<(u16, String), StatusError> {
     let fail = |error: ureq::Error| StatusError { url: url.to_owned(), what: error.to_string() };
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))
         .http_status_as_error(false)
+        .max_redirects(0)
         .build()
         .into();
     let mut response = agent.get(url).call().map_err(fail)?;
     let status = response.status().as_u16();
     if status != 200 && status != 503 {
-        return Err(StatusError { url: url.to_owned(), what: format!("the answer has status {status}") });
+        return Ok((status, String::new()));
     }
-    response.body_mut().with_config().limit(BODY_MAX).read_to_string().map_err(fail)
+    let body = response.body_mut().with_config().limit(BODY_MAX).read_to_string().map_err(fail)?;
+    Ok((status, body))
 }
 
 /// The largest answer that is read.

@@ -121,7 +121,7 @@ pub struct IngestReport {
 /// Ingests an alert tape; `sink` is given what each transaction has stored, once it is durable.
 ///
 /// # Errors
-/// Fails if the alert tape was made from another tape than the source; if it is another tape of the same id, or was cut back
+/// Fails if the tape holds no alerts but other events; if the alert tape was made from another tape than the source; if it is another tape of the same id, or was cut back
 /// behind what was read; if a tape cannot be read; or if the database cannot be written. What was stored before stays.
 pub fn ingest<E: From<Error>>(
     store: &mut CaseStore,
@@ -182,6 +182,7 @@ struct AlertIngest {
 impl AlertIngest {
     fn open(store: &mut CaseStore, options: &IngestOptions<'_>) -> Result<Self, Error> {
         let dir = options.alerts;
+        unitape_run::tape_content::require_alert_tape(dir, options.read)?;
         let (mut follower, mut names) = TapeFollower::open(dir, options.read)?;
         let tape = follower.reader().id().to_string();
         let source = TapeManifest::load(options.source)?.id;

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::derived_tape::derived_id;
+use crate::tape_content::require_control_tape;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +30,7 @@ impl ControlTape {
     /// Fails if another process writes it, if it is another tape or one of another source, or if it cannot be read or written.
     pub fn open(dir: &Path, source: TapeId, read: ReadOptions) -> Result<Self, Error> {
         let id = control_tape_id(source);
-        require_id(dir, id)?;
+        require_id(dir, id, read)?;
         let sync = SyncPolicy::Every { bytes: 1, interval: Duration::from_millis(100) };
         let options = WriterOptions { sync, ..WriterOptions::default() };
         let (writer, _) = Writer::open(dir, id, options).map_err(|error| match error {
@@ -109,9 +110,14 @@ impl ControlTape {
 
     /// Returns the error of a source that ends before the cause of a control.
     pub fn cause_missing(&self) -> Error {
-        let what = "it has controls whose cause the watched tape does not have: that tape was cut; name another directory";
-        Error::OtherTape { path: self.dir.clone(), what: what.to_owned() }
+        cause_missing(&self.dir)
     }
+}
+
+/// Returns the error of the control tape in `dir` if its source ends before the cause of a control.
+pub fn cause_missing(dir: &Path) -> Error {
+    let what = "it has controls whose cause the watched tape does not have: that tape was cut; name another directory";
+    Error::OtherTape { path: dir.to_owned(), what: what.to_owned() }
 }
 
 fn write(
@@ -161,33 +167,39 @@ pub(super) fn record_of(signal: &BreakerSignal, source: TapeId) -> RecordedContr
 }
 
 /// Returns the id of the control tape of a source. Rules are no part of it: what is tripped stays so when they change.
-fn control_tape_id(source: TapeId) -> TapeId {
+pub(crate) fn control_tape_id(source: TapeId) -> TapeId {
     derived_id("controls", source, b"")
 }
 
-fn require_id(dir: &Path, id: TapeId) -> Result<(), Error> {
+fn require_id(dir: &Path, id: TapeId, read: ReadOptions) -> Result<(), Error> {
     match TapeManifest::load(dir) {
-        Ok(manifest) if manifest.id != id => Err(Error::OtherTape {
-            path: dir.to_owned(),
-            what: "it is not the control tape of this tape; name another directory".to_owned(),
-        }),
+        Ok(manifest) if manifest.id != id => {
+            // The message for a tape of another kind.
+            require_control_tape(dir, read)?;
+            Err(Error::OtherTape {
+                path: dir.to_owned(),
+                what: "it is not the control tape of this tape; name another directory".to_owned(),
+            })
+        }
         Ok(_) | Err(unitape_tape::Error::NotATape { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reads the controls of the tape in `dir`, in its order. With `source` it must be the control tape of that tape.
+/// Fails if the tape in `dir` is not the control tape of `source`.
 ///
 /// # Errors
-/// Fails if there is no tape, if it is another one, or if it is damaged or cannot be read.
-pub fn read_controls(
-    dir: &Path,
-    source: Option<TapeId>,
-    read: ReadOptions,
-) -> Result<Vec<RecordedControl>, Error> {
-    if let Some(source) = source {
-        require_id(dir, control_tape_id(source))?;
-    }
+/// As said, and if the tape cannot be read.
+pub fn require_controls_of(dir: &Path, source: TapeId, read: ReadOptions) -> Result<(), Error> {
+    require_id(dir, control_tape_id(source), read)
+}
+
+/// Reads the controls of the tape in `dir`, in its order.
+///
+/// # Errors
+/// Fails if there is no tape, if it holds something else, or if it is damaged or cannot be read.
+pub fn read_controls(dir: &Path, read: ReadOptions) -> Result<Vec<RecordedControl>, Error> {
+    require_control_tape(dir, read)?;
     Ok(read_all(dir, read)?.1)
 }
 

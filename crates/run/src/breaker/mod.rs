@@ -12,7 +12,9 @@
 
 mod control_tape;
 
-pub use control_tape::{ControlTape, controls_in_force, read_controls};
+pub use control_tape::{ControlTape, cause_missing, controls_in_force, read_controls, require_controls_of};
+
+pub(crate) use control_tape::control_tape_id;
 
 use crate::Error;
 use crate::surveil::{LOOK, LiveControl, LiveCursor, open_when_there};

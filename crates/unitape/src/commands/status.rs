@@ -15,7 +15,7 @@ use unitape_server::status::RunStatus;
 A run serves its figures if its configuration says so: [monitor] listen = \"127.0.0.1:9464\". docs/metrics.md has each figure and each
 reason, and what to do.
 
-Exit code 0: the run is ready. 1: it is not, or nobody answers. 3: it is ready, and data are missing or in quarantine.")]
+Exit code 0: the run is ready. 1: it is not, nobody answers, or who answers is not a monitor of unitape; redirects are not followed. 3: it is ready, and data are missing or in quarantine.")]
 pub struct StatusArgs {
     /// The address of the monitor, or the configuration of the run
     #[arg(value_name = "URL|CONFIG.toml")]
@@ -103,18 +103,41 @@ fn print(status: &RunStatus, feeds: &[&str]) -> Result<(), CommandFailure> {
 
 /// Returns the address of the monitor: the one that was given, or that of a configuration.
 fn address(target: &str) -> Result<String, CommandFailure> {
-    if target.starts_with("http://") {
-        return Ok(target.to_owned());
+    if let Some(rest) = target.strip_prefix("http://") {
+        return match check_port(rest) {
+            Ok(()) => Ok(target.to_owned()),
+            Err(what) => Err(CommandFailure::Usage(format!("{target}: {what}"))),
+        };
     }
     if target.contains("://") {
         return Err(CommandFailure::Usage(format!("{target}: a monitor is asked over http://")));
     }
     let config = config::read(Path::new(target), &[])?.value;
     match config.monitor.listen {
+        Some(address) if address.port() == 0 => {
+            let what = "monitor.listen has port 0, so each run takes another one; name the URL that the run has printed";
+            Err(CommandFailure::Usage(format!("{target}: {what}")))
+        }
         Some(address) => Ok(format!("http://{address}")),
         None => {
             Err(CommandFailure::Usage(format!("{target}: it has no monitor.listen, so nobody can be asked")))
         }
+    }
+}
+
+/// Checks the port of an address without `http://`, if it has one. The HTTP client would ask another port in place of one that
+/// cannot be.
+fn check_port(address: &str) -> Result<(), String> {
+    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+    // The colons within brackets are those of an IPv6 address.
+    let after_brackets = host.rsplit_once(']').map_or(host, |(_, rest)| rest);
+    let Some((_, port)) = after_brackets.rsplit_once(':') else { return Ok(()) };
+    if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("`{port}` is no port; a port is a number from 1 to 65535"));
+    }
+    match port.parse::<u16>() {
+        Ok(1..) => Ok(()),
+        _ => Err(format!("the port {port} is out of range; a port is a number from 1 to 65535")),
     }
 }
 

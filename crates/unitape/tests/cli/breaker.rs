@@ -1,7 +1,7 @@
 //! `unitape breaker`: limits that trip, a control tape that survives any kill, and the persons who trip and reset.
 
 use crate::common::folder::Folder;
-use crate::common::{Ran, cat, file, run, terminate, unitape};
+use crate::common::{Ran, cat, file, run, tape_of_units, terminate, unitape, units};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::ops::Deref;
@@ -171,12 +171,12 @@ fn a_limit_trips_once_and_again_after_a_reset_by_two_persons() {
     assert_eq!(percent("flood", "trader=T2"), Some(json!(100)));
     assert_eq!(percent("desk", "desk=D1"), Some(json!(8)));
 
-    room.reset("rita", "rita2", "trader=T1").code(2).says(&[
+    room.reset("rita", "rita2", "trader=T1").code(1).says(&[
         "two persons",
         "`rita` and `rita2`",
         "`Rita Holm`",
     ]);
-    room.reset("rita", "anna", "trader=T1").code(2).says(&["`anna` has the role analyst"]);
+    room.reset("rita", "anna", "trader=T1").code(1).says(&["`anna` has the role analyst"]);
     room.reset("rita", "rolf", "trader=T3").code(2).says(&["nothing of trader=T3 is tripped"]);
     room.act("reset", "rita", "trader=T1", &[]).code(2).says(&["--second-user"]);
     room.reset("rita", "rolf", "trader=T1").code(0).says(&[]);
@@ -202,7 +202,7 @@ fn a_person_trips_and_the_limit_of_the_scope_is_silent() {
     let room = Room::new();
     room.flood("T2", 0, 1);
     room.run("control").code(0);
-    room.act("trip", "anna", "trader=T1", &[]).code(2).says(&["this needs the role risk"]);
+    room.act("trip", "anna", "trader=T1", &[]).code(1).says(&["this needs the role risk"]);
     let tripped = room.act("trip", "rita", "trader=T1", &["--json"]).code(0).json();
     assert_eq!((&tripped["action"], &tripped["by"]), (&json!("halt"), &json!("rita")));
     room.act("trip", "rolf", "trader=T1", &[]).code(2).says(&["trader=T1 is tripped already", "rita#1"]);
@@ -304,4 +304,110 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let feed = format!("T1-0=events::{}", short.to_str().unwrap());
     run(["consolidate", "--feed", &feed, "--tape", &room.text("tape")]).code(0);
     room.run("control").code(3);
+}
+
+/// What is tripped is asked for when something is wrong, so a tape that is wrong must not hide it.
+#[test]
+fn what_is_tripped_is_listed_whatever_the_watched_tape_says() {
+    let room = Room::new();
+    room.flood("T1", 0, 8);
+    room.run("control").code(0);
+    room.act("trip", "rita", "trader=T7", &[]).code(0);
+    let [control, rules] = ["control", "rules.toml"].map(|name| room.text(name));
+    let list = |tape: &str| {
+        run([
+            "breaker",
+            "list",
+            "--json",
+            "--control",
+            &control,
+            "--rules",
+            &rules,
+            "--tape",
+            &room.text(tape),
+        ])
+    };
+    let scopes = |ran: &Ran| {
+        let lines = ran.lines();
+        let tripped = lines.iter().filter_map(|line| line["tripped"]["scope"].as_str());
+        tripped.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let both = ["trader=T1", "trader=T7"];
+    assert_eq!(scopes(&list("tape").code(0)), both);
+    // Cut before any cause, between the causes, and before the end at which a person tripped.
+    let all = units(&room.path("tape"));
+    for kept in 0..all.len() {
+        let name = format!("cut-{kept}");
+        tape_of_units(&room.path(&name), &room.path("tape"), &all[..kept]);
+        let ran = list(&name).code(3).says(&["that tape was cut"]);
+        assert_eq!(scopes(&ran), both, "{kept} units of the tape are left");
+        assert!(!ran.stderr.contains("nothing is tripped") && !ran.text().contains("\"use\""));
+        let again = run([
+            "breaker",
+            "run",
+            &room.text(&name),
+            "--rules",
+            &rules,
+            "--control",
+            &control,
+            "--until-end",
+        ]);
+        again.code(3).says(&["that tape was cut"]);
+    }
+    // Another tape, and none.
+    let other = Room::new();
+    other.flood("T9", 0, 8);
+    std::fs::rename(other.path("tape"), room.path("other")).unwrap();
+    let ran = list("other").code(3).says(&["it is not the control tape of this tape"]);
+    assert_eq!(scopes(&ran), both);
+    assert_eq!(scopes(&list("nowhere").code(1).says(&["not a tape"])), both);
+    // A limit that is new trips the scope earlier: what the control tape has is printed all the same.
+    file(
+        room.dir.path(),
+        "rules.toml",
+        RULES.replace("messages = 3", "messages = 1").replace("flood", "fewer"),
+    );
+    let ran = list("tape").code(0).says(&["1 trips are not on the control tape yet"]);
+    assert_eq!(scopes(&ran), both);
+}
+
+/// "Nothing is tripped" about a directory that never had a trip would calm somebody wrongly.
+#[test]
+fn a_tape_of_another_kind_is_no_control_tape() {
+    let room = Room::new();
+    room.flood("T1", 0, 8);
+    let vectors = crate::common::root().join("vectors/watch/spoofing.jsonl");
+    run(["consolidate", vectors.to_str().unwrap(), "--tape", &room.text("watched")]).code(0);
+    run(["watch", "run", &room.text("watched"), "--alerts", &room.text("alerts"), "--until-end"]).code(0);
+    // A tape whose first event is a control of another origin.
+    let controls = file(room.dir.path(), "c.jsonl", "{\"ts\":1,\"kind\":\"control\",\"action\":\"halt\"}\n");
+    let feed = format!("c=events::{}", controls.to_str().unwrap());
+    run(["consolidate", "--feed", &feed, "--tape", &room.text("asked")]).code(0);
+    let [tape, rules, users, password] =
+        ["tape", "rules.toml", "users.toml", "rita.pw"].map(|n| room.text(n));
+    let second =
+        ["--second-user", "rolf", "--second-password-file", &room.text("rolf.pw")].map(str::to_owned);
+    for (dir, kind) in [
+        ("tape", "this is a tape of the market: its first event is of the kind order_new"),
+        ("asked", "this is a tape of the market: its first event is of the kind control"),
+        ("alerts", "this is an alert tape"),
+    ] {
+        let dir = room.text(dir);
+        let before = crate::common::files(std::path::Path::new(&dir));
+        let says = [kind, "no control tape; give --control the directory that `unitape breaker run` writes"];
+        run(["breaker", "list", "--control", &dir]).code(1).says(&says);
+        run(["breaker", "list", "--control", &dir, "--rules", &rules, "--tape", &tape]).code(1).says(&says);
+        run(["breaker", "run", &tape, "--rules", &rules, "--control", &dir, "--until-end"])
+            .code(1)
+            .says(&says);
+        let act = |verb: &str, more: &[String]| {
+            let words = ["breaker", verb, "--control", &dir, "--tape", &tape, "--scope", "trader=T1"];
+            let login =
+                ["--user", "rita", "--password-file", &password, "--users", &users, "--reason", "calls"];
+            run(words.into_iter().chain(login).chain(more.iter().map(String::as_str)))
+        };
+        act("trip", &[]).code(1).says(&says);
+        act("reset", &second).code(1).says(&says);
+        assert!(crate::common::files(std::path::Path::new(&dir)) == before, "{dir} was written");
+    }
 }

@@ -521,3 +521,37 @@ fn an_exported_case_is_one_file_without_script() {
     desk.case(&["export", &id, "--tape", &tape, "--html", &desk.text("missing/case.html")]).code(1);
     desk.case(&["export", "99", "--tape", &tape, "--html", &fresh]).code(2).says(&["no case 99"]);
 }
+
+/// "No new alerts" from a tape that never has alerts would calm somebody wrongly, and its cursor would hold the tape's retention.
+#[test]
+fn a_tape_of_another_kind_is_no_alert_tape() {
+    let desk = Desk::new();
+    desk.watch("spoofing.jsonl");
+    let tape = desk.path("tape");
+    let before = common::files(&tape);
+    let cases = desk.path("other-cases");
+    for options in [&[][..], &["--follow"]] {
+        let arguments = ingest_arguments(&tape, &tape, &cases);
+        let ran = run(arguments.iter().map(String::as_str).chain(options.iter().copied()));
+        ran.code(1).says(&[
+            "this is a tape of the market: its first event is of the kind ref",
+            "no alert tape; name the directory that `unitape watch run --alerts DIR` writes",
+        ]);
+    }
+    assert!(!cases.exists(), "a wrong tape leaves no cases behind");
+    assert!(common::files(&tape) == before, "a wrong tape gets no cursor");
+    // A control tape of a breaker.
+    let rules = "[[limit]]\nname = 'any'\nscope = 'instr'\nmessages = 1\nwindow = '1h'\n";
+    let rules = file(desk.dir.path(), "rules.toml", rules);
+    let [watched, control] = ["tape", "control"].map(|name| desk.text(name));
+    let breaker = ["breaker", "run", &watched, "--control", &control, "--until-end", "--rules"];
+    run(breaker.into_iter().chain([rules.to_str().unwrap()])).code(0);
+    run(ingest_arguments(&desk.path("control"), &tape, &cases))
+        .code(1)
+        .says(&["this is the control tape of a breaker", "no alert tape"]);
+    // An alert tape that has no alerts yet is one.
+    let (writer, _) = Writer::open(&desk.path("quiet"), TapeId(7), WriterOptions::default()).unwrap();
+    writer.close().unwrap();
+    let totals = run(ingest_arguments(&desk.path("quiet"), &tape, &cases)).code(0).json();
+    assert_eq!(totals["totals"]["alerts"], 0);
+}

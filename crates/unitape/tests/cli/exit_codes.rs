@@ -77,6 +77,7 @@ fn a_wrong_call_is_2() {
          unitape store seal t --store s2 --date x
          unitape store verify s --public-key 5a
          unitape store verify s --at-least x
+         unitape status http://127.0.0.1:99999
          unitape breaker
          unitape breaker run t --control c
          unitape breaker list --control c --rules wrong.toml

@@ -153,4 +153,84 @@ fn an_address_that_cannot_be_used_is_named() {
     let silent = file(&bench.path(""), "silent.toml", &text);
     run(["status", silent.to_str().unwrap()]).code(2).says(&["monitor.listen"]);
     run(["status", "ftp://127.0.0.1"]).code(2).says(&["http://"]);
+    for port in ["99999", "65536", "0", "18446744073709551617"] {
+        let says = format!("the port {port} is out of range; a port is a number from 1 to 65535");
+        run(["status", &format!("http://127.0.0.1:{port}/")]).code(2).says(&[&says]);
+        run(["status", &format!("http://[::1]:{port}")]).code(2).says(&[&says]);
+    }
+    run(["status", "http://127.0.0.1:94x4"]).code(2).says(&["`94x4` is no port"]);
+    let any = file(&bench.path(""), "any.toml", format!("{text}[monitor]\nlisten = \"127.0.0.1:0\"\n"));
+    run(["status", any.to_str().unwrap()]).code(2).says(&["monitor.listen has port 0"]);
+}
+
+/// Answers like those of a monitor, but for one thing each. A user who sees "ready" from another server looks no further.
+#[test]
+fn who_is_no_monitor_of_unitape_is_not_believed() {
+    const READY: &str = "{\"ready\":true,\"reasons\":[]}";
+    const FIGURES: &str = "# TYPE unitape_ready gauge\nunitape_ready 1\nunitape_uptime_seconds 5\n";
+    let ok = |body: &'static str| (200, body.to_owned());
+    assert_eq!(Answering::with(ok(READY), ok(FIGURES)).status().code(0).json()["ready"], true);
+    let other = Answering::with(ok(READY), ok(FIGURES));
+    let to_other = || (302, other.url.clone());
+    let not_ready = "{\"ready\":false,\"reasons\":[{\"code\":\"tape\",\"what\":\"gone\"}]}";
+    for (ready, metrics, says) in [
+        (to_other(), ok(FIGURES), "/readyz has the status 302, a redirect, which is not followed"),
+        (ok(READY), to_other(), "/metrics has the status 302, a redirect, which is not followed"),
+        (ok(READY), ok(READY), "/metrics has no figure unitape_ready"),
+        (ok(READY), ok("unitape_ready 1\n"), "/metrics has no figure unitape_uptime_seconds"),
+        (ok(READY), ok(""), "/metrics has no figure unitape_ready"),
+        (ok(READY), (404, FIGURES.to_owned()), "/metrics has the status 404"),
+        (ok("ok"), ok(FIGURES), "/readyz: "),
+        (ok("{}"), ok(FIGURES), "/readyz: missing field `ready`"),
+        (ok(not_ready), ok(FIGURES), "/readyz contradicts itself, with the status 200"),
+        ((503, READY.to_owned()), ok(FIGURES), "/readyz contradicts itself, with the status 503"),
+        ((404, String::new()), ok(FIGURES), "/readyz has the status 404"),
+    ] {
+        let server = Answering::with(ready, metrics);
+        server.status().code(1).says(&["who answers is not a monitor of unitape", says]);
+    }
+    // One that cannot answer may be ours.
+    let failing = Answering::with(ok(READY), (500, String::new()));
+    assert!(
+        !failing.status().code(1).says(&["/metrics has the status 500"]).stderr.contains("not a monitor")
+    );
+}
+
+/// A server with one answer for `/readyz` and another one for `/metrics`: a status, and a body or the place of a redirect.
+struct Answering {
+    url: String,
+}
+
+impl Answering {
+    fn with(ready: (u16, String), metrics: (u16, String)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map(Result::unwrap) {
+                let mut request = Vec::new();
+                let mut byte = [0];
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+                    request.push(byte[0]);
+                }
+                let is_ready = request.starts_with(b"GET /readyz ");
+                let (path, (status, text)) =
+                    if is_ready { ("readyz", &ready) } else { ("metrics", &metrics) };
+                let (head, body) = match status {
+                    302 => (format!("Location: {text}/{path}\r\n"), ""),
+                    _ => (String::new(), text.as_str()),
+                };
+                let length = body.len();
+                // Who asks may have gone.
+                _ = write!(
+                    stream,
+                    "HTTP/1.1 {status} Word\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
+            }
+        });
+        Self { url }
+    }
+
+    fn status(&self) -> Ran {
+        status(&self.url)
+    }
 }

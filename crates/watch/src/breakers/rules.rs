@@ -129,8 +129,7 @@ struct RulesText {
 struct LimitText {
     name: String,
     scope: String,
-    #[serde(default)]
-    names: Vec<String>,
+    names: Option<Vec<String>>,
     messages: Option<u64>,
     repeats: Option<u64>,
     gross_notional: Option<toml::Value>,
@@ -206,7 +205,15 @@ impl LimitText {
             let near = suggest_word(&self.scope, known);
             ("scope", format!("there is no scope `{}`{near}; there are {}", self.scope, known.join(", ")))
         })?;
-        if let Some(name) = self.names.iter().find(|name| !Scope::is_name(name)) {
+        let names = self.names.as_deref().unwrap_or_default();
+        if self.names.is_some() && names.is_empty() {
+            let message = format!(
+                "the list is empty, so the limit `{}` would watch nothing; leave `names` out for all of the kind",
+                self.name
+            );
+            return Err(("names", message));
+        }
+        if let Some(name) = names.iter().find(|name| !Scope::is_name(name)) {
             return Err(("names", format!("{name:?}: a name has 1 to 255 bytes")));
         }
         let measure = self.measure()?;
@@ -229,7 +236,7 @@ impl LimitText {
                 return Err(("action", format!("there is no action `{word}`{near}; there are halt, kill")));
             }
         };
-        let (name, names, dry_run) = (self.name.clone(), self.names.iter().cloned().collect(), self.dry_run);
+        let (name, names, dry_run) = (self.name.clone(), names.iter().cloned().collect(), self.dry_run);
         Ok(Limit { name, scope, names, measure, warn, until_ns, dry_run, action })
     }
 
@@ -417,6 +424,10 @@ overfill = 100
             ),
             (format!("{0}{0}", limit("overfill = 100")), "r.toml:6: name: there are two limits `a`"),
             (limit("overfill = 100\nnames = ['']"), "a name has 1 to 255 bytes"),
+            (
+                limit("overfill = 100\nnames = []"),
+                "r.toml:5: names: the list is empty, so the limit `a` would watch nothing; leave `names` out",
+            ),
         ] {
             let error = refused(&text);
             assert!(error.contains(says), "{text}\n{error}");

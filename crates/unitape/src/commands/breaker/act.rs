@@ -54,7 +54,7 @@ pub fn reset(target: &ControlTarget, login: &LoginArgs, second: &SecondLoginArgs
             "a reset needs two persons; `{}` and `{}` are accounts of `{}`",
             account.name, other.name, account.person
         );
-        return Err(CommandFailure::Usage(what));
+        return Err(CommandFailure::Error(what));
     }
     put(target, (&account, Some(&other)), |active| {
         if active.iter().any(|record| record.scope == target.scope) {
@@ -105,7 +105,7 @@ fn require_risk(account: &Account) -> Result<(), CommandFailure> {
         return Ok(());
     }
     let (name, role) = (&account.name, account.role.name());
-    Err(CommandFailure::Usage(format!("`{name}` has the role {role}; this needs the role risk")))
+    Err(CommandFailure::Error(format!("`{name}` has the role {role}; this needs the role risk")))
 }
 
 fn check_reason(reason: &str) -> Result<(), CommandFailure> {

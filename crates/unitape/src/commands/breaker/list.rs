@@ -5,12 +5,14 @@ use crate::commands::read_args::{self, ReadArgs};
 use crate::commands::tape::{readable, utc};
 use crate::output::{self, CommandFailure, CommandOutcome, note, say_to};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
-use unitape_run::breaker::{BreakerOutcome, BreakerRun, controls_in_force, read_controls};
+use std::path::{Path, PathBuf};
+use unitape_run::breaker::{
+    BreakerOutcome, BreakerRun, cause_missing, controls_in_force, read_controls, require_controls_of,
+};
 use unitape_tape::TapeManifest;
-use unitape_watch::breakers::RecordedControl;
+use unitape_watch::breakers::{BreakerRules, RecordedControl};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -34,25 +36,16 @@ pub struct ListArgs {
 /// Runs the command.
 pub fn run(args: &ListArgs) -> output::Result {
     output::print_hot_notice(&args.control);
-    let run = match (&args.rules, &args.tape) {
-        (Some(rules), Some(tape)) => {
-            let rules = read_rules(rules)?;
-            let source = TapeManifest::load(tape)?.id;
-            let records = read_controls(&args.control, Some(source), args.read.options())?;
-            let mut run = BreakerRun::open(tape, rules, args.read.options())?;
-            run.take_recorded(&records);
-            Some((judge(run)?, records))
-        }
+    let limits = match (&args.rules, &args.tape) {
+        (Some(rules), Some(tape)) => Some((read_rules(rules)?, tape)),
         _ => None,
     };
+    let records = read_controls(&args.control, args.read.options())?;
+    // What is tripped is printed whatever becomes of the watched tape.
+    let judged = limits.map(|(rules, tape)| judge(args, rules, tape, &records)).transpose();
+    let run = judged.as_ref().ok().and_then(Option::as_ref);
+    let tripped = controls_in_force(&records, run.and_then(|run| run.breaker().now()));
     let mut out = output::stdout();
-    let (tripped, missing) = match &run {
-        Some((run, records)) => in_force(run, records),
-        None => {
-            let records = read_controls(&args.control, None, args.read.options())?;
-            (controls_in_force(&records, None), 0)
-        }
-    };
     for record in &tripped {
         if args.json {
             writeln!(out, "{}", json!({ "tripped": control_json(record) }))?;
@@ -60,7 +53,7 @@ pub fn run(args: &ListArgs) -> output::Result {
             say_to!(out, "{}", control_line(record));
         }
     }
-    for used in run.iter().flat_map(|(run, _)| run.breaker().uses()) {
+    for used in run.iter().flat_map(|run| run.breaker().uses()) {
         let scope = used.scope.to_string();
         if args.json {
             let line = json!({ "limit": used.limit, "scope": scope, "percent": used.percent });
@@ -74,39 +67,46 @@ pub fn run(args: &ListArgs) -> output::Result {
     if tripped.is_empty() {
         note!("unitape: nothing is tripped");
     }
+    let missing = run.map_or(0, |run| trips_without_record(run, &records));
     if missing > 0 {
         note!("unitape: {missing} trips are not on the control tape yet; see: unitape breaker run");
     }
-    match &run {
-        Some((run, _)) => read_args::finish(run.follower().reader(), run.lost_names(), CommandOutcome::Clean),
+    match judged? {
+        Some(run) => read_args::finish(run.follower().reader(), run.lost_names(), CommandOutcome::Clean),
         None => Ok(CommandOutcome::Clean),
     }
 }
 
-fn judge(mut run: BreakerRun) -> Result<BreakerRun, CommandFailure> {
+/// Judges the watched tape to its end. It must be the one of the control tape, and have the causes of all controls.
+fn judge(
+    args: &ListArgs,
+    rules: BreakerRules,
+    tape: &Path,
+    records: &[RecordedControl],
+) -> Result<BreakerRun, CommandFailure> {
+    require_controls_of(&args.control, TapeManifest::load(tape)?.id, args.read.options())?;
+    let mut run = BreakerRun::open(tape, rules, args.read.options())?;
+    run.take_recorded(records);
     loop {
         match run.step()? {
             BreakerOutcome::Frame(_) => {}
-            BreakerOutcome::AtEnd => return Ok(run),
+            BreakerOutcome::AtEnd => break,
             BreakerOutcome::Rewound => {
                 let what = "the tape was cut back while it was read; run the command again";
                 return Err(CommandFailure::Data(what.to_owned()));
             }
         }
     }
+    if run.has_cause_ahead() {
+        return Err(cause_missing(&args.control).into());
+    }
+    Ok(run)
 }
 
-/// Returns the records of what is in force at the end of the tape, and how many trips have none.
-fn in_force(run: &BreakerRun, records: &[RecordedControl]) -> (Vec<RecordedControl>, usize) {
-    let by_id: BTreeMap<&str, &RecordedControl> =
-        records.iter().map(|record| (record.id.as_str(), record)).collect();
-    let tripped = run.breaker().tripped();
-    let known: Vec<_> = tripped
-        .iter()
-        .filter_map(|(_, trip)| by_id.get(trip.id.as_str()).map(|record| (*record).clone()))
-        .collect();
-    let missing = tripped.len() - known.len();
-    (known, missing)
+/// Returns the number of trips in force that the control tape does not have.
+fn trips_without_record(run: &BreakerRun, records: &[RecordedControl]) -> usize {
+    let known: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    run.breaker().tripped().iter().filter(|(_, trip)| !known.contains(trip.id.as_str())).count()
 }
 
 /// A control as JSON.

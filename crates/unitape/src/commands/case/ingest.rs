@@ -44,8 +44,8 @@ pub fn run(args: &IngestArgs) -> output::Result {
     };
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.alerts);
-    // A tape that is not there must not leave a directory of cases behind.
-    unitape_tape::TapeManifest::load(&args.alerts)?;
+    // A tape that is not there, or one of another kind, must not leave a directory of cases behind.
+    unitape_run::tape_content::require_alert_tape(&args.alerts, args.read.options())?;
     unitape_tape::TapeManifest::load(&args.tape)?;
     let mut store = CaseStore::open_or_create(&args.cases)?;
     let options = IngestOptions {
