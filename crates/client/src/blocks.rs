@@ -1,7 +1,7 @@
 //! The data channel: sealed blocks of an answer, asked for ahead of their use.
 
-use crate::connection::plain_reason;
-use crate::wire::{BlockHead, BlockRequest, DATA_MAGIC, UNREADABLE};
+use crate::connection::broken_answer;
+use crate::wire::{BlockHead, BlockRequest, DATA_MAGIC, REFUSED, UNREADABLE};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -67,8 +67,13 @@ impl<S: Read + Write> SentBlockReader<S> {
         if head.index != index {
             return bad("the server sends another block than it was asked for");
         }
-        if head.bytes == UNREADABLE {
-            return Ok(None);
+        match head.bytes {
+            UNREADABLE => return Ok(None),
+            REFUSED => {
+                let reason = "the server's system refuses to read a block; the log of the server says why";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+            }
+            _ => {}
         }
         if head.bytes != self.sizes[index as usize] {
             return bad("the server sends a block of another length than it said");
@@ -85,7 +90,7 @@ impl<S: Read + Write> SentBlockReader<S> {
 impl<S: Read + Write + fmt::Debug + Send> BlockFetch for SentBlockReader<S> {
     fn fetch(&mut self, index: u32, out: &mut Vec<u8>) -> io::Result<()> {
         if !self.kept.contains_key(&index) {
-            self.request(index).map_err(plain_reason)?;
+            self.request(index).map_err(broken_answer)?;
         }
         let block = self.kept.remove(&index).expect("it was just received");
         let unreadable = || io::Error::new(io::ErrorKind::InvalidData, "the server cannot read it");

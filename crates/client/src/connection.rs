@@ -181,13 +181,19 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-/// Says in words why a connection is no use any more: libraries name their own documentation.
-pub(crate) fn plain_reason(error: io::Error) -> io::Error {
+/// Explains why nothing comes on the private channel any more: the messages of libraries name their own documentation.
+fn plain_reason(error: io::Error) -> io::Error {
+    explain(error, "the connection ended; a server that has too many connections closes new ones")
+}
+
+/// Explains why an answer ends before its last block.
+pub(crate) fn broken_answer(error: io::Error) -> io::Error {
+    explain(error, "the connection ended: the server stopped, the session ended, or the entitlement did")
+}
+
+fn explain(error: io::Error, ended: &str) -> io::Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => io::Error::new(
-            io::ErrorKind::ConnectionAborted,
-            "the connection ended; a server that has too many connections closes new ones",
-        ),
+        io::ErrorKind::UnexpectedEof => io::Error::new(io::ErrorKind::ConnectionAborted, ended),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let what = format!("nothing came for {} seconds", SILENCE_MAX.as_secs());
             io::Error::new(io::ErrorKind::TimedOut, what)

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Numbers are little-endian. Who opens a data channel without a ticket that is good gets nothing, not even a reason. A block that
-//! the server cannot read has [`UNREADABLE`] in the place of its length, and no bytes.
+//! is damaged has [`UNREADABLE`] in the place of its length, one that the server's system refuses to read has [`REFUSED`]; both have no
+//! bytes.
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -27,8 +28,10 @@ pub const CLIENT_MESSAGE_MAX: usize = 4 << 20;
 pub const SERVER_MESSAGE_MAX: usize = 256 << 20;
 /// The first bytes of a data channel.
 pub const DATA_MAGIC: &[u8; 8] = b"UNIDATA1";
-/// The length of a block that the server cannot read.
+/// The length of a block that is missing or cut short in the store.
 pub const UNREADABLE: u32 = u32::MAX;
+/// The length of a block that the server's system refuses to read.
+pub const REFUSED: u32 = u32::MAX - 1;
 
 /// A message of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -216,7 +219,7 @@ pub fn read_message<T: for<'de> Deserialize<'de>>(
 pub struct BlockHead {
     /// Which block of the answer it is.
     pub index: u32,
-    /// Its bytes, or [`UNREADABLE`].
+    /// Its bytes, or [`UNREADABLE`] or [`REFUSED`].
     pub bytes: u32,
     /// Their CRC-32C.
     pub crc: u32,

@@ -188,6 +188,16 @@ impl Error {
         }
     }
 
+    /// Returns whether the system refused an operation, which says nothing of the store. A missing file is damage of the store.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                source.kind() != io::ErrorKind::NotFound && self.cause() == ErrorCause::Outside
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn damage(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damage { path: path.into(), block: None, offset, what: what.into() }
     }

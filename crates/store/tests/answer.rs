@@ -10,9 +10,11 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_model::{Event, EventBuilder, EventField, EventKind, EventValue, NameKind, UnixNanos, flags};
+use unitape_model::{
+    ErrorCause, Event, EventBuilder, EventField, EventKind, EventValue, NameKind, UnixNanos, flags,
+};
 use unitape_store::{
     Answer, AnswerIndex, AnswerReader, BlockFetch, Day, Error, FieldClass, LeafAccess, ReadDepth, ScanFilter,
     SealOptions, SealedBlock, Store, TickSchema,
@@ -73,7 +75,7 @@ impl Grants {
 
     fn answer(self, store: &Store, filter: &ScanFilter, depth: ReadDepth) -> Given {
         let answer = store.answer(filter, depth, 100_000, &|access| self.covers(access)).unwrap();
-        let sealed = Arc::new(answer.blocks.iter().map(sealed_bytes).collect());
+        let sealed = Arc::new(answer.blocks.iter().map(|block| sealed_bytes(&answer, block)).collect());
         Given { answer, sealed }
     }
 }
@@ -110,9 +112,9 @@ impl BlockFetch for ChangedBlocks {
     }
 }
 
-fn sealed_bytes(block: &SealedBlock) -> Vec<u8> {
+fn sealed_bytes(answer: &Answer, block: &SealedBlock) -> Vec<u8> {
     let mut bytes = vec![0; block.bytes as usize];
-    File::open(&block.path).unwrap().read_exact_at(&mut bytes, block.offset).unwrap();
+    File::open(&answer.files[block.file as usize]).unwrap().read_exact_at(&mut bytes, block.offset).unwrap();
     bytes
 }
 
@@ -491,8 +493,8 @@ fn a_file_that_is_gone_is_a_problem_of_all_who_may_read_of_it() {
     let store = sealed_store(dir.path(), 74, 1, 1, 80);
     let all = ScanFilter::default();
     let whole = Grants::ALL.answer(&store, &all, ReadDepth::Rows);
-    let trades = |block: &&SealedBlock| block.path.to_str().unwrap().contains("/trades/");
-    let path = whole.answer.blocks.iter().find(trades).unwrap().path.clone();
+    let trades = |path: &&PathBuf| path.to_str().unwrap().contains("/trades/");
+    let path = whole.answer.files.iter().find(trades).unwrap().clone();
     let good = std::fs::read(&path).unwrap();
     let only = |schema: TickSchema, symbol: Option<&'static str>| {
         move |access: &LeafAccess<'_>| {
@@ -530,6 +532,26 @@ fn a_file_that_is_gone_is_a_problem_of_all_who_may_read_of_it() {
     }
 }
 
+/// A system that refuses to open a file says nothing of the file: an answer without it would look whole, or damaged. Who may read
+/// nothing of the file does not hear of it.
+#[test]
+fn a_file_that_the_system_refuses_fails_the_answers_that_need_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = sealed_store(dir.path(), 77, 1, 1, 40);
+    let all = ScanFilter::default();
+    let whole = Grants::ALL.answer(&store, &all, ReadDepth::Rows).answer;
+    let path = whole.files.iter().find(|path| path.to_str().unwrap().contains("/trades/")).unwrap();
+    std::fs::remove_file(path).unwrap();
+    std::os::unix::fs::symlink(path, path).unwrap();
+    for depth in [ReadDepth::Rows, ReadDepth::Events] {
+        let error = store.answer(&all, depth, 100_000, &|_| true).unwrap_err();
+        assert!(error.is_refusal() && error.cause() == ErrorCause::Outside, "{error}");
+        let quotes = |access: &LeafAccess<'_>| access.schema == TickSchema::Bbo;
+        let answer = store.answer(&all, depth, 100_000, &quotes).unwrap();
+        assert!(!answer.blocks.is_empty() && answer.index.problems.is_empty());
+    }
+}
+
 /// The venues of a damaged block are not known. A reader who asks for one of them must hear of the damage, although the answer has
 /// no such name.
 #[test]
@@ -538,23 +560,24 @@ fn a_damaged_block_is_a_problem_of_who_asks_for_a_venue() {
     let store = sealed_store(dir.path(), 76, 1, 1, 40);
     let schemas = vec![TickSchema::Bbo];
     let bbo = ScanFilter { schemas: schemas.clone(), ..ScanFilter::default() };
-    let blocks = Grants::ALL.answer(&store, &bbo, ReadDepth::Rows).answer.blocks;
-    assert!(blocks.len() > 5);
-    for block in &blocks {
-        let good = std::fs::read(&block.path).unwrap();
+    let whole = Grants::ALL.answer(&store, &bbo, ReadDepth::Rows).answer;
+    assert!(whole.blocks.len() > 5);
+    for block in &whole.blocks {
+        let path = &whole.files[block.file as usize];
+        let good = std::fs::read(path).unwrap();
         let mut bad = good.clone();
         bad[block.offset as usize + 20] ^= 1;
-        std::fs::write(&block.path, bad).unwrap();
+        std::fs::write(path, bad).unwrap();
         for venue in [None, Some("venue1".to_owned()), Some("nowhere".to_owned())] {
             let filter = ScanFilter { schemas: schemas.clone(), venue, ..ScanFilter::default() };
             let answer = store.answer(&filter, ReadDepth::Rows, 100_000, &|_| true).unwrap();
-            let sealed = Arc::new(answer.blocks.iter().map(sealed_bytes).collect());
+            let sealed = Arc::new(answer.blocks.iter().map(|block| sealed_bytes(&answer, block)).collect());
             let reader = reader_of(&Given { answer, sealed });
             let read = known_part(&reader, &filter).map(|known| rows_of(&reader, TickSchema::Bbo, &known));
             let found = read.map_or(0, |outcome| outcome.problems.len());
             assert_eq!(reader.problems().len() + found, 1, "{filter:?} {:?}", reader.problems());
         }
-        std::fs::write(&block.path, good).unwrap();
+        std::fs::write(path, good).unwrap();
     }
 }
 

@@ -5,10 +5,11 @@ use super::{DataServer, IDLE_MAX, LOGIN_MAX};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
-use unitape_client::wire::{BlockHead, BlockRequest, DATA_MAGIC, UNREADABLE};
+use unitape_client::wire::{BlockHead, BlockRequest, DATA_MAGIC, REFUSED, UNREADABLE};
+use unitape_model::ErrorCause;
 use unitape_store::SealedBlock;
 
 use super::tickets::Ticket;
@@ -49,15 +50,18 @@ fn answer(demand: &DataServer, mut connection: Connection) -> io::Result<()> {
             }
             out.clear();
             out.resize(BlockHead::BYTES, 0);
-            let head = match reader.read(block, &mut out) {
+            let head = match reader.read(&ticket.files[block.file as usize], block, &mut out) {
                 Ok(()) => {
                     let crc = crc32c::crc32c(&out[BlockHead::BYTES..]);
                     BlockHead { index, bytes: block.bytes, crc }
                 }
                 Err(e) => {
-                    demand.trouble(&format!("reading {}: {e}", block.path.display()));
+                    let path = &ticket.files[block.file as usize];
+                    demand.trouble(&format!("reading {}: {e}", path.display()));
                     out.truncate(BlockHead::BYTES);
-                    BlockHead { index, bytes: UNREADABLE, crc: 0 }
+                    let is_damage =
+                        e.kind() == io::ErrorKind::NotFound || ErrorCause::from_io(&e) == ErrorCause::Data;
+                    BlockHead { index, bytes: if is_damage { UNREADABLE } else { REFUSED }, crc: 0 }
                 }
             };
             out[..BlockHead::BYTES].copy_from_slice(&head.encode());
@@ -80,9 +84,9 @@ struct BlockFileReader {
 
 impl BlockFileReader {
     /// Appends the bytes of a block to `out`.
-    fn read(&mut self, block: &SealedBlock, out: &mut Vec<u8>) -> io::Result<()> {
-        if self.latest.as_ref().is_none_or(|(path, _)| *path != block.path) {
-            self.latest = Some((block.path.clone(), File::open(&block.path)?));
+    fn read(&mut self, path: &Path, block: &SealedBlock, out: &mut Vec<u8>) -> io::Result<()> {
+        if self.latest.as_ref().is_none_or(|(latest, _)| latest != path) {
+            self.latest = Some((path.to_owned(), File::open(path)?));
         }
         let (_, file) = self.latest.as_ref().expect("just opened");
         let start = out.len();

@@ -135,7 +135,12 @@ fn answer(
         ErrorCause::Call => refusal(error.to_string(), true),
         _ => {
             demand.trouble(&format!("answering {user} of {}: {error}", query.dataset));
-            refusal("the server cannot read this dataset; its log says why".to_owned(), false)
+            let text = if error.is_refusal() {
+                "the server cannot read this dataset: its system refuses to open a file, which its log names"
+            } else {
+                "the server cannot read this dataset; its log says why"
+            };
+            refusal(text.to_owned(), false)
         }
     };
     let store = store.open().map_err(failed)?;
@@ -144,7 +149,7 @@ fn answer(
     });
     let answer = answer.map_err(failed)?;
     let until = entitled.iter().filter_map(|entitlement| entitlement.until).min();
-    let ticket = demand.tickets.issue(answer.blocks, is_alive, until).map_err(|e| {
+    let ticket = demand.tickets.issue(answer.blocks, answer.files, is_alive, until).map_err(|e| {
         demand.trouble(&format!("issuing a ticket: {e}"));
         refusal("the server cannot answer now".to_owned(), false)
     })?;

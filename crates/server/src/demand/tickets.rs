@@ -2,17 +2,20 @@
 
 use crate::auth::random_token;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use unitape_model::UnixNanos;
 use unitape_store::SealedBlock;
 
-/// What a ticket gives.
+/// The right to one answer's blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Ticket {
     /// The blocks of an answer.
-    pub blocks: Arc<Vec<SealedBlock>>,
+    pub blocks: Arc<[SealedBlock]>,
+    /// Their files.
+    pub files: Arc<[PathBuf]>,
     /// Whether the session that asked for them is still there.
     pub is_alive: Arc<AtomicBool>,
     /// When the entitlement ends.
@@ -28,21 +31,32 @@ pub(super) struct TicketTable {
 }
 
 impl TicketTable {
-    /// Issues a ticket.
+    /// Issues a ticket for the blocks of an answer. A session has [`UNUSED_MAX`] unused tickets at most: the oldest one ends.
     ///
     /// # Errors
     /// Fails if the system gives no random bytes.
     pub fn issue(
         &self,
         blocks: Vec<SealedBlock>,
+        files: Vec<PathBuf>,
         is_alive: &Arc<AtomicBool>,
         until: Option<UnixNanos>,
     ) -> Result<String, getrandom::Error> {
         let token = random_token()?;
-        let ticket =
-            Ticket { blocks: Arc::new(blocks), is_alive: is_alive.clone(), until, issued: Instant::now() };
+        let ticket = Ticket {
+            blocks: blocks.into(),
+            files: files.into(),
+            is_alive: is_alive.clone(),
+            until,
+            issued: Instant::now(),
+        };
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         tickets.retain(|_, ticket| ticket.is_good());
+        let unused = tickets.iter().filter(|(_, ticket)| Arc::ptr_eq(&ticket.is_alive, is_alive));
+        let (count, oldest) = (unused.clone().count(), unused.min_by_key(|(_, ticket)| ticket.issued));
+        if let Some(oldest) = oldest.map(|(key, _)| *key).filter(|_| count >= UNUSED_MAX) {
+            tickets.remove(&oldest);
+        }
         tickets.insert(key_of(&token), ticket);
         Ok(token)
     }
@@ -67,6 +81,8 @@ fn key_of(token: &str) -> [u8; 32] {
 
 /// A ticket that nobody uses ends.
 const LIFETIME: Duration = Duration::from_secs(60);
+/// Unused tickets of a session at most. A client opens its data channel before it asks again.
+const UNUSED_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -81,12 +97,28 @@ mod tests {
     #[test]
     fn a_ticket_works_once_and_with_its_session() {
         let (table, alive) = (TicketTable::default(), Arc::new(AtomicBool::new(true)));
-        let issue = || bytes_of(&table.issue(Vec::new(), &alive, None).unwrap());
+        let issue = || bytes_of(&table.issue(Vec::new(), Vec::new(), &alive, None).unwrap());
         let (first, second) = (issue(), issue());
         assert_ne!(first, second);
         assert!(table.take(&[0; 32]).is_none());
         assert!(table.take(&first).is_some() && table.take(&first).is_none());
         alive.store(false, Ordering::Relaxed);
         assert!(table.take(&second).is_none());
+    }
+
+    /// Each unused ticket keeps the blocks of an answer: who asks again and again must not fill the memory of the server.
+    #[test]
+    fn a_session_has_few_unused_tickets_and_the_oldest_ends() {
+        let (table, alive, other) =
+            (TicketTable::default(), Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(true)));
+        let neighbour = bytes_of(&table.issue(Vec::new(), Vec::new(), &other, None).unwrap());
+        let tickets: Vec<_> = (0..UNUSED_MAX + 3)
+            .map(|_| bytes_of(&table.issue(Vec::new(), Vec::new(), &alive, None).unwrap()))
+            .collect();
+        assert_eq!(table.tickets.lock().unwrap().len(), UNUSED_MAX + 1);
+        let (ended, good) = tickets.split_at(3);
+        assert!(ended.iter().all(|ticket| table.take(ticket).is_none()));
+        assert!(good.iter().all(|ticket| table.take(ticket).is_some()));
+        assert!(table.take(&neighbour).is_some());
     }
 }

@@ -267,4 +267,8 @@ fn a_flood_of_connections_stops_nobody_who_is_there() {
     while desk.log_in_with("quant", "quant's password").is_err() {
         assert!(begun.elapsed() < PATIENCE, "nobody comes in any more");
     }
+    // Silent data channels have a limit of their own.
+    let idle: Vec<TcpStream> = (0..300).map(|_| connect(desk.data)).collect();
+    desk.log_in_with("quant", "quant's password").unwrap();
+    drop(idle);
 }

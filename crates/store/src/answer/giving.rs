@@ -16,7 +16,7 @@ use crate::decode::{BlockDecoder, FrameBatch};
 use crate::error::{Error, Result};
 use crate::file::{BlockLocation, FileId};
 use crate::keys::{Leaf, LeafKeys, hex};
-use crate::scan::ScanFilter;
+use crate::scan::{PROBLEMS_MAX, ScanFilter};
 use crate::schema::TickSchema;
 use crate::selection::Selection;
 use crate::source::{BlockSource, StoredBlocks};
@@ -42,13 +42,15 @@ pub struct Answer {
     pub index: AnswerIndex,
     /// The blocks, in the order in which they are read.
     pub blocks: Vec<SealedBlock>,
+    /// The files of the blocks.
+    pub files: Vec<PathBuf>,
 }
 
-/// Where the sealed bytes of a block lie that an answer gives out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Location of the sealed bytes of a block that an answer gives out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedBlock {
-    /// The file.
-    pub path: PathBuf,
+    /// Index of its file in [`Answer::files`].
+    pub file: u32,
     /// Offset of the first byte.
     pub offset: u64,
     /// Bytes.
@@ -69,7 +71,7 @@ impl Store {
     /// nothing.
     ///
     /// # Errors
-    /// Fails if the answer has more than `blocks_max` blocks.
+    /// Fails if the answer has more than `blocks_max` blocks, or if the system refuses to read a file that belongs to it.
     pub fn answer(
         &self,
         filter: &ScanFilter,
@@ -92,12 +94,36 @@ struct Giving<'a> {
     files: Vec<FileId>,
     given: Vec<GivenBlock>,
     problems: Vec<String>,
+    problem_count: u64,
 }
 
 impl<'a> Giving<'a> {
     fn new(store: &'a Store, depth: ReadDepth) -> Self {
         let blocks = StoredBlocks::new(store.dir(), &store.keys, &store.manifest);
-        Self { store, depth, blocks, files: Vec::new(), given: Vec::new(), problems: Vec::new() }
+        Self {
+            store,
+            depth,
+            blocks,
+            files: Vec::new(),
+            given: Vec::new(),
+            problems: Vec::new(),
+            problem_count: 0,
+        }
+    }
+
+    /// Adds a problem of a file to the answer, as a scan of the store would.
+    ///
+    /// # Errors
+    /// Fails with a refusal of the system: an answer without the file would look whole, or damaged.
+    fn report(&mut self, id: &FileId, problem: Error) -> Result<()> {
+        if problem.is_refusal() {
+            return Err(problem);
+        }
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem_text(id, &problem));
+        }
+        Ok(())
     }
 
     /// Chooses the blocks.
@@ -142,7 +168,7 @@ impl<'a> Giving<'a> {
                 self.files.push(id);
                 // A block that is not found may be anybody's. Who may read nothing of the file does not hear of it.
                 if !problems.is_empty() && self.is_file_readable(&id, wanted, may_read) {
-                    self.problems.extend(problems.iter().map(|problem| problem_text(&id, problem)));
+                    problems.into_iter().try_for_each(|problem| self.report(&id, problem))?;
                 }
             }
         }
@@ -173,27 +199,29 @@ impl<'a> Giving<'a> {
     /// Gathers the keys and names, and puts the answer together.
     fn finish(mut self, wanted: &Selection) -> Result<Answer> {
         let store = self.store;
-        let mut given = std::mem::take(&mut self.given);
         let (mut leaf_keys, mut leaves) = (LeafKeys::new(&store.keys), BTreeMap::new());
         let mut names = NamesInUse::default();
         // Of the files, those that have a block that is given.
         let (mut files, mut numbers) = (Vec::new(), FxHashMap::default());
-        given.retain_mut(|GivenBlock { file, location, .. }| {
-            let id = self.files[*file as usize];
-            let gathered = names.gather(&mut self.blocks, &id, location, self.depth, wanted);
-            let is_wanted = gathered.unwrap_or_else(|problem| {
-                // As in a scan of the store, of which its rows are not a part.
-                self.problems.push(problem_text(&id, &problem));
-                false
-            });
-            if is_wanted {
-                *file = *numbers.entry(*file).or_insert_with(|| {
-                    files.push(id);
-                    files.len() as u32 - 1
-                });
+        let mut given = Vec::with_capacity(self.given.len());
+        for mut block in std::mem::take(&mut self.given) {
+            let id = self.files[block.file as usize];
+            match names.gather(&mut self.blocks, &id, &block.location, self.depth, wanted) {
+                Ok(true) => {
+                    block.file = *numbers.entry(block.file).or_insert_with(|| {
+                        files.push(id);
+                        files.len() as u32 - 1
+                    });
+                    given.push(block);
+                }
+                Ok(false) => {}
+                Err(problem) => self.report(&id, problem)?,
             }
-            is_wanted
-        });
+        }
+        let unnamed = self.problem_count - self.problems.len() as u64;
+        if unnamed > 0 {
+            self.problems.push(format!("{unnamed} further problems are not named"));
+        }
         for GivenBlock { file, location, .. } in &given {
             let (id, head) = (files[*file as usize], &location.head);
             names.tokens.insert((NameKind::Instrument as u8, head.instrument.0));
@@ -216,8 +244,9 @@ impl<'a> Giving<'a> {
         }
         let depth = self.depth;
         let last = *depth.classes().last().expect("a class at least");
+        let paths = files.iter().map(|id| self.blocks.path(id)).collect();
         let blocks = given.iter().map(|block| SealedBlock {
-            path: self.blocks.path(&files[block.file as usize]),
+            file: block.file,
             offset: block.location.offset + START as u64,
             bytes: (block.location.head.end_of(last) - START) as u32,
         });
@@ -255,7 +284,7 @@ impl<'a> Giving<'a> {
             names: names.named(store.names()),
             sources: names.sources(store),
         };
-        Ok(Answer { index, blocks: blocks.collect() })
+        Ok(Answer { index, blocks: blocks.collect(), files: paths })
     }
 }
 

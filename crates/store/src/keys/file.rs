@@ -1,12 +1,12 @@
 //! The master key and the file that holds it.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, IoContext, Result, open_regular};
+use crate::error::{Error, IoContext, Result};
 use crate::keys::cipher::{KEY_BYTES, Randomness, SecretKey};
 use crate::keys::{hex, parse_hex};
 use crate::manifest::sync_dir;
@@ -37,12 +37,12 @@ impl MasterKey {
         key
     }
 
-    /// Reads a key file.
+    /// Reads a key from a file or a pipe.
     ///
     /// # Errors
     /// The file cannot be read, or holds something else.
     pub fn load(path: &Path) -> Result<Self> {
-        let file = open_regular(path).with_context("open", path)?;
+        let file = File::open(path).with_context("open", path)?;
         let mut text = String::new();
         // A wrong path may lead to a file of any size.
         let read = file.take(4096).read_to_string(&mut text);

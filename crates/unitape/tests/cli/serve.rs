@@ -327,3 +327,79 @@ fn damage_on_the_server_is_named_and_the_rest_is_read() {
         got.stderr
     );
 }
+
+/// The header of a block is damaged while the index still names it: the owner and a reader must hear of it alike.
+#[test]
+fn a_damaged_block_header_is_named_to_owner_and_reader() {
+    let folder = Folder::new();
+    seal(&folder);
+    let file = folder.path("ticks/2024-03-11/trades/00000001.blocks");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[64 + 20] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let server = Server::start(&folder, ALL);
+    let rows = ["--schema", "trades", "--json"];
+    let (got, wanted) = (server.get(&folder, "quant", &rows).code(3), scan(&folder, &rows).code(3));
+    assert_eq!(got.stdout, wanted.stdout);
+    for ran in [&got, &wanted] {
+        assert!(ran.stderr.contains("block 0 at offset"), "{}", ran.stderr);
+    }
+}
+
+/// A system that refuses to open a file says nothing of the store: nobody may take it for damage, and no answer is short without a
+/// word.
+#[test]
+fn a_refusal_of_the_system_is_no_damage() {
+    let folder = Folder::new();
+    seal(&folder);
+    let server = Server::start(&folder, ALL);
+    let file = folder.path("ticks/2024-03-11/trades/00000001.blocks");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let rows = ["--schema", "trades", "--json"];
+    let got = server.get(&folder, "quant", &rows).code(1);
+    assert!(got.stderr.contains("its system refuses") && got.stdout.is_empty(), "{}", got.stderr);
+    scan(&folder, &rows).code(1).says(&["the system refused to read some of it"]);
+    // A file that lies elsewhere is not needed.
+    server.get(&folder, "quant", &["--schema", "bbo", "--json"]).code(0);
+}
+
+/// A pipe in the place of a file of the store has nobody who writes into it.
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_the_store_is_damage() {
+    let folder = Folder::new();
+    seal(&folder);
+    let file = folder.path("ticks/2024-03-11/trades/00000001.blocks");
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    let rows = ["--schema", "trades", "--json"];
+    scan(&folder, &rows).code(3).says(&["it is no regular file"]);
+    let server = Server::start(&folder, ALL);
+    let got = server.get(&folder, "quant", &rows).code(3);
+    assert!(got.stderr.contains("trades/00000001.blocks: it cannot be read"), "{}", got.stderr);
+}
+
+/// Who keeps the key elsewhere gives it through a pipe; it lies in no file then.
+#[test]
+fn a_key_may_come_from_a_pipe() {
+    let folder = Folder::new();
+    seal(&folder);
+    let wanted = scan(&folder, &["--json"]).code(0).stdout;
+    let hidden = folder.path("hidden");
+    std::fs::rename(folder.path("ticks.key"), &hidden).unwrap();
+    let scan_with = |key: &str| {
+        let (end, mut writer) = std::io::pipe().unwrap();
+        std::io::Write::write_all(&mut writer, &std::fs::read(&hidden).unwrap()).unwrap();
+        drop(writer);
+        unitape()
+            .args(["store", "scan", &folder.text("ticks"), "--json", "--key", key])
+            .stdin(end)
+            .output()
+            .unwrap()
+    };
+    let got = scan_with("/dev/stdin");
+    assert_eq!((got.status.code(), got.stdout), (Some(0), wanted), "{:?}", got.stderr);
+    // One beside the store, which nobody named, would be waited for.
+    assert!(std::process::Command::new("mkfifo").arg(folder.path("ticks.key")).status().unwrap().success());
+    scan(&folder, &["--json"]).code(1).says(&["ticks.key is no regular file"]);
+}

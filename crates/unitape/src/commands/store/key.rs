@@ -22,7 +22,7 @@ impl KeyArgs {
         if !path.exists() {
             return Err(missing(store, &path));
         }
-        load(&path)
+        self.load(&path)
     }
 
     /// The key to seal with. A new store gets a new key beside it if no other is named.
@@ -32,7 +32,7 @@ impl KeyArgs {
         }
         let path = self.path(store)?;
         if path.exists() {
-            return load(&path);
+            return self.load(&path);
         }
         if self.named().is_some() {
             return Err(missing(store, &path));
@@ -62,6 +62,18 @@ impl KeyArgs {
             None => Ok(MasterKey::path_beside(store)?),
         }
     }
+
+    fn load(&self, path: &Path) -> Result<MasterKey, CommandFailure> {
+        // Who names a pipe writes a key into it. Nobody writes into one that lies beside the store.
+        if self.named().is_none() && !path.is_file() {
+            return Err(CommandFailure::Error(format!("no key: {} is no regular file", path.display())));
+        }
+        let key = MasterKey::load(path)?;
+        if MasterKey::is_exposed(path) {
+            note!("unitape: others than its owner can read the key {0}; chmod 600 {0}", path.display());
+        }
+        Ok(key)
+    }
 }
 
 fn missing(store: &Path, path: &Path) -> CommandFailure {
@@ -70,12 +82,4 @@ fn missing(store: &Path, path: &Path) -> CommandFailure {
         path.display(),
         store.display()
     ))
-}
-
-fn load(path: &Path) -> Result<MasterKey, CommandFailure> {
-    let key = MasterKey::load(path)?;
-    if MasterKey::is_exposed(path) {
-        note!("unitape: others than its owner can read the key {0}; chmod 600 {0}", path.display());
-    }
-    Ok(key)
 }

@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, Dictionary, ErrorCause, Event, RowSchema, UnixNanos};
+use unitape_model::{DefinitionTable, Dictionary, Event, RowSchema, UnixNanos};
 use unitape_store::{AnswerReader, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema};
 
 /// Arguments.
@@ -216,14 +216,14 @@ pub fn print(
             let mut scan = source.scan(filter)?.with_progress(progress.clone());
             let events = with_bar(&progress, || print_events(&mut scan, source, args, limit))?;
             report(scan.problems(), scan.problem_count());
-            let is_refused = scan.problems().iter().any(is_refused);
+            let is_refused = scan.problems().iter().any(Error::is_refusal);
             (events, scan.problem_count(), scan.take_failure(), is_refused)
         }
         ScanOutput::Rows(schema, lines) => {
             let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
             let events = with_bar(&progress, || print_rows(&mut scan, lines, limit))?;
             report(scan.problems(), scan.problem_count());
-            let is_refused = scan.problems().iter().any(is_refused);
+            let is_refused = scan.problems().iter().any(Error::is_refusal);
             (events, scan.problem_count(), scan.take_failure(), is_refused)
         }
     };
@@ -280,16 +280,6 @@ fn print_rows(scan: &mut RowScan<'_>, mut lines: RowLines, limit: u64) -> Result
     out.write_all(line.as_bytes())?;
     out.flush()?;
     Ok(count)
-}
-
-/// Returns whether the system has refused something. A file that is missing is damage of the store.
-fn is_refused(problem: &Error) -> bool {
-    match problem {
-        Error::Io { source, .. } => {
-            source.kind() != std::io::ErrorKind::NotFound && problem.cause() == ErrorCause::Outside
-        }
-        _ => false,
-    }
 }
 
 /// Names the damage that a scan met.
