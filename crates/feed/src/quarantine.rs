@@ -25,7 +25,7 @@ use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use unitape_model::{Event, EventField, EventKind, LostNameCounts, Position, flags, frames};
-use unitape_tape::{LostDefinitions, ReadOptions, Reader};
+use unitape_tape::{LostDefinitions, ReadOptions, Reader, open_regular, open_regular_with};
 
 const RAW_LOG: &str = "quarantine.raw";
 
@@ -130,7 +130,7 @@ impl RawLog {
     pub fn open_held(dir: &Path, len: u64) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
         let fail = |source| Error::Raw { path: path.clone(), source };
-        let file = match File::options().read(true).write(true).open(&path) {
+        let file = match open_regular_with(File::options().read(true).write(true), &path) {
             Ok(file) => {
                 let have = file.metadata().map_err(fail)?.len();
                 if have < len {
@@ -375,7 +375,7 @@ fn raw_bytes(dir: &Path, raw_at: u64, length: u64) -> Result<Vec<u8>, Error> {
     let path = dir.join(RAW_LOG);
     let read = || {
         // The tape refers to this file, so it is a part of the tape: without it, data are missing.
-        let file = File::open(&path).map_err(|e| match e.kind() {
+        let file = open_regular(&path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
                 IoError::new(ErrorKind::UnexpectedEof, "is missing, but the tape refers to it")
             }

@@ -562,6 +562,9 @@ fn controls_that_say_nothing_are_refused() {
     assert!(error(r#"{"kind":"control","ts":1,"action":"halt","scope_kind":"desk"}"#).contains("no desk"));
     assert!(error(r#"{"kind":"control","ts":1,"action":"halt","scope_kind":"moon"}"#).contains("moon"));
     assert!(error(r#"{"kind":"control","ts":18000000000000000000,"action":"halt"}"#).contains("2262"));
+    let twice = r#"{"kind":"control","ts":1,"action":"halt","desk":"D1","desk":"D2"}"#;
+    assert!(error(twice).contains("duplicate field `desk`"));
+    assert!(error(r#"{"kind":"control","ts":1,"ts":2,"action":"halt"}"#).contains("duplicate field `ts`"));
     let line = r#"{"seq":4,"ts":5,"kind":"control","action":"kill","algo":"1001","until":9,"dry_run":true,"state":"x"}"#;
     let found = ControlRequest::from_line(line).expect("a good control");
     let wanted = ControlRequest {

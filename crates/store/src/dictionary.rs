@@ -19,7 +19,7 @@ use unitape_model::{Dictionary, Event, EventKind, NameKind};
 use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
-use crate::error::{Error, IoContext, Result, open_regular};
+use crate::error::{Error, IoContext, Result};
 use crate::keys::{Binding, Hasher, Piece, Randomness, SEAL_BYTES, StoreKeys};
 use crate::manifest::{DICTIONARY, FileDigest, NamesSegment};
 
@@ -56,7 +56,7 @@ impl TokenDictionary {
             return Ok(this);
         }
         let path = Self::path(store);
-        let file = open_regular(&path).with_context("open", &path)?;
+        let file = unitape_tape::open_regular(&path).with_context("open", &path)?;
         let length = file.metadata().with_context("look at", &path)?.len();
         let mut head = [0; HEAD as usize];
         if length < HEAD || file.read_exact_at(&mut head, 0).is_err() || head != header() {

@@ -223,14 +223,6 @@ fn place(block: Option<u32>, offset: u64, what: &str) -> String {
     }
 }
 
-/// Opens a regular file to read from. A pipe would wait for somebody who writes.
-pub(crate) fn open_regular(path: &Path) -> io::Result<std::fs::File> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
-    }
-    std::fs::File::open(path)
-}
-
 /// Adds what was being done, and to which file, to an error of the system.
 pub(crate) trait IoContext<T> {
     fn with_context(self, doing: &'static str, path: &Path) -> Result<T>;

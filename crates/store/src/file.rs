@@ -21,7 +21,7 @@ use crate::block::{self, BlockHeader, BlockSealer};
 use crate::class::FieldClass;
 use crate::day::Day;
 use crate::decode::OpenBlock;
-use crate::error::{Error, IoContext, Result, open_regular};
+use crate::error::{Error, IoContext, Result};
 use crate::keys::cipher::{NONCE_BYTES, TAG_BYTES};
 use crate::keys::{
     Binding, Cipher, DayKeys, Hasher, KeyOfLeaf, Leaf, LeafKeys, Piece, SEAL_BYTES, StoreId, StoreKeys,
@@ -200,7 +200,7 @@ impl BlockFile {
     /// Opens the file.
     pub fn open(store: &Path, id: &FileId) -> Result<Self> {
         let path = id.path(store);
-        let file = open_regular(&path).with_context("open", &path)?;
+        let file = unitape_tape::open_regular(&path).with_context("open", &path)?;
         let length = file.metadata().with_context("look at", &path)?.len();
         Ok(Self { file, path, length })
     }

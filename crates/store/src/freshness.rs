@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, IoContext, Result, open_regular};
+use crate::error::{Error, IoContext, Result};
 use crate::keys::parse_hex;
 use crate::manifest::sync_dir;
 
@@ -66,7 +66,7 @@ impl GenerationMemory {
         let mut memory = Self { path: path.into(), stores: BTreeMap::new() };
         let mut text = String::new();
         let bad = |what| Err(Error::NotAMemory { path: path.into(), what });
-        match open_regular(path) {
+        match unitape_tape::open_regular(path) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(memory),
             other => match other.with_context("open", path)?.take(BYTES_MAX + 1).read_to_string(&mut text) {
                 Err(e) if e.kind() == ErrorKind::InvalidData => return bad("it is no text"),

@@ -23,7 +23,7 @@ use unitape_tape::TapeId;
 
 use crate::FORMAT_VERSION;
 use crate::day::Day;
-use crate::error::{Error, IoContext, Result, open_regular};
+use crate::error::{Error, IoContext, Result};
 use crate::file::FileId;
 use crate::keys::{
     Binding, DayKeys, MasterKey, Piece, PublicKey, Randomness, SIGNATURE_BYTES, StoreId, StoreKeys, hex,
@@ -240,7 +240,7 @@ pub fn check_format(dir: &Path) -> Result<()> {
 pub(crate) fn read(dir: &Path) -> Result<Vec<u8>> {
     let path = Manifest::path(dir);
     let mut bytes = Vec::new();
-    let opened = match open_regular(&path) {
+    let opened = match unitape_tape::open_regular(&path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let what = if dir.is_dir() { "there is no manifest in it" } else { "there is no such directory" };
             return Err(Error::NotAStore { path: dir.into(), what });

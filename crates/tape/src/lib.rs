@@ -63,7 +63,7 @@ pub use disk::faults;
 pub use disk::{
     CHECKSUM_SPAN, Cursor, DEFINITION_KINDS, DefinitionReader, DurabilityFailure, FORMAT_VERSION,
     HEADER_PAGE, HotNotice, LineagePoint, ReaderRewind, RetentionLimits, SEGMENT_BYTES_MIN, TapeId,
-    TapeManifest, hot_notice, hot_place,
+    TapeManifest, hot_notice, hot_place, open_regular, open_regular_with,
 };
 pub use error::{Error, OriginMismatch, Result};
 pub use gate::{Gate, GateDrops, GateHandle, GatePolicy, GateStatus};

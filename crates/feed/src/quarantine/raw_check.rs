@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use unitape_model::Position;
-use unitape_tape::{ForeignDamage, ReadOptions};
+use unitape_tape::{ForeignDamage, ReadOptions, open_regular};
 
 /// Bytes that are read at once to be hashed.
 const PIECE_BYTES: usize = 1 << 20;
@@ -158,7 +158,7 @@ impl RawFile {
     /// The raw log of the tape in `dir`; one that is not there has no bytes.
     pub(super) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(RAW_LOG);
-        let (file, length) = match File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
+        let (file, length) = match open_regular(&path).and_then(|file| Ok((file.metadata()?.len(), file))) {
             Ok((length, file)) => (Some(file), length),
             Err(e) if e.kind() == ErrorKind::NotFound => (None, 0),
             Err(source) => return Err(Error::Raw { path, source }),

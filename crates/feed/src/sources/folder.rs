@@ -271,7 +271,9 @@ impl SourceFolder {
     fn wants(&self, name: &str) -> bool {
         match self.sort {
             FolderKind::Files { .. } => {
-                !name.starts_with('.') && !name.ends_with(".tmp") && !name.ends_with(".part")
+                let is_unfinished =
+                    name.starts_with('.') || name.ends_with(".tmp") || name.ends_with(".part");
+                !is_unfinished && !is_times_of_journal(&self.dir, name)
             }
             FolderKind::Streams => name.ends_with(".raw"),
             FolderKind::Packets => name.ends_with(".pcap"),
@@ -282,4 +284,10 @@ impl SourceFolder {
     pub fn kind(&self) -> FolderKind {
         self.sort
     }
+}
+
+/// Returns whether a file holds the times of receipt of a stream's journal, beside its bytes: no message is in it.
+fn is_times_of_journal(dir: &Path, name: &str) -> bool {
+    let number = name.strip_suffix(".times").filter(|number| number.bytes().all(|b| b.is_ascii_digit()));
+    number.is_some_and(|number| number.len() == 8 && dir.join(format!("{number}.raw")).is_file())
 }

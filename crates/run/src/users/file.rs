@@ -10,6 +10,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use unitape_tape::open_regular;
 
 /// A user file, read.
 #[derive(Debug)]
@@ -74,12 +75,12 @@ impl UserFile {
             io::ErrorKind::NotFound => UserError::Missing { path: path.to_owned() },
             _ => UserError::Io { doing: "read", path: path.to_owned(), source },
         };
-        let mut file = File::open(path).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
         let bad = |what: String| UserError::Content { path: path.to_owned(), what };
-        if !metadata.is_file() {
-            return Err(bad("this is not a file".to_owned()));
-        }
+        let mut file = open_regular(path).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidData => bad(e.to_string()),
+            _ => io(e),
+        })?;
+        let metadata = file.metadata().map_err(io)?;
         // Of the open file: the name may mean another one by now.
         let mode = metadata.permissions().mode() & 0o7777;
         if mode & 0o077 != 0 {

@@ -17,7 +17,6 @@
 //! What no entitlement covers does not exist for the user.
 
 use serde::Deserialize;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -69,7 +68,7 @@ impl EntitlementFile {
     /// Reads an entitlement file. An error names the file, the entry, and what is wrong.
     pub fn load(path: &Path) -> Result<Self, String> {
         let failed = |what: String| format!("{}: {what}", path.display());
-        let file = File::open(path).map_err(|e| failed(e.to_string()))?;
+        let file = unitape_tape::open_regular(path).map_err(|e| failed(e.to_string()))?;
         let mode = file.metadata().map_err(|e| failed(e.to_string()))?.permissions().mode() & 0o7777;
         if mode & 0o022 != 0 {
             let what =

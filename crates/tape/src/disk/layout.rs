@@ -231,12 +231,32 @@ pub(crate) fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {
 pub(crate) fn read_start(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     let mut out = Vec::new();
-    // To open a pipe would wait for its writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file"));
-    }
-    fs::File::open(path)?.take(bytes_max).read_to_end(&mut out)?;
+    open_regular(path)?.take(bytes_max).read_to_end(&mut out)?;
     Ok(out)
+}
+
+/// Opens a regular file to read from. A pipe in its place would wait for its writer, a device for whatever it does.
+///
+/// # Errors
+/// Fails with [`std::io::ErrorKind::InvalidData`] if it is no regular file, and with what the system says if it refuses.
+pub fn open_regular(path: &Path) -> std::io::Result<fs::File> {
+    open_regular_with(fs::File::options().read(true), path)
+}
+
+/// Opens a regular file with `options`, as [`open_regular`] does.
+///
+/// # Errors
+/// As those of [`open_regular`].
+pub fn open_regular_with(options: &mut fs::OpenOptions, path: &Path) -> std::io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let other = || std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no regular file");
+    let opened = options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = opened.map_err(|e| if e.kind() == std::io::ErrorKind::IsADirectory { other() } else { e })?;
+    // Of the open file: the name may mean another one by now.
+    if !file.metadata()?.is_file() {
+        return Err(other());
+    }
+    Ok(file)
 }
 
 /// How the names of files begin that wait to be used again.

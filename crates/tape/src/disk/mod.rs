@@ -34,6 +34,9 @@ pub use cursor::Cursor;
 pub use definitions::{DEFINITION_KINDS, DefinitionReader};
 pub use failure::DurabilityFailure;
 pub use hot::{HotNotice, hot_notice, hot_place};
-pub use layout::{CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, SEGMENT_BYTES_MIN, TapeId, TapeManifest};
+pub use layout::{
+    CHECKSUM_SPAN, FORMAT_VERSION, HEADER_PAGE, SEGMENT_BYTES_MIN, TapeId, TapeManifest, open_regular,
+    open_regular_with,
+};
 pub use limits::RetentionLimits;
 pub use lineage::{LineagePoint, ReaderRewind};

@@ -86,6 +86,36 @@ fn changed_digits_are_damage_and_no_event() {
     assert_eq!(news, ["12345"]);
 }
 
+/// A pipe has nobody who writes into it, so whoever opens it waits for ever; a directory and a device are no log either.
+#[test]
+fn what_is_no_file_in_the_place_of_the_raw_log_is_damage() {
+    let makers: [&dyn Fn(&Path); 3] = [
+        &|raw| assert!(std::process::Command::new("mkfifo").arg(raw).status().unwrap().success()),
+        &|raw| std::fs::create_dir(raw).unwrap(),
+        &|raw| std::os::unix::fs::symlink("/dev/zero", raw).unwrap(),
+    ];
+    for make in makers {
+        let dir = tempfile::tempdir().unwrap();
+        let tape = tape(dir.path());
+        let raw = tape.join("quarantine.raw");
+        std::fs::remove_file(&raw).unwrap();
+        make(&raw);
+        let merged = dir.path().join("merged");
+        let orders = dir.path().join("orders.fix");
+        for command in [
+            &["tape", "verify", tape.to_str().unwrap()][..],
+            &["quarantine", "list", tape.to_str().unwrap()],
+            &["quarantine", "retry", tape.to_str().unwrap()],
+            &["consolidate", "--tape-in", tape.to_str().unwrap(), "--tape", merged.to_str().unwrap()],
+            &["consolidate", orders.to_str().unwrap(), "--tape", tape.to_str().unwrap(), "--new-source"],
+        ] {
+            let ran = run(command).code(3);
+            let said = ran.text().to_owned() + &ran.stderr;
+            assert!(said.contains("quarantine.raw"), "{command:?}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_raw_log_that_was_cut_or_removed_is_damage() {
     for cut in [Some(40), Some(0), None] {

@@ -59,6 +59,9 @@ fn a_directory_is_followed_as_it_grows() {
     file(&dir, "1", orders(1..10));
     file(&dir, ".2", orders(500..510));
     file(&dir, "3.tmp", orders(600..610));
+    // The times of a journal's stream, in a copy of its directory.
+    file(&dir, "00000001.raw", b"");
+    file(&dir, "00000001.times", [7; 32]);
     let mut run = bench.start();
     bench.has(&mut run, 9);
     let mut growing = File::options().append(true).open(dir.join("1")).unwrap();

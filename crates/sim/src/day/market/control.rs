@@ -85,6 +85,36 @@ impl ControlAction {
     }
 }
 
+/// The fields of a JSON object, each once: of two values for one field nobody knows which is meant.
+struct UniqueFields(serde_json::Map<String, serde_json::Value>);
+
+impl<'de> serde::Deserialize<'de> for UniqueFields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldVisitor;
+
+        impl<'de> serde::de::Visitor<'de> for FieldVisitor {
+            type Value = UniqueFields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut input: A) -> Result<UniqueFields, A::Error> {
+                let mut fields = serde_json::Map::new();
+                while let Some((name, value)) = input.next_entry::<String, serde_json::Value>()? {
+                    if fields.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format_args!("duplicate field `{name}`")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(UniqueFields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldVisitor)
+    }
+}
+
 impl ControlRequest {
     /// Reads a line of the kind `control` as `docs/events.md` describes it.
     pub fn from_line(line: &str) -> Result<ControlRequest, Error> {
@@ -96,7 +126,8 @@ impl ControlRequest {
             rest: serde_json::Map<String, serde_json::Value>,
         }
         let fault = |e: serde_json::Error| Error::Control(e.to_string());
-        let line: ControlLine = serde_json::from_str(line).map_err(fault)?;
+        let UniqueFields(fields) = serde_json::from_str(line).map_err(fault)?;
+        let line: ControlLine = serde_json::from_value(serde_json::Value::Object(fields)).map_err(fault)?;
         if line.kind != "control" {
             return Err(Error::Control(format!("the kind is {:?}, not \"control\"", line.kind)));
         }
