@@ -15,7 +15,7 @@ use crate::formats::fast::{ALONE, SENT_AGAIN};
 use crate::formats::format::FormatId;
 use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use unitape_model::{DefinitionTable, Event, EventField, EventKind, EventValue, Position, flags, frames};
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
@@ -45,6 +45,8 @@ pub struct TapeAccount {
     pub ahead: u64,
     /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
     pub gaps: u64,
+    /// Lines of market data that are down, by feed: names of channel and line.
+    pub lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
@@ -168,6 +170,9 @@ pub struct AccountSummary {
     /// where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
+    /// Lines of market data that are down at the end of the tape: feed, channel and line; printed where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines_down: Vec<String>,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -198,9 +203,9 @@ impl AccountSummary {
         self.quarantined.saturating_sub(self.recovered)
     }
 
-    /// Whether something is in quarantine, or was lost on its way to us.
+    /// Returns whether something is in quarantine, was lost on its way to us, or can be lost now because a line is down.
     pub fn is_flawed(&self) -> bool {
-        self.quarantined_open() > 0 || self.gaps > 0
+        self.quarantined_open() > 0 || self.gaps > 0 || !self.lines_down.is_empty()
     }
 }
 
@@ -218,6 +223,7 @@ impl Default for TapeAccount {
             late: 0,
             ahead: 0,
             gaps: 0,
+            lines_down: BTreeMap::new(),
             within: None,
             partial_from: None,
             mismatch: None,
@@ -351,7 +357,10 @@ impl TapeAccount {
                 }
                 let ahead = event.header().flags() & flags::CLOCK_AHEAD != 0;
                 self.ahead += u64::from(ahead && last);
-                self.gaps += u64::from(kind == EventKind::Status && is_gap(event));
+                if kind == EventKind::Status {
+                    self.gaps += u64::from(is_gap(event));
+                    self.note_line(event)?;
+                }
                 if flag {
                     self.late += u64::from(last);
                 } else if ahead {
@@ -395,6 +404,32 @@ impl TapeAccount {
         }
     }
 
+    /// Notes a line of market data that is down, or back.
+    fn note_line(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let is_down = match event.field(EventField::State, &mut [0; 36]) {
+            Some(EventValue::Text("line_down")) => true,
+            Some(EventValue::Text("line_up")) => false,
+            _ => return Ok(()),
+        };
+        let name = |wanted| {
+            let (_, json) = event.unmapped_fields().find(|(name, _)| *name == wanted)?;
+            serde_json::from_str::<String>(json).ok()
+        };
+        // A venue's own word for a state names no line.
+        let (Some(channel), Some(line)) = (name("channel"), name("line")) else { return Ok(()) };
+        if event.source() == 0 {
+            return Ok(());
+        }
+        let feed = self.source_mut(event.source())?.0.feed.clone();
+        let lines = self.lines_down.entry(feed).or_default();
+        if is_down {
+            lines.insert((channel, line));
+        } else {
+            lines.remove(&(channel, line));
+        }
+        Ok(())
+    }
+
     /// A run cannot continue from an account that somebody else has written into: it would leave out what it never
     /// read.
     ///
@@ -412,6 +447,7 @@ impl TapeAccount {
             recovered: self.recovered,
             clock_ahead: self.ahead,
             gaps: self.gaps,
+            lines_down: self.lines_down(),
             ..AccountSummary::default()
         };
         for source in &self.sources {
@@ -449,6 +485,12 @@ impl TapeAccount {
             }
         }
         summary
+    }
+
+    fn lines_down(&self) -> Vec<String> {
+        let lines =
+            self.lines_down.iter().flat_map(|(feed, lines)| lines.iter().map(move |line| (feed, line)));
+        lines.map(|(feed, (channel, line))| format!("line {line} of {channel}, feed {feed}")).collect()
     }
 
     fn define_source(&mut self, event: &Event<'_>) -> Result<(), String> {
@@ -490,6 +532,8 @@ impl TapeAccount {
             }
             return Ok(());
         }
+        // A handler that has seen nothing reads it, and watches the lines from the start.
+        self.lines_down.remove(&feed);
         self.sources.push(SourceAccount {
             id,
             sort_id: id,

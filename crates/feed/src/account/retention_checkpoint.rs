@@ -17,7 +17,7 @@ use crate::block::MessageTally;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -50,6 +50,8 @@ struct RetentionCheckpoint {
     ahead: u64,
     #[serde(default)]
     gaps: u64,
+    #[serde(default)]
+    lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<CheckpointSource>,
@@ -261,6 +263,7 @@ impl RetentionCheckpoint {
             late: account.late,
             ahead: account.ahead,
             gaps: account.gaps,
+            lines_down: account.lines_down.clone(),
             within: account.within,
             sources: account
                 .sources
@@ -313,6 +316,7 @@ impl RetentionCheckpoint {
         account.late = self.late;
         account.ahead = self.ahead;
         account.gaps = self.gaps;
+        account.lines_down = self.lines_down;
         account.within = self.within;
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());

@@ -66,7 +66,7 @@ pub struct Block {
     pub tally: MessageTally,
     /// Units with an instrument that the reference data does not have, in order.
     pub unresolved: Vec<u32>,
-    /// Its events say that packets or messages came on no line.
+    /// Its events say that packets or messages came on no line, or that a line is down or back.
     pub has_gaps: bool,
     /// The account at each progress unit.
     pub tallies: Vec<MessageTally>,

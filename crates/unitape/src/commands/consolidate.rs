@@ -225,6 +225,9 @@ pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result
             grouped(s.gaps)
         );
     }
+    for line in &s.lines_down {
+        say!("{line}, is down: what the other line loses now is lost");
+    }
     if s.quarantined_open() > 0 {
         say!("see: unitape quarantine list {}", dir.display());
     }

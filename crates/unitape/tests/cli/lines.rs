@@ -137,13 +137,22 @@ fn a_dead_line_is_reported_with_all_that_it_missed() {
     // On a tape it is an event, and a run's figures are the same.
     let config = "[tape]\ndir = \"tape\"\n[[feed]]\nname = \"f\"\nformat = \"fast\"\nmapping = \"m.toml\"\nfiles = [\"day.pcap\"]\n";
     let path = file(dir.path(), "run.toml", config);
-    let output = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(0).lines();
+    let output = run(["run".as_ref(), path.as_os_str(), "--json".as_ref()]).code(3).lines();
     let last = output.iter().rfind(|line| line["stats"]["feed"] == "f").unwrap();
     assert_eq!(last["stats"]["handler"]["channels"][0]["lines"][0]["missed"], 302);
     let events = common::cat(&dir.path().join("tape"), &["--kind", "status", "--full"]);
     let down = events.iter().find(|e| e["state"] == "line_down").unwrap();
     let extra = down.to_string();
     assert!(extra.contains("\"inc\"") && extra.contains("\"A\""), "{extra}");
+    // Whoever reads the same capture without watching its figures hears of it as well.
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let feed = format!("f=fast:{}:{}", at("m.toml"), at("day.pcap"));
+    let consolidate = |more: &[&str]| {
+        run(["consolidate", "--feed", &feed, "--tape", &at("again")].iter().chain(more)).code(3)
+    };
+    let text = consolidate(&[]);
+    assert!(text.text().contains("line A of inc, feed f, is down"), "{}", text.text());
+    assert_eq!(consolidate(&["--json"]).json()["lines_down"], json!(["line A of inc, feed f"]));
     // It belongs to no message, and the account of the source holds all the same.
     let tape = dir.path().join("tape");
     run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]).code(0);

@@ -398,6 +398,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         since: UnixNanos,
     ) -> Result<(), Refusal> {
         let channel = &at.tables.channels[at.channel.index()].name;
+        self.block.has_gaps = true;
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;
