@@ -15,15 +15,16 @@ use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use unitape_tape::open_regular;
 
 /// Name of the file.
 pub const NAME: &str = crate::account::MERGE_STATE;
 
 const FORMAT: u32 = 1;
 /// No record is longer: it may have a million sources.
-const LINE_BYTES_MAX: u64 = 1 << 32;
+const LINE_BYTES_MAX: usize = 1 << 30;
 /// Digits of the sum of a record.
 const SUM_DIGITS: usize = 16;
 
@@ -198,13 +199,14 @@ impl MergeRecord {
 }
 
 impl MergeStateReader {
-    /// Reads the first record of the tape in `dir`; none where there is no such file, or it was being made.
+    /// Reads the first record of the tape in `dir`; `None` where there is no such file. It gets its name when its first record is
+    /// durable.
     ///
     /// # Errors
     /// A file that cannot be read, or whose first record is damaged.
     pub fn open(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(NAME);
-        let file = match File::open(&path) {
+        let file = match open_regular(&path) {
             Ok(file) => BufReader::new(file),
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::MergeState { path, source }),
@@ -216,9 +218,10 @@ impl MergeStateReader {
                 let what = format!("it is of format {}, this build knows {FORMAT}", first.format);
                 return Err(this.wrong(&what));
             }
-            // It was being made.
-            None if !this.line.ends_with(b"\n") => return Ok(None),
-            None => return Err(this.wrong("its first record is damaged")),
+            None => {
+                let what = "its first record is damaged, without which nobody knows what is merged there; merge into a new tape";
+                return Err(this.wrong(what));
+            }
         }
         Ok(Some(this))
     }
@@ -251,11 +254,28 @@ impl MergeStateReader {
     /// The next record; none after the last one that is whole.
     fn next(&mut self) -> Result<Option<MergeRecord>, Error> {
         self.line.clear();
-        let read = self.file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut self.line);
-        read.map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
+        self.read_line().map_err(|source| Error::MergeState { path: self.path.clone(), source })?;
         let record = parse(&self.line);
         self.bytes += if record.is_some() { self.line.len() as u64 } else { 0 };
         Ok(record)
+    }
+
+    /// Reads up to the end of a line, or to a byte that no record has: a file that lost its content may be of any size.
+    fn read_line(&mut self) -> std::io::Result<()> {
+        while self.line.len() < LINE_BYTES_MAX {
+            let bytes = match self.file.fill_buf() {
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            let end = bytes.iter().position(|byte| *byte < b' ');
+            let taken = end.map_or(bytes.len(), |end| end + 1);
+            self.line.extend_from_slice(&bytes[..taken]);
+            self.file.consume(taken);
+            if end.is_some() || taken == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn wrong(&self, what: &str) -> Error {
@@ -354,6 +374,7 @@ fn is_none(n: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unitape_model::ErrorCause;
 
     fn first() -> MergeRecord {
         let inputs = ["a", "b"].map(|name| InputIdentity { name: name.to_owned(), tape: "1".to_owned() });
@@ -391,11 +412,18 @@ mod tests {
             assert_eq!((cut.state.raw, cut.bytes), (raw, found.bytes), "{end}");
         }
         assert!(found(dir.path(), &[MergeRecord { end: 64, ..first() }], 0).unwrap().is_none());
-        std::fs::write(dir.path().join(NAME), "{\"form").unwrap();
-        assert!(MergeStateReader::open(dir.path()).unwrap().is_none(), "it was being made");
-        std::fs::write(dir.path().join(NAME), "{}\n").unwrap();
-        let said = MergeStateReader::open(dir.path()).unwrap_err().to_string();
-        assert!(said.contains("merge.state") && said.contains("damaged"), "{said}");
+        let whole = line(&MergeRecord { format: FORMAT, ..first() }).unwrap();
+        let cuts = [0, 1, 20, whole.len() - 1].map(|end| &whole[..end]);
+        for text in [&b"{}\n"[..], b"\0\0\0"].into_iter().chain(cuts) {
+            std::fs::write(dir.path().join(NAME), text).unwrap();
+            let error = MergeStateReader::open(dir.path()).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains("merge.state") && said.contains("damaged"), "{said}");
+            assert_eq!(error.cause(), ErrorCause::Data);
+        }
+        // A file system that lost the content leaves zeros, of which no memory has enough.
+        File::options().write(true).open(dir.path().join(NAME)).unwrap().set_len(1 << 40).unwrap();
+        assert!(MergeStateReader::open(dir.path()).is_err());
     }
 
     /// Somebody who writes records with right sums could name inputs that are not there.
