@@ -176,15 +176,13 @@ impl CheckpointFile {
         let folder = dir.join(FOLDER);
         let (temp, path) = (folder.join("writing"), folder.join(format!("{:016x}{SUFFIX}", header.end.seq)));
         let bytes = [&header.encode()[..], state].concat();
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| open_locked(&temp))
-            .and_then(|mut file| {
-                // A killed process left its bytes.
-                file.set_len(0)?;
-                file.write_all(&bytes)?;
-                // Still locked: a file that another process can lock is not one that gets a name.
-                fs::rename(&temp, &path)
-            });
+        let written = fs::create_dir_all(&folder).and_then(|()| open_locked(&temp)).and_then(|mut file| {
+            // A killed process left its bytes.
+            file.set_len(0)?;
+            file.write_all(&bytes)?;
+            // Still locked: a file that another process can lock is not one that gets a name.
+            fs::rename(&temp, &path)
+        });
         written.map_err(|source| Error::File { path, source })?;
         Ok(bytes.len() as u64)
     }

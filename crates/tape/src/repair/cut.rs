@@ -290,12 +290,7 @@ impl RepairSession<'_> {
     }
 
     /// Moves what is after the cut away, the last segment first, and empties the rest of the one that it is in.
-    fn cut_segments(
-        &mut self,
-        survey: &TapeSurvey,
-        cut: &PendingCut,
-        open_sum: Option<u32>,
-    ) -> Result<()> {
+    fn cut_segments(&mut self, survey: &TapeSurvey, cut: &PendingCut, open_sum: Option<u32>) -> Result<()> {
         let PendingCut { position, ordinal, durable, .. } = *cut;
         let place = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;

@@ -12,9 +12,9 @@ use crate::common::{assert_same, file, files, flow, orders_option, run};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use unitape_tape::{Reader, StartPosition};
+use unitape_tape::{ReadOptions, Reader, StartPosition};
 
-const SEGMENT: u64 = 64 << 10;
+const SEGMENT: u64 = 128 << 10;
 
 /// A closed tape of trades at the price 100, in a few segments.
 struct TradeBench {
@@ -50,7 +50,8 @@ impl TradeBench {
 
     /// Changes the price of a trade.
     fn falsify(&self, trade: usize) {
-        let mut reader = Reader::open(&self.tape, StartPosition::Oldest).unwrap();
+        let unverified = ReadOptions { verify: false, ..ReadOptions::default() };
+        let mut reader = Reader::open_with(&self.tape, StartPosition::Oldest, unverified).unwrap();
         let mut events = 0;
         let position = loop {
             let frame = reader.next().unwrap().expect("a trade of that number");
@@ -82,7 +83,14 @@ impl TradeBench {
             assert!(killed.was_killed, "{name}");
             let (code_read, lines) = cat(&tape);
             let is_intact = verify(&tape) == Some(0);
-            check(&RepairedTape { name: &name, tape: &tape, code: code_read, lines: &lines, after: &after });
+            check(&RepairedTape {
+                call,
+                name: &name,
+                tape: &tape,
+                code: code_read,
+                lines: &lines,
+                after: &after,
+            });
             assert!(!is_intact || (code_read, &lines) == (after.0, &after.1), "{name}: verify finds nothing");
             let again = run(args(&tape));
             assert_eq!(again.code, code, "{name}: {}", again.stderr);
@@ -95,6 +103,8 @@ impl TradeBench {
 
 /// What a reader finds after a killed repair.
 struct RepairedTape<'a> {
+    /// The call at which the repair was killed.
+    call: u64,
     name: &'a str,
     tape: &'a Path,
     code: Option<i32>,
@@ -109,14 +119,14 @@ const PRICE: u64 = 40;
 /// Makes a tape of trades.
 fn trade_tape(dir: &Path, venue: &str, tape: &Path) {
     let mut text = String::new();
-    for n in 0..1800u64 {
+    for n in 0..4500u64 {
         let (ts, instrument) = (1_772_440_000_000_000_000 + n * 1000, n % 30);
         text += &format!(
             "{{\"ts\":{ts},\"kind\":\"trade\",\"venue\":\"{venue}\",\"instr\":\"I{instrument}\",\"px\":\"100\",\"qty\":\"1\",\"match_id\":\"{venue}-{n}\"}}\n"
         );
     }
     let feed = format!("{venue}=events:events:{}", file(dir, &format!("{venue}.jsonl"), text).display());
-    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "65536"])
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--segment-bytes", "131072"])
         .code(0);
 }
 
@@ -142,7 +152,7 @@ fn same(found: &BTreeMap<String, Vec<u8>>, wanted: &BTreeMap<String, Vec<u8>>, n
 fn a_repair_that_is_killed_while_it_cuts_serves_no_damage() {
     let bench = TradeBench::new();
     // In the middle of the second segment, so that the cut replaces it and moves the third away.
-    bench.falsify(1000);
+    bench.falsify(3500);
     assert_eq!(cat(&bench.tape).0, Some(3));
     let merged = bench.path("merged");
     bench.kill_repairs(&["--truncate"], |found| {
@@ -153,6 +163,9 @@ fn a_repair_that_is_killed_while_it_cuts_serves_no_damage() {
             // Only the whole cut: no reader may take the tape for one that ends elsewhere.
             Some(0) => assert_eq!(found.lines, found.after.1, "{name}"),
             other => panic!("{name}: tape cat ends with {other:?}"),
+        }
+        if found.call % 4 != 0 {
+            return;
         }
         let words = ["consolidate", "--tape-in", found.tape.to_str().unwrap(), "--tape"];
         let merge = run(words.iter().map(AsRef::as_ref).chain([merged.as_os_str()]));
@@ -165,7 +178,7 @@ fn a_repair_that_is_killed_while_it_cuts_serves_no_damage() {
 fn a_repair_that_is_killed_while_it_accepts_data_marks_them_first() {
     let bench = TradeBench::new();
     bench.falsify(300);
-    bench.falsify(1700);
+    bench.falsify(4400);
     shorten(&bench.crc(1), 0);
     bench.kill_repairs(&["--accept-unverified"], |found| {
         let name = found.name;
@@ -236,8 +249,14 @@ fn kill_writers(kill_points: &KillPoints, dir: &Path, code: i32, args: impl Fn(&
         let name = format!("call {call} of {calls}: {}", killed.stderr);
         if tape.join("tape.toml").exists() {
             let (code, found) = cat(&tape);
-            assert!(code == Some(0) && lines.starts_with(&found), "{name}: {code:?}, {} lines", found.len());
-            assert!(matches!(verify(&tape), Some(0)), "{name}: verify");
+            assert!(lines.starts_with(&found), "{name}: a line is not true");
+            let report = run(["tape".as_ref(), "verify".as_ref(), tape.as_os_str()]);
+            // Before the tape is durable for the first time nothing says where it ends.
+            let is_unverified = !tape.join("durable").exists();
+            for code in [code, report.code] {
+                let is_right = code == Some(0) || is_unverified && code == Some(3);
+                assert!(is_right, "{name}: {code:?}: {}{}", report.text(), report.stderr);
+            }
         }
         let again = run(args(&tape));
         assert_eq!(again.code, Some(code), "{name}: {}", again.stderr);
@@ -257,7 +276,7 @@ fn a_merge_of_tapes_that_is_killed_continues() {
     kill_writers(&KillPoints::new(), dir.path(), 0, |tape| {
         let [a, b, tape] = [&tapes[0], &tapes[1], tape].map(|path| path.to_str().unwrap());
         let words =
-            ["consolidate", "--tape-in", a, "--tape-in", b, "--tape", tape, "--segment-bytes", "65536"];
+            ["consolidate", "--tape-in", a, "--tape-in", b, "--tape", tape, "--segment-bytes", "131072"];
         arguments(&words)
     });
 }
