@@ -68,7 +68,7 @@ impl KillPoints {
 }
 
 /// Kill points of a command in the ordinary run.
-const POINTS: u64 = 40;
+const POINTS: u64 = 20;
 
 /// Copies a directory with permissions and times, which say what is sealed and how old it is.
 pub fn copy(from: &Path, to: &Path) {
