@@ -11,6 +11,8 @@ use crate::common::kill_points::{KillPoints, arguments, cat, copy, remove};
 use crate::common::{assert_same, file, files, flow, orders_option, run, unitape};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use unitape_tape::{ReadOptions, Reader, StartPosition};
@@ -76,7 +78,7 @@ impl TradeBench {
         assert!(matches!(ran.code, Some(0 | 3)), "{}", ran.stderr);
         let (code, content, after) = (ran.code, content(&whole), cat(&whole));
         assert!(content != self::content(&self.tape), "nothing was repaired");
-        for call in KillPoints::points(calls) {
+        for (round, call) in KillPoints::points(calls).enumerate() {
             let tape = self.path("killed");
             copy(&self.tape, &tape);
             let killed = self.kill_points.kill_at(call, &args(&tape));
@@ -85,7 +87,7 @@ impl TradeBench {
             let (code_read, lines) = cat(&tape);
             let is_intact = verify(&tape) == Some(0);
             check(&RepairedTape {
-                call,
+                round,
                 name: &name,
                 tape: &tape,
                 code: code_read,
@@ -99,13 +101,13 @@ impl TradeBench {
             assert_eq!(cat(&tape), after, "{name}");
             remove(&tape);
         }
+        remove(&whole);
     }
 }
 
 /// What a reader finds after a killed repair.
 struct RepairedTape<'a> {
-    /// The call at which the repair was killed.
-    call: u64,
+    round: usize,
     name: &'a str,
     tape: &'a Path,
     code: Option<i32>,
@@ -149,11 +151,25 @@ fn same(found: &BTreeMap<String, Vec<u8>>, wanted: &BTreeMap<String, Vec<u8>>, n
     assert!(other.is_empty(), "{name}: {other:?} are not those of a run that was not killed");
 }
 
+/// The cut moves the damaged segment away, with the one after it.
 #[test]
-fn a_repair_that_is_killed_while_it_cuts_serves_no_damage() {
+fn a_repair_that_is_killed_while_it_cuts_at_a_segment_serves_no_damage() {
+    kill_cuts(2600);
+}
+
+/// The cut replaces the damaged segment, and moves the one after it away.
+#[test]
+fn a_repair_that_is_killed_while_it_cuts_in_a_segment_serves_no_damage() {
+    kill_cuts(3500);
+}
+
+fn kill_cuts(trade: usize) {
     let bench = TradeBench::new();
-    // In the middle of the second segment, so that the cut replaces it and moves the third away.
-    bench.falsify(3500);
+    bench.falsify(trade);
+    // Readers compare all of a file that is read-only. The last segment is not, and copies lose their permissions.
+    for index in 0..3 {
+        std::fs::set_permissions(bench.segment(index), Permissions::from_mode(0o644)).unwrap();
+    }
     assert_eq!(cat(&bench.tape).0, Some(3));
     let merged = bench.path("merged");
     bench.kill_repairs(&["--truncate"], |found| {
@@ -165,7 +181,7 @@ fn a_repair_that_is_killed_while_it_cuts_serves_no_damage() {
             Some(0) => assert_eq!(found.lines, found.after.1, "{name}"),
             other => panic!("{name}: tape cat ends with {other:?}"),
         }
-        if found.call % 4 != 0 {
+        if found.round % 4 != 0 {
             return;
         }
         let words = ["consolidate", "--tape-in", found.tape.to_str().unwrap(), "--tape"];
@@ -290,6 +306,19 @@ fn a_recorder_that_is_killed_continues() {
     kill_writers(&KillPoints::new(), dir.path(), 3, |tape| {
         let tape = tape.to_str().unwrap();
         arguments(&["consolidate", "--feed", &feed, "--tape", tape, "--segment-bytes", "131072"])
+    });
+}
+
+/// The newest part of the tape is in shared memory, and the recorder copies it to the disk.
+#[test]
+fn a_recorder_of_a_hot_tape_that_is_killed_continues() {
+    let dir = tempfile::tempdir().unwrap();
+    file(dir.path(), "orders.fix", flow(7, 2500, true).0);
+    let config = "[tape]\nbacking = \"hot\"\nsegment_bytes = 131072\n\
+                  [[feed]]\nname = \"orders\"\nformat = \"fix\"\nmapping = \"fix44-orders\"\nfiles = [\"orders.fix\"]\n";
+    let config = file(dir.path(), "run.toml", config);
+    kill_writers(&KillPoints::new(), dir.path(), 3, |tape| {
+        arguments(&["run", config.to_str().unwrap(), "--tape", tape.to_str().unwrap()])
     });
 }
 
