@@ -49,6 +49,8 @@ pub(crate) fn make(target_dir: &Path, rounds: u64, seed: u64) -> Result<Vec<Valu
             let variable = name.split('/').next().unwrap_or(name);
             command.env(variable, share.to_string());
         }
+        // A command has fewer calls.
+        command.env("UNITAPE_KILL_POINTS", "10000");
         command.env("UNITAPE_SEED", seed.to_string()).env("UNITAPE_ROUNDS_OUT", &out);
         if !to_stderr(&mut command)? {
             failed.push(package);
@@ -81,7 +83,7 @@ const TESTS: [RoundTests; 3] = [
         &["killed_writers", "killed_recorders", "stalled", "may_fail", "copies_of", "of_a_damaged"],
     ),
     ("unitape-feed", &[], &["feed"], &["restarts_of"]),
-    ("unitape", &[], &["run"], &["live_faults"]),
+    ("unitape", &[], &["run", "cli"], &["live_faults", "kill_points"]),
 ];
 
 /// The number of rounds of each test of a kind, by its variable and the file that reads it. Two tests kill the writer

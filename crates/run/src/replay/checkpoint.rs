@@ -12,7 +12,8 @@
 
 use crate::Error;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use unitape_model::Position;
 use unitape_query::address::{EventAddress, TapeStopPoint};
@@ -169,15 +170,41 @@ impl CheckpointFile {
 
     /// Writes a checkpoint, whole or not at all; gives its length. It is not flushed: one that a power loss damages does
     /// not match its checksums.
+    ///
+    /// A process that writes checkpoints of the same tape waits: each holds a lock on the file until it has its name.
     pub fn write(dir: &Path, header: &CheckpointHeader, state: &[u8]) -> Result<u64, Error> {
         let folder = dir.join(FOLDER);
         let (temp, path) = (folder.join("writing"), folder.join(format!("{:016x}{SUFFIX}", header.end.seq)));
         let bytes = [&header.encode()[..], state].concat();
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&temp, &bytes))
-            .and_then(|()| fs::rename(&temp, &path));
+        let written = fs::create_dir_all(&folder).and_then(|()| open_locked(&temp)).and_then(|mut file| {
+            // A killed process left its bytes.
+            file.set_len(0)?;
+            file.write_all(&bytes)?;
+            // Still locked: a file that another process can lock is not one that gets a name.
+            fs::rename(&temp, &path)
+        });
         written.map_err(|source| Error::File { path, source })?;
         Ok(bytes.len() as u64)
+    }
+
+    /// Removes the checkpoints of the tape in `dir` that do not match their checksums: a killed process or a power loss
+    /// left them. One that cannot be removed is not used all the same.
+    pub fn remove_damaged(dir: &Path) {
+        for file in Self::list(dir).into_iter().filter(|file| file.state().is_none()) {
+            _ = fs::remove_file(&file.path);
+        }
+    }
+}
+
+/// Opens a file for writing, and waits for its lock.
+fn open_locked(path: &Path) -> io::Result<fs::File> {
+    loop {
+        let file = fs::File::options().write(true).create(true).truncate(false).open(path)?;
+        file.lock()?;
+        // The process that held the lock may have given the file its name meanwhile.
+        if fs::metadata(path).is_ok_and(|named| file.metadata().is_ok_and(|own| own.ino() == named.ino())) {
+            return Ok(file);
+        }
     }
 }
 

@@ -144,8 +144,10 @@ impl BookReplay {
     }
 
     /// Writes a checkpoint of the books beside the tape whenever the number of events is a multiple of `events`, from here on.
-    /// None is written of what is not durable yet or was not compared with its checksums.
+    /// None is written of what is not durable yet or was not compared with its checksums. Checkpoints that do not match
+    /// their own checksums are removed.
     pub fn write_checkpoints(&mut self, events: NonZeroU64) {
+        CheckpointFile::remove_damaged(&self.dir);
         self.every = Some(events);
     }
 

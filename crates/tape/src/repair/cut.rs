@@ -270,14 +270,17 @@ impl RepairSession<'_> {
     }
 
     /// Cuts the tape. Killed at any moment, the same call with what `DIR/cut` says completes it.
+    ///
+    /// The file `durable` is written after the segments: readers compare with checksums only what is durable, so a
+    /// damaged frame must be gone before the tape is durable up to the cut alone. Until then readers report the damage,
+    /// or that the tape ends before its durable position.
     fn complete_cut(&mut self, survey: &mut TapeSurvey, cut: &PendingCut) -> Result<()> {
+        let open_sum = durable_rebuild::open_sum(survey, cut.position)?;
+        self.cut_segments(survey, cut, open_sum)?;
         if cut.position < cut.durable {
-            // First of all: readers see a tape that ends here, and none that ends somewhere.
-            let open_sum = durable_rebuild::open_sum(survey, cut.position)?;
             let durable = DurableMark { position: cut.position, definitions_bytes: 0, open_sum };
             self.aside.replace(&self.paths.durable(), &durable.encode(), &FileAttributes::default())?;
         }
-        self.cut_segments(survey, cut.position, cut.ordinal, cut.durable)?;
         self.cut_run(cut.position, cut.ordinal)?;
         self.cut_lineage(survey, cut)?;
         remove(&PendingCut::path(self.paths))?;
@@ -287,13 +290,8 @@ impl RepairSession<'_> {
     }
 
     /// Moves what is after the cut away, the last segment first, and empties the rest of the one that it is in.
-    fn cut_segments(
-        &mut self,
-        survey: &TapeSurvey,
-        position: Position,
-        ordinal: u64,
-        durable: Position,
-    ) -> Result<()> {
+    fn cut_segments(&mut self, survey: &TapeSurvey, cut: &PendingCut, open_sum: Option<u32>) -> Result<()> {
+        let PendingCut { position, ordinal, durable, .. } = *cut;
         let place = self.paths.segments();
         let link = find(self.paths, survey.meta.id)?;
         if let HotDirectoryLookup::Own(hot) | HotDirectoryLookup::Early(hot) = &link {
@@ -353,9 +351,7 @@ impl RepairSession<'_> {
             self.aside.move_away(&sums_path)?;
         } else if position < durable {
             let mut sums = read_start(&sums_path, within / span * 4).with_context("read", &sums_path)?;
-            if let Some(sum) =
-                durable_rebuild::open_sum(survey, position)?.filter(|_| !within.is_multiple_of(span))
-            {
+            if let Some(sum) = open_sum.filter(|_| !within.is_multiple_of(span)) {
                 sums.extend_from_slice(&extend_with_zeros(sum, span - within % span).to_le_bytes());
             }
             unseal(&sums_path)?;

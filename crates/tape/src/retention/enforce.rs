@@ -4,7 +4,7 @@
 //! makes durable what recovery needs, and unlinks, oldest first. Readers that have a segment mapped read it to its
 //! end. The file `run/retention` holds what a pass must remember beyond a death, as lines of `name value`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use unitape_model::Position;
 use crate::disk::cursor::Cursor;
 use crate::disk::durable::load_durable;
 use crate::disk::layout::{
-    TapeManifest, TapePaths, list_segments, read_small, remove, remove_beside, segment_path, write_whole,
+    TapeManifest, TapePaths, list_indexes, list_segments, list_sums, read_small, remove, remove_beside,
+    segment_path, write_whole,
 };
 use crate::disk::limits::RetentionLimits;
 use crate::disk::lock::{FileLock, boot_id, field, lock_writer_pid};
@@ -263,7 +264,11 @@ fn remove_before(
     removal: &RemovalOptions,
     keep: u64,
 ) -> Result<(u64, u64)> {
-    let old: Vec<u64> = list_segments(&paths.segments())?.into_iter().filter(|&i| i < keep).collect();
+    let place = paths.segments();
+    let mut old: BTreeSet<u64> = list_segments(&place)?.into_iter().filter(|&i| i < keep).collect();
+    let count = old.len() as u64;
+    // A removal that was killed left files beside a segment that is gone.
+    old.extend(list_indexes(&place)?.into_iter().chain(list_sums(&place)?).filter(|&i| i < keep));
     if old.is_empty() {
         return Ok((0, 0));
     }
@@ -288,7 +293,7 @@ fn remove_before(
     }
     // Without a thread they are closed here.
     _ = std::thread::Builder::new().name("tape-remove".into()).spawn(move || drop(open));
-    Ok((old.len() as u64, freed))
+    Ok((count, freed))
 }
 
 /// The segments that [`retain`] removed, or would remove.

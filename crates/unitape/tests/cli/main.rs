@@ -36,6 +36,7 @@ mod hot;
 mod iso20022;
 mod itch;
 mod kill;
+mod kill_points;
 mod lineage;
 mod lineage_damage;
 mod lines;

@@ -7,6 +7,7 @@ pub mod damage;
 pub mod example;
 pub mod folder;
 pub mod inputs;
+pub mod kill_points;
 pub mod ports;
 pub mod run;
 

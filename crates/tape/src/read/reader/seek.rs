@@ -103,6 +103,7 @@ impl Reader {
         if !self.begin_at(index)? {
             self.live.explain_missing(index)?;
             if index > 0 && !self.begin_at(index - 1)? {
+                self.miss(index)?;
                 return Err(Error::NoFrame(position));
             }
         }
