@@ -73,7 +73,7 @@ fn own_units(writer: &mut Writer, times: impl Iterator<Item = i64>, names: &mut 
 const MORNING: i64 = 1_772_434_800_000_000_000;
 
 /// A time in 2262: of a wrong clock.
-const WRONG: i64 = 9_223_000_000_000_000_000;
+const WRONG: i64 = 9_222_000_000_000_000_000;
 
 /// The tape of a program, whose clock is wrong now and then.
 fn own_tape(dir: &Path, name: &str, count: i64) -> PathBuf {

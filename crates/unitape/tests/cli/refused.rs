@@ -162,7 +162,7 @@ fn too_few_descriptors_end_every_command_that_reads_a_tape() {
             common::finish(&mut sh)
         };
         let enough = limited("100");
-        for limit in 4..12 {
+        for limit in 5..12 {
             let ran = limited(&limit.to_string());
             if ran.stderr.contains("too many open files") {
                 ran.code(1).says(&[&format!("too many open files: the limit is {limit} (ulimit -n)")]);
