@@ -58,7 +58,7 @@ pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Res
     Ok(out.write_all(b"\n")?)
 }
 
-/// Writes a line to stderr, whole or not at all. If it tells of too many open files, it names the limit.
+/// Writes a line to stderr, whole or not at all. If there are too many open files, it names the limit.
 pub fn put_note(words: Arguments<'_>) {
     let text = name_file_limit(words.to_string());
     _ = io::stderr().lock().write_all(line(format_args!("{text}")).as_bytes());

@@ -297,7 +297,7 @@ fn place_all(
                 }
             }
             next = key(&mut inputs[index], index)?;
-            // A unit that may lead is compared with the other tapes again after each step, because they go on.
+            // A unit that may lead is compared with the other tapes again after each step.
             if next >= second || next.ts > bound || at_hand.is_some() {
                 break;
             }

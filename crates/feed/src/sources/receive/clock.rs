@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(ticks[1..], [ahead(NOW + HOUR), DueTick { ts: UnixNanos(NOW + HOUR + S), ahead: false }]);
     }
 
-    /// One tick of a year later silenced all later runs, and nobody was told.
+    /// One tick of a year later silenced all later runs, without a word.
     #[test]
     fn a_clock_that_was_set_back_far_ticks_and_says_so() {
         let back = |by: i64| {
