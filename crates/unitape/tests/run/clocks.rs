@@ -206,4 +206,19 @@ fn merged_tapes_have_the_bounds_of_merged_feeds() {
     let merged = events("merged");
     assert_eq!(merged.len(), 39 + 50);
     assert!(merged.iter().all(|(_, late, _)| !late), "{merged:?}");
+
+    // Two wrong clocks at one moment do not vouch for each other.
+    let wrong = "22611231-10:00:00";
+    let c = [at(1, "20260302-09:00:00"), at(2, wrong), at(3, "20260302-09:00:03")].concat();
+    let d = [at(11, "20260302-09:00:01"), at(12, wrong), at(13, "20260302-09:00:02")].concat();
+    ["a", "b"].iter().for_each(|tape| std::fs::remove_dir_all(path(tape)).unwrap());
+    consolidate("a", &[("c", &file(dir.path(), "c.fix", c))]);
+    consolidate("b", &[("d", &file(dir.path(), "d.fix", d))]);
+    merge("both", &[]);
+    let both = events("both");
+    let oids = |keep: fn(&&(String, bool, bool)) -> bool| -> Vec<&str> {
+        both.iter().filter(keep).map(|(oid, _, _)| oid.as_str()).collect()
+    };
+    assert_eq!(oids(|(_, _, ahead)| *ahead), ["O2", "O12"]);
+    assert_eq!(oids(|(_, _, ahead)| !ahead), ["O1", "O11", "O13", "O3"]);
 }

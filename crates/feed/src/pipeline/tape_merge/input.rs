@@ -218,8 +218,7 @@ impl TapeReading {
         self.frames = frames;
     }
 
-    /// Whether the time of the unit in hand leads by more than it may. `latest` is the latest time that was placed, or
-    /// that another tape has at hand.
+    /// Whether the time of the unit in hand leads by more than it may. `latest` is the latest time that is believed.
     ///
     /// An event with a receipt that its tape has bounded already leads only if it leads its receipt, too.
     pub fn leads(&self, lead: &ClockLeadLimits, latest: UnixNanos) -> bool {

@@ -26,7 +26,6 @@ mod same_tape;
 mod state;
 
 use crate::account::retention_checkpoint;
-use crate::block::NO_TS;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
@@ -254,13 +253,13 @@ fn place_all(
         // The next one, and the one that it must come before to be followed by its tape's next.
         let (mut first, mut second) = (END, END);
         let mut bound = ceiling(&lead, placed_max);
-        let mut at_hand = None;
+        let mut latest = None;
         for key in &keys {
             let mut key = *key;
             if key.ts > bound && key != END {
-                let at_hand = at_hand.get_or_insert_with(|| LatestAtHand::of(inputs));
+                let latest = *latest.get_or_insert_with(|| believed_max(inputs, &lead, placed_max));
                 let input = &inputs[key.index];
-                if input.leads(&lead, at_hand.beside(key.index).max(UnixNanos(placed_max))) {
+                if input.leads(&lead, latest) {
                     (key.ts, key.is_ahead) = (input.progress.running_max.unwrap_or(i64::MIN), true);
                 }
             }
@@ -298,7 +297,7 @@ fn place_all(
             }
             next = key(&mut inputs[index], index)?;
             // A unit that may lead is compared with the other tapes again after each step.
-            if next >= second || next.ts > bound || at_hand.is_some() {
+            if next >= second || next.ts > bound || latest.is_some() {
                 break;
             }
         }
@@ -341,35 +340,17 @@ fn ceiling(lead: &ClockLeadLimits, placed_max: i64) -> i64 {
     }
 }
 
-/// The latest times of the units at hand.
-#[derive(Debug)]
-struct LatestAtHand {
-    first: UnixNanos,
-    /// The input that has it.
-    index: usize,
-    /// The latest time of all other inputs.
-    second: UnixNanos,
-}
-
-impl LatestAtHand {
-    #[cold]
-    fn of(inputs: &[TapeReading]) -> Self {
-        let mut latest = Self { first: NO_TS, index: usize::MAX, second: NO_TS };
-        for (index, input) in inputs.iter().enumerate() {
-            let Some(timed) = input.unit.and_then(|unit| unit.timed) else { continue };
-            if timed.ts > latest.first {
-                latest = Self { first: timed.ts, index, second: latest.first };
-            } else {
-                latest.second = latest.second.max(timed.ts);
-            }
-        }
-        latest
-    }
-
-    /// The latest time that an input other than this one has at hand.
-    fn beside(&self, index: usize) -> UnixNanos {
-        if self.index == index { self.second } else { self.first }
-    }
+/// Returns the latest time that is believed: of what is placed, and of the units at hand. From the earliest on, each unit at
+/// hand is held against those before it, so that two wrong clocks do not vouch for each other.
+#[cold]
+fn believed_max(inputs: &[TapeReading], lead: &ClockLeadLimits, placed_max: i64) -> UnixNanos {
+    let at_hand = inputs.iter().enumerate();
+    let mut at_hand: Vec<_> =
+        at_hand.filter_map(|(index, input)| Some((input.unit?.timed?.ts, index))).collect();
+    at_hand.sort_unstable();
+    at_hand.into_iter().fold(UnixNanos(placed_max), |latest, (ts, index)| {
+        if inputs[index].leads(lead, latest) { latest } else { latest.max(ts) }
+    })
 }
 
 /// The first event of each tape that leads by more than it may, in words.
