@@ -453,14 +453,14 @@ impl<T, E: Into<io::Error>> FileContext<T> for std::result::Result<T, E> {
     }
 }
 
-/// Whether the system is out of descriptors or memory. Such an error says nothing about the file: nobody may take the file
+/// Returns whether the system is out of descriptors or memory. Such an error says nothing about the file: nobody may take the file
 /// for missing or damaged, and the next try fails as well.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 impl Error {
-    /// Whether the cause is [`is_shortage`].
+    /// Returns whether the cause is one that [`is_shortage`] names.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_shortage(source))
     }

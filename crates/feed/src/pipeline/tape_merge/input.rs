@@ -218,7 +218,7 @@ impl TapeReading {
         self.frames = frames;
     }
 
-    /// Whether the time of the unit in hand leads by more than it may. `latest` is the latest time that is believed.
+    /// Returns whether the time of the unit in hand leads by more than it may. `latest` is the latest time that is believed.
     ///
     /// An event with a receipt that its tape has bounded already leads only if it leads its receipt, too.
     pub fn leads(&self, lead: &ClockLeadLimits, latest: UnixNanos) -> bool {

@@ -58,9 +58,9 @@ pub struct QuietTimer {
     last_ahead: UnixNanos,
     /// The last reading of the host's clock that was believed.
     believed: Option<HostReading>,
-    /// It was said that the host's clock is behind the last tick.
+    /// The run has said that the host's clock is behind the last tick.
     is_behind: bool,
-    /// Something to be said of the host's clock.
+    /// A sentence on the host's clock for the run to report.
     note: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct HostReading {
     pub boot_ns: i64,
 }
 
-/// What the host's clock is held against.
+/// The event time and the bounds with which the host's clock is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct TickReference {
     /// The latest time of an event that was placed and believed.
@@ -124,13 +124,13 @@ impl QuietTimer {
         }
     }
 
-    /// Takes what is to be said of the host's clock.
+    /// Takes the sentence on the host's clock that the run is to report.
     pub fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
 
-    /// The tick that is due, with wall time rounded down. None before it is due, and while wall time has not passed the last
-    /// tick by an interval.
+    /// Returns the tick that is due, with wall time rounded down. Returns `None` before it is due, and while wall time has not
+    /// passed the last tick by an interval.
     ///
     /// A clock that is behind the last tick by more than an event may lead its receipt was set back, or was wrong before: the
     /// ticks continue by it.
@@ -167,8 +167,8 @@ impl QuietTimer {
         tick.filter(|_| is_set_back)
     }
 
-    /// Whether the host's clock leads by more than it may: it jumped, and no event says that it is right; or it leads the
-    /// events by more than a time without a receipt may.
+    /// Returns whether the host's clock leads by more than it may. Either it jumped and no event has a time near it, or it
+    /// leads the events by more than a time without a receipt may.
     fn leads(&mut self, host: HostReading, reference: &TickReference) -> bool {
         let TickReference { placed_max, lead } = reference;
         let placed = known_time(*placed_max);
