@@ -453,6 +453,28 @@ impl<T, E: Into<io::Error>> FileContext<T> for std::result::Result<T, E> {
     }
 }
 
+/// Returns whether the system is out of descriptors or memory. Such an error says nothing about the file: nobody may take the file
+/// for missing or damaged, and the next try fails as well.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+}
+
+impl Error {
+    /// Returns whether the cause is one that [`is_shortage`] names.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_shortage(source))
+    }
+}
+
+/// Turns every error but a shortage into `None`, for a file that the reader can do without.
+pub(crate) fn optional<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if e.is_shortage() => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Fills in how far the tape is committed, which the place of the error does not know.
 pub(crate) fn with_committed_end<T>(result: Result<T>, end: Position) -> Result<T> {
     result.map_err(|e| match e {

@@ -67,7 +67,7 @@ pub struct CursorStatus {
 pub fn retention_status(dir: &Path) -> Result<RetentionStatus> {
     let live = SegmentLocator::open(dir)?;
     let oldest = live.oldest()?;
-    let state = StatePage::look(&live.paths);
+    let state = StatePage::look(&live.paths)?;
     let on_disk = list_segments(&live.paths.segments())?;
     let sealed = on_disk.iter().filter(|i| is_sealed(&segment_path(&live.paths.segments(), **i))).count();
     let (clock_jump_ns, clock_jumps, trouble) = kept_state(&live.paths);

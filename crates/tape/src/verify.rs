@@ -84,13 +84,13 @@ pub fn tape_status(dir: &Path) -> Result<TapeStatus> {
         id: live.meta.id,
         first: live.oldest()?,
         durable: load_durable(&live.paths)?.position,
-        live: lock_writer_pid(&live.paths).is_some() || live.hot_place()?.is_some(),
+        live: lock_writer_pid(&live.paths)?.is_some() || live.hot_place()?.is_some(),
     })
 }
 
 /// The process that has the tape in `dir` open for writing, if one has; 0 if it does not say which.
 pub fn writer_pid(dir: &Path) -> Option<u64> {
-    lock_writer_pid(&TapePaths { dir: dir.into() })
+    lock_writer_pid(&TapePaths { dir: dir.into() }).ok().flatten()
 }
 
 /// The oldest position of the tape in `dir`.
@@ -143,7 +143,7 @@ pub fn info_with(dir: &Path, options: ReadOptions) -> Result<TapeSummary> {
         // A file that is damaged is among what is unverified.
         durable: load_durable(&live.paths).map_or(Position(0), |durable| durable.position),
         disk_bytes,
-        writer: lock_writer_pid(&live.paths),
+        writer: lock_writer_pid(&live.paths)?,
         hot: live.hot_place()?,
         damaged: reader.damaged().clone(),
         unverified: reader.unverified().clone(),
@@ -230,7 +230,7 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     let live = SegmentLocator::open(dir)?;
     let mut report = VerifyReport::default();
     let closed = !live.paths.writer_lock().exists();
-    let in_use = lock_writer_pid(&live.paths).is_some();
+    let in_use = lock_writer_pid(&live.paths)?.is_some();
     let mut is_damaged = false;
     let mark = load_durable(&live.paths).unwrap_or_else(|e| {
         report.error(e, &live.paths.durable(), None);
@@ -255,7 +255,7 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
     if let Some(notice) = hot_notice(dir)?.filter(HotNotice::may_miss_part) {
         report.problem(&live.paths.hot(), 0, notice.to_string());
     }
-    let known = if closed { durable } else { StatePage::peek(&live.paths).max(durable) };
+    let known = if closed { durable } else { StatePage::peek(&live.paths)?.max(durable) };
     let log = DefinitionReader::open(dir);
     let mut log = match log {
         Ok(log) => Some(log),

@@ -58,9 +58,21 @@ pub fn say_lines(out: &mut impl Write, lines: &impl Display) -> std::result::Res
     Ok(out.write_all(b"\n")?)
 }
 
-/// Writes a line to stderr, whole or not at all.
+/// Writes a line to stderr, whole or not at all. If there are too many open files, it names the limit.
 pub fn put_note(words: Arguments<'_>) {
-    _ = io::stderr().lock().write_all(line(words).as_bytes());
+    let text = name_file_limit(words.to_string());
+    _ = io::stderr().lock().write_all(line(format_args!("{text}")).as_bytes());
+}
+
+/// Puts the limit in the place of the system's words for too many open files.
+fn name_file_limit(text: String) -> String {
+    let system = io::Error::from(rustix::io::Errno::MFILE).to_string();
+    if !text.contains(&system) {
+        return text;
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or("none".to_owned(), |limit| limit.to_string());
+    text.replace(&system, &format!("too many open files: the limit is {limit} (ulimit -n)"))
 }
 
 fn line(words: Arguments<'_>) -> String {

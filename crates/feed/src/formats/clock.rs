@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A tick becomes an event `clock`. `after` has the last message of each feed that was on the tape before it; so a merge
-//! puts the tick into the same place again, whatever the times of the messages are.
+//! puts the tick into the same place again, whatever the times of the messages are. `ahead` is true if the run did not
+//! believe its host's clock. The line has the verdict, so that a later run of the journals does not judge again.
 
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
@@ -31,6 +32,13 @@ pub struct ClockTick {
     /// By feed: the last message before it. A feed that is not named has none.
     #[serde(default)]
     pub after: BTreeMap<String, MessagePlace>,
+    /// Its time leads by more than it may.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ahead: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The place of a message, or of a mark, in the sources of its feed.
@@ -128,11 +136,14 @@ mod tests {
     #[test]
     fn a_tick_comes_back_from_its_line() {
         let place = MessagePlace { file: "00000001.raw".to_owned(), offset: 4711, part: 2 };
-        let tick = ClockTick { ts: 5, after: BTreeMap::from([("a".to_owned(), place)]) };
+        let tick = ClockTick { ts: 5, after: BTreeMap::from([("a".to_owned(), place)]), ahead: false };
         let line = tick.to_line();
         let text = "{\"ts\":5,\"after\":{\"a\":{\"file\":\"00000001.raw\",\"offset\":4711,\"part\":2}}}\n";
         assert_eq!(String::from_utf8_lossy(&line), text);
         assert_eq!(ClockTick::parse(line.trim_ascii_end()).unwrap(), tick);
+        let ahead = ClockTick { after: BTreeMap::new(), ahead: true, ..tick };
+        assert_eq!(String::from_utf8_lossy(&ahead.to_line()), "{\"ts\":5,\"after\":{},\"ahead\":true}\n");
+        assert_eq!(ClockTick::parse(&ahead.to_line()).unwrap(), ahead);
         assert!(ClockTick::parse(b"{\"ts\":5,\"afetr\":{}}").is_err());
     }
 

@@ -241,7 +241,16 @@ impl FolderPlan {
                     false if continuity == StreamContinuity::Resumed => {
                         return Err(source_check::removed_stream_file(source));
                     }
-                    false if feed.rules.new_source => _ = self.fresh.insert(source.file.clone()),
+                    false if feed.rules.new_source => {
+                        self.fresh.insert(source.file.clone());
+                        notes.push(format!(
+                            "{}: {} of the journal is not there any more, and {} bytes were read of it: what came after them \
+                             is lost, and what comes is in the next file",
+                            feed.name,
+                            source.file,
+                            source.read_bytes()
+                        ));
+                    }
                     false => return Err(source_check::removed_source(source)),
                 }
                 continue;

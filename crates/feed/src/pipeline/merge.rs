@@ -238,8 +238,6 @@ struct MergeInput {
     ts: UnixNanos,
     /// Its time leads by more than it may: it is merged by that of its segment.
     ahead: bool,
-    /// The time of its receipt is recorded.
-    received: bool,
     running_max: UnixNanos,
     /// The result of the last look.
     head: NextMergeUnit,
@@ -274,7 +272,6 @@ impl Default for MergeInput {
             events: 0,
             ts: NO_TS,
             ahead: false,
-            received: false,
             running_max: NO_TS,
             head: NextMergeUnit::Nothing,
             look: FeedAvailability::default(),
@@ -343,8 +340,13 @@ impl MergeInput {
     /// Holds the unit in hand against the latest time of the other segments; gives the time by which it is merged where
     /// it leads by more than it may.
     fn believe(&mut self, lead: &ClockLeadLimits, latest: UnixNanos) -> Option<UnixNanos> {
-        let doubt = !self.ahead && !self.received && !self.only_meta;
-        if doubt && known_time(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest)) {
+        let doubt = !self.ahead && !self.only_meta;
+        // An event that its segment has held against its receipt does not lead that; a receipt that the data name may.
+        let received = self.received_at.and_then(known_time);
+        if doubt
+            && known_time(latest).is_some_and(|latest| self.ts > lead.after_feeds(latest))
+            && received.is_none_or(|received| self.ts > lead.after_receipt(received))
+        {
             self.ahead = true;
         }
         self.ahead.then_some(self.running_max)
@@ -368,7 +370,7 @@ impl MergeInput {
         };
         if self.unit.is_empty() {
             (self.whole, self.only_meta, self.events, self.ts) = (false, true, 0, NO_TS);
-            (self.ahead, self.received, self.came, self.received_at) = (false, false, None, None);
+            (self.ahead, self.came, self.received_at) = (false, None, None);
         }
         while let Some(frame) = reader.next()? {
             let event = match self.names.admit_frame(frame.bytes) {
@@ -396,7 +398,6 @@ impl MergeInput {
                     let ts = event.ts_event();
                     self.ts = if by_receive_time { event.ts_recv().unwrap_or(ts) } else { ts };
                     self.received_at = event.ts_recv();
-                    self.received = self.received_at.is_some();
                     self.ahead = !by_receive_time && frame.header.flags() & flags::CLOCK_AHEAD != 0;
                 }
                 self.only_meta = false;

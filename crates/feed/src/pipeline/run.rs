@@ -116,7 +116,9 @@ impl RunFeed {
     /// The feed of a run's clock: ticks, written into the journal in `path` when the other feeds are quiet.
     pub fn clock(name: String, path: PathBuf, source: ClockSource) -> Self {
         let input = FeedInput::Journal { path, receive: ReceiveSource::Clock(source) };
-        Self::new(name, Format::clock(), input)
+        // A user cannot configure this feed, and a tick that is lost is a time that nobody missed.
+        let rules = ChangedSourcePolicy { new_source: true, ..ChangedSourcePolicy::default() };
+        Self { rules, ..Self::new(name, Format::clock(), input) }
     }
 
     /// Whether its journal continues in a further file when it is long: that of a stream over connections.

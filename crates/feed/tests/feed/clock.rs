@@ -121,12 +121,13 @@ impl Running<'_> {
     }
 }
 
-/// Kinds and times of all events, and which are late.
+/// Kinds and times of all events, and which are late or lead by more than they may.
 fn order(tape: &Path) -> Vec<String> {
     let show = |bytes: &Vec<u8>| {
         let event = Event::new(bytes).filter(|e| !e.header().is_meta())?;
         let late = if event.header().flags() & flags::LATE != 0 { " late" } else { "" };
-        Some(format!("{} {}{late}", event.kind().name(), event.ts_event().0))
+        let ahead = if event.header().flags() & flags::CLOCK_AHEAD != 0 { " ahead" } else { "" };
+        Some(format!("{} {}{late}{ahead}", event.kind().name(), event.ts_event().0))
     };
     frames(tape).iter().filter_map(show).collect()
 }
@@ -269,4 +270,91 @@ fn a_tape_that_ends_anywhere_is_continued_to_the_same_one() {
         std::fs::remove_dir_all(bench.path("tape")).unwrap();
         std::fs::rename(bench.path("aside"), bench.path("tape")).unwrap();
     }
+}
+
+/// The host's clock was a year ahead for a while. Its ticks were believed, so that readers were a year ahead, and no tick
+/// came in later runs.
+#[test]
+fn a_clock_that_is_ahead_for_a_while_silences_nothing() {
+    static WALL: AtomicI64 = AtomicI64::new(0);
+    const NOW: i64 = 1_772_440_000 * S;
+    const YEAR: i64 = 365 * 86_400 * S;
+    let bench = ClockBench::new(&["a"], || UnixNanos(WALL.load(Ordering::SeqCst)), &WALL);
+    let tape = bench.path("tape");
+    WALL.store(NOW, Ordering::SeqCst);
+    let run = bench.start();
+    run.has("clock", 1);
+    run.put("a", NOW + 1, 1);
+    run.tick(NOW + S, 2);
+    run.tick(NOW + YEAR, 3);
+    run.put("a", NOW + S + 1, 2);
+    run.tick(NOW + YEAR + S, 4);
+    run.tick(NOW + 2 * S, 5);
+    let summary = run.stop();
+    assert_eq!(summary.clock_ahead, 2);
+    let own = |kind: &str, ts: i64, flag: &str| format!("{kind} {ts}{flag}");
+    let mut want = vec![
+        own("clock", NOW, ""),
+        own("trade", NOW + 1, ""),
+        own("clock", NOW + S, ""),
+        own("clock", NOW + YEAR, " ahead"),
+        own("trade", NOW + S + 1, ""),
+        own("clock", NOW + YEAR + S, " ahead"),
+        own("clock", NOW + 2 * S, ""),
+    ];
+    assert_eq!(order(&tape), want);
+    assert_reruns(&bench, &tape);
+
+    // A host that starts a year ahead is believed, because a tape may rest for a year; the next run ticks all the same.
+    WALL.store(NOW + YEAR, Ordering::SeqCst);
+    let run = bench.start();
+    run.has("clock", 6);
+    run.stop();
+    WALL.store(NOW + 3 * S, Ordering::SeqCst);
+    let run = bench.start();
+    run.has("clock", 7);
+    run.put("a", NOW + 3 * S + 1, 3);
+    run.tick(NOW + 4 * S, 8);
+    run.stop();
+    want.extend([
+        own("clock", NOW + YEAR, ""),
+        own("clock", NOW + 3 * S, ""),
+        own("trade", NOW + 3 * S + 1, ""),
+        own("clock", NOW + 4 * S, ""),
+    ]);
+    assert_eq!(order(&tape), want);
+    // A host that is further ahead than a tape may rest is not believed, from the start.
+    WALL.store(NOW + 2 * YEAR, Ordering::SeqCst);
+    let run = bench.start();
+    run.has("clock", 9);
+    run.stop();
+    want.push(own("clock", NOW + 2 * YEAR, " ahead"));
+    assert_eq!(order(&tape), want);
+    assert_reruns(&bench, &tape);
+}
+
+/// A journal of ticks that was lost ended the ticks for good, and the flag that the error named did nothing.
+#[test]
+fn ticks_continue_after_their_journal_was_lost() {
+    static WALL: AtomicI64 = AtomicI64::new(0);
+    let bench = ClockBench::new(&["a"], || UnixNanos(WALL.load(Ordering::SeqCst)), &WALL);
+    let mut ticks = 0;
+    let mut ticks_of_a_run = || {
+        let run = bench.start();
+        for _ in 0..2 {
+            ticks += 1;
+            run.tick(ticks as i64 * S, ticks);
+        }
+        run.stop();
+    };
+    ticks_of_a_run();
+    std::fs::remove_dir_all(bench.path("journal")).unwrap();
+    ticks_of_a_run();
+    std::fs::remove_file(bench.path("journal/00000002.raw")).unwrap();
+    ticks_of_a_run();
+    ticks_of_a_run();
+    let want: Vec<_> = (1..9).map(|n| format!("clock {}", n * S)).collect();
+    assert_eq!(order(&bench.path("tape")), want);
+    let report = unitape_tape::verify(&bench.path("tape")).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
 }

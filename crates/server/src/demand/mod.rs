@@ -167,8 +167,12 @@ fn accept(
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-            // Of one connection, or of too many open files: the others continue.
-            Err(e) => return demand.trouble(&format!("taking a connection: {e}")),
+            // An error of one connection, or too many open files: the others continue. The connection stays in the socket,
+            // so without a pause the next look would meet the same error at once.
+            Err(e) => {
+                demand.trouble(&format!("taking a connection: {e}"));
+                return std::thread::sleep(REFUSED);
+            }
         };
         let taken = prepare(&stream).and_then(|()| table.take(stream));
         let served = taken.and_then(|connection| connection.map_or(Ok(()), &serve));
@@ -177,6 +181,9 @@ fn accept(
         }
     }
 }
+
+/// The pause after a connection that the system refused.
+const REFUSED: Duration = Duration::from_millis(250);
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;

@@ -50,7 +50,7 @@ impl Cursor {
         let path = folder.join(name);
         let file = sys::open_or_make(&path).with_context("open", &path)?;
         let paths = TapePaths { dir: dir.into() };
-        let epoch = current_epoch(&paths, tape, StatePage::look(&paths).as_ref());
+        let epoch = current_epoch(&paths, tape, StatePage::look(&paths)?.as_ref())?;
         let mut mark = [0; 4];
         let is_there = file.read_exact_at(&mut mark, FLUSHED_AT as u64).is_ok() && mark == FLUSHED;
         Ok(Self { file, path, paths, tape, epoch, is_there })

@@ -23,7 +23,7 @@ use unitape_model::Position;
 use crate::disk::layout::{FORMAT_VERSION, PLACE_MAX, TapeId, TapePaths, read_start, remove, sync_dir};
 use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{Error, FileContext, Result};
+use crate::error::{Error, FileContext, Result, optional};
 
 /// A position, and the epoch in which it was read: what a holder stores to find its place after a power loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -274,10 +274,14 @@ pub(crate) fn newest_epoch(paths: &TapePaths, tape: TapeId) -> Result<u64> {
 /// The epoch whose frames a reader finds now: that of the state page, or of a tape that nobody writes its lineage's.
 ///
 /// A lineage that cannot be read gives 0, unknown: what is read under it is rewound by every cut.
-pub(crate) fn current_epoch(paths: &TapePaths, tape: TapeId, page: Option<&StatePage>) -> u64 {
+///
+/// # Errors
+/// Fails if the system is out of descriptors or memory: the epoch is then neither known nor unknown, and a reader that
+/// compared two answers would look for its segment for ever.
+pub(crate) fn current_epoch(paths: &TapePaths, tape: TapeId, page: Option<&StatePage>) -> Result<u64> {
     match page.map_or(0, StatePage::epoch) {
-        0 => newest_epoch(paths, tape).unwrap_or(0),
-        epoch => epoch,
+        0 => Ok(optional(newest_epoch(paths, tape))?.unwrap_or(0)),
+        epoch => Ok(epoch),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk::layout::{TapePaths, read_small, remove};
 use crate::disk::sys;
-use crate::error::{Error, FileContext, Result};
+use crate::error::{Error, FileContext, Result, optional};
 
 /// A lock on a file, held by this open file (not by the process), gone with it.
 #[derive(Debug)]
@@ -29,8 +29,11 @@ impl FileLock {
                 return Err(Error::Locked { path: path.into(), holder: pid_in(path) });
             }
             // The holder before may have unlinked the file between our open and our lock.
-            let same = fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()));
-            if same {
+            let named = match fs::metadata(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                other => Some(other.with_context("look at", path)?.ino()),
+            };
+            if named == Some(file.metadata().with_context("look at", path)?.ino()) {
                 let mut before = String::new();
                 // A lock file that is not text does not identify the earlier holder, and nothing else depends on it.
                 let _ = (&mut file).take(4096).read_to_string(&mut before);
@@ -90,16 +93,22 @@ pub(crate) fn lock_exclusive(file: &File) -> io::Result<bool> {
 const LOOKS_MAX: Duration = Duration::from_secs(30);
 
 /// The process that has the tape open for writing.
-pub(crate) fn lock_writer_pid(paths: &TapePaths) -> Option<u64> {
+///
+/// # Errors
+/// As [`holder`].
+pub(crate) fn lock_writer_pid(paths: &TapePaths) -> Result<Option<u64>> {
     holder(&paths.writer_lock())
 }
 
-/// The process that holds the lock at `path`, if one does.
-pub(crate) fn holder(path: &Path) -> Option<u64> {
-    let file = File::open(path).ok()?;
+/// Returns the process that holds the lock at `path`. Without such a file, or without the right to read it, nobody does.
+///
+/// # Errors
+/// Fails if the system is out of descriptors or memory: a holder would be taken for none.
+pub(crate) fn holder(path: &Path) -> Result<Option<u64>> {
+    let Some(file) = optional(File::open(path).with_context("open", path))? else { return Ok(None) };
     match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Some(pid_in(path)),
-        _ => None,
+        Err(TryLockError::WouldBlock) => Ok(Some(pid_in(path))),
+        _ => Ok(None),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::disk::layout::{TapePaths, remove};
 use crate::disk::limits::RetentionLimits;
 use crate::disk::lock::FileLock;
 use crate::disk::sys;
-use crate::error::{Error, FileContext, Result};
+use crate::error::{Error, FileContext, Result, optional};
 
 /// A page that the processes of a tape share: how far the recorder is, and how much it must keep.
 #[derive(Debug)]
@@ -185,8 +185,11 @@ impl StatePage {
     }
 
     /// Reads the recorded position without keeping the page.
-    pub fn peek(paths: &TapePaths) -> Position {
-        Self::look(paths).map_or(Position(0), |state| state.recorded_now())
+    ///
+    /// # Errors
+    /// As [`Self::look`].
+    pub fn peek(paths: &TapePaths) -> Result<Position> {
+        Ok(Self::look(paths)?.map_or(Position(0), |state| state.recorded_now()))
     }
 
     /// Sets the recorded position.
@@ -216,16 +219,24 @@ impl StatePage {
         self.word(EPOCH).store(epoch, Ordering::Release);
     }
 
-    /// The page as a reader maps it; none where there is none that is used.
-    pub fn look(paths: &TapePaths) -> Option<Self> {
-        let file = File::open(paths.run().join(Self::NAME)).ok()?;
-        // Mapped memory that the file does not have raises a signal; the file is written whole before anything is in
-        // it.
-        if file.metadata().ok()?.len() < Self::BYTES {
-            return None;
-        }
-        let map = MmapOptions::new().len(Self::BYTES as usize).map_raw_read_only(&file).ok()?;
-        Some(Self { map, writable: false }).filter(|page| !page.is_retired() && page.is_of(paths))
+    /// Maps the page as a reader does. Returns `None` if no process uses a page, or if this process may not read it.
+    ///
+    /// # Errors
+    /// Fails if the system is out of descriptors or memory.
+    pub fn look(paths: &TapePaths) -> Result<Option<Self>> {
+        let path = paths.run().join(Self::NAME);
+        let map = || {
+            let file = File::open(&path).with_context("open", &path)?;
+            // Mapped memory that the file does not have raises a signal; the file is written whole before anything is in
+            // it.
+            if file.metadata().with_context("look at", &path)?.len() < Self::BYTES {
+                return Ok(None);
+            }
+            let map = MmapOptions::new().len(Self::BYTES as usize).map_raw_read_only(&file);
+            Ok(Some(Self { map: map.with_context("map", &path)?, writable: false }))
+        };
+        let page = optional(map())?.flatten();
+        Ok(page.filter(|page| !page.is_retired() && page.is_of(paths)))
     }
 
     /// Whether the page is of the tape in `paths.dir`, and not copied with its directory from another one.

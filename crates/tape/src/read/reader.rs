@@ -141,7 +141,7 @@ impl Reader {
                 let durable =
                     load_durable(&reader.live.paths).map_or(Position(0), |durable| durable.position);
                 let first = reader.live.indices()?.first().copied().unwrap_or(0);
-                let known = durable.max(StatePage::peek(&reader.live.paths));
+                let known = durable.max(StatePage::peek(&reader.live.paths)?);
                 let known = known.max(Position(first.saturating_mul(reader.live.meta.segment_bytes)));
                 if let Err(e) = reader.walk_to_segment_of(known) {
                     reader.pass_over(e)?;
@@ -277,7 +277,7 @@ impl Reader {
         if self.ready()? {
             return Ok(true);
         }
-        self.look_for_page();
+        self.look_for_page()?;
         let mut patience = DeadlineWaiter::new(wait, timeout);
         loop {
             if self.ready()? {
@@ -412,7 +412,7 @@ impl Reader {
             }
             let scope = SpanCheckContext { live: &self.live, page: self.page.as_ref(), segment };
             // Before the look: what is durable by then must be there.
-            self.durable = self.checks.durable(&self.live, self.page.as_ref());
+            self.durable = self.checks.durable(&self.live, self.page.as_ref())?;
             let seen = segment.look(self.at);
             let need = match seen {
                 HeaderWordState::Frame(header) if self.at < self.limit => self.at + header.len_bytes() as u64,
@@ -476,7 +476,7 @@ impl Reader {
         if self.idle > 64 && !self.idle.is_multiple_of(64) {
             return Ok(false);
         }
-        self.look_for_page();
+        self.look_for_page()?;
         self.continue_after_damage()
     }
 
@@ -500,7 +500,7 @@ impl Reader {
     /// Whether the segment has another file now, or the tape another writer.
     #[cold]
     fn has_moved(&mut self) -> Result<bool> {
-        let is_new = self.has_new_epoch();
+        let is_new = self.has_new_epoch()?;
         let segment = self.segment.as_ref().expect("a segment that may have moved");
         let moved = is_new || self.live.remap_moved(segment)?.is_some();
         if moved {
@@ -550,7 +550,7 @@ impl Reader {
                 segment.enter_pages(self.at);
                 self.exchange(segment);
                 self.idle = 0;
-                self.look_for_page();
+                self.look_for_page()?;
                 Ok(true)
             }
             None => {
@@ -564,7 +564,7 @@ impl Reader {
     /// Makes it an error that segment `index` is not there although the tape reaches into it: somebody has removed
     /// it, and waiting for it would be for ever.
     fn miss(&mut self, index: u64) -> Result<()> {
-        self.look_for_page();
+        self.look_for_page()?;
         let end = || match &self.page {
             Some(page) => Ok(page.end().0),
             None => Ok(load_durable(&self.live.paths)?.position),

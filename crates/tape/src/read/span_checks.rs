@@ -24,6 +24,7 @@
 //! A sum that does not match is looked at again before it is damage, and so is one that is missing: a recorder that
 //! begins again writes the sums of its segment again, and retention removes a segment's file before its sums.
 
+use std::path::Path;
 use std::time::Duration;
 
 use unitape_model::{LINE, Position};
@@ -35,7 +36,7 @@ use crate::disk::map::{HeaderWordState, MappedSegment};
 use crate::disk::seal::is_sealed;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileContext, Result, optional};
 use crate::read::damage::UnverifiedBytes;
 use crate::trust::span::{extend_with_zeros, matches_prefix_sum, span_sum};
 
@@ -184,19 +185,19 @@ impl SpanVerifier {
     }
 
     /// The durable position, as far as this reader knows.
-    pub fn durable(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Position {
+    pub fn durable(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Result<Position> {
         let known = match self.known {
             Some(known) => known,
-            None => self.look(live, page),
+            None => self.look(live, page)?,
         };
-        known.durable.max(page.map_or(Position(0), StatePage::durable))
+        Ok(known.durable.max(page.map_or(Position(0), StatePage::durable)))
     }
 
     /// Compares the span at `limit`, or finds that it is not covered; gives the limit after it.
     fn next(&mut self, scope: &SpanCheckContext<'_>, at: u64, limit: u64) -> Result<u64> {
         let (base, from) = (scope.segment.base, limit - limit % self.span);
         let to = from + self.span;
-        let (durable, closed) = self.reach(scope, at);
+        let (durable, closed) = self.reach(scope, at)?;
         let mut sealed = || *self.sealed.get_or_insert_with(|| is_sealed(&scope.segment.path));
         if base.plus(to) <= durable || sealed() {
             self.whole(scope, from)
@@ -208,14 +209,14 @@ impl SpanVerifier {
     }
 
     /// The durable position, and whether the tape is closed.
-    fn reach(&mut self, scope: &SpanCheckContext<'_>, at: u64) -> (Position, bool) {
+    fn reach(&mut self, scope: &SpanCheckContext<'_>, at: u64) -> Result<(Position, bool)> {
         for round in 0..TRIES {
             if round > 0 {
                 // The tape was closed when this reader looked; a writer may have opened it since.
                 std::thread::sleep(PAUSE);
-                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
-            let durable = self.durable(scope.live, scope.page);
+            let durable = self.durable(scope.live, scope.page)?;
             let closed = self.known.is_some_and(|known| known.closed);
             let ends = durable > Position(0) && scope.segment.base.plus(at) >= durable;
             if self.overrun
@@ -223,14 +224,14 @@ impl SpanVerifier {
                 || !ends
                 || !matches!(scope.segment.look(at), HeaderWordState::Frame(_))
             {
-                return (durable, closed);
+                return Ok((durable, closed));
             }
         }
-        let durable = self.durable(scope.live, scope.page);
+        let durable = self.durable(scope.live, scope.page)?;
         let what = format!("it says that the tape ends at position {durable}, and there is more");
         self.unverified.note_missing_sum(&scope.live.paths.durable(), &what);
         self.overrun = true;
-        (durable, true)
+        Ok((durable, true))
     }
 
     /// Compares a span that is not durable, of a tape whose writer died: what is there is still what its recorder saw.
@@ -240,13 +241,13 @@ impl SpanVerifier {
             if round > 0 {
                 // A writer may have come, and its recorder writes the sums again.
                 self.again();
-                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
             if !self.known.is_some_and(|known| known.abandoned) {
                 break;
             }
             let path = scope.live.paths.crc(segment.index);
-            let sums = read_start(&path, segment.size / self.span * 4).unwrap_or_default();
+            let sums = read_sums(&path, segment.size / self.span * 4)?;
             let place = (from / self.span * 4) as usize;
             let Some(wanted) = sums.get(place..place + 4) else { break };
             let wanted: [u8; 4] = wanted.try_into().expect("four bytes");
@@ -295,9 +296,9 @@ impl SpanVerifier {
             if round > 0 {
                 // It may have been opened or closed meanwhile, and the recorder may have come further.
                 self.again();
-                self.look(scope.live, StatePage::look(&scope.live.paths).as_ref());
+                self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?;
             }
-            let durable = self.durable(scope.live, scope.page);
+            let durable = self.durable(scope.live, scope.page)?;
             let closed = self.known.is_some_and(|known| known.closed);
             if base.plus(to) <= durable {
                 return self.whole(scope, from);
@@ -305,7 +306,7 @@ impl SpanVerifier {
             if !closed && base.plus(limit) >= durable {
                 return Ok(to);
             }
-            if !closed && let Some(sum) = self.open_sum(scope.live, durable) {
+            if !closed && let Some(sum) = self.open_sum(scope.live, durable)? {
                 let end = durable.0 - base.0;
                 // SAFETY: before the durable position, so committed, and within the segment by `to`.
                 if crc32c::crc32c(unsafe { segment.bytes(from, (end - from) as usize) }) == sum {
@@ -344,12 +345,12 @@ impl SpanVerifier {
             }
         }
         let end = committed_end(segment, at, to);
-        match tenancy(&scope.live.paths) {
+        match tenancy(&scope.live.paths)? {
             // Somebody writes here, and the sum is of another moment than what was read.
             WriterPresence::InUse => Ok(to),
             // The sum may be of bytes that were cut since, or that a power loss took.
             WriterPresence::Abandoned { rebooted }
-                if rebooted || StatePage::peek(&scope.live.paths) > base.plus(end) =>
+                if rebooted || StatePage::peek(&scope.live.paths)? > base.plus(end) =>
             {
                 let what = "the sum of the last span is of another moment";
                 let path = scope.live.paths.crc(segment.index);
@@ -361,13 +362,14 @@ impl SpanVerifier {
     }
 
     /// The sum of the bytes before the durable position in its span, where the file `durable` has it.
-    fn open_sum(&mut self, live: &SegmentLocator, durable: Position) -> Option<u32> {
-        let mut open = self.known?.open;
+    fn open_sum(&mut self, live: &SegmentLocator, durable: Position) -> Result<Option<u32>> {
+        let Some(known) = self.known else { return Ok(None) };
+        let mut open = known.open;
         if open.is_none_or(|(position, _)| position != durable) {
             // The recorder writes the file before it says that more is durable.
-            open = self.look(live, StatePage::look(&live.paths).as_ref()).open;
+            open = self.look(live, StatePage::look(&live.paths)?.as_ref())?.open;
         }
-        open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum)
+        Ok(open.filter(|(position, _)| *position == durable).map(|(_, sum)| sum))
     }
 
     /// Notes that the bytes before data offset `end` of a span match; gives the limit.
@@ -387,7 +389,7 @@ impl SpanVerifier {
         for round in 0.. {
             if self.sums.is_none() {
                 let bytes = segment.size / self.span * 4;
-                self.sums = Some(read_start(&path, bytes).unwrap_or_default());
+                self.sums = Some(read_sums(&path, bytes)?);
             }
             if let Some(sum) = self.sums.as_ref().and_then(|sums| sums.get(at..at + 4)) {
                 return Ok(Some(sum.try_into().expect("four bytes")));
@@ -399,8 +401,8 @@ impl SpanVerifier {
                     return Err(Error::Retained { position: segment.base.plus(from), oldest });
                 }
                 // A recorder begins at the segment of the durable position and writes its sums again.
-                let in_use = tenancy(&scope.live.paths) == WriterPresence::InUse;
-                let durable = self.look(scope.live, StatePage::look(&scope.live.paths).as_ref()).durable;
+                let in_use = tenancy(&scope.live.paths)? == WriterPresence::InUse;
+                let durable = self.look(scope.live, StatePage::look(&scope.live.paths)?.as_ref())?.durable;
                 let may_come = in_use && durable <= segment.end();
                 self.given_up = (round >= if may_come { WAITS } else { TRIES }).then_some(!may_come);
             }
@@ -423,7 +425,7 @@ impl SpanVerifier {
     }
 
     /// Looks up how far the sums reach.
-    fn look(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> ChecksumCoverage {
+    fn look(&mut self, live: &SegmentLocator, page: Option<&StatePage>) -> Result<ChecksumCoverage> {
         let closed = page.is_none() && !live.paths.writer_lock().exists();
         let mark = page.map_or(Position(0), StatePage::durable);
         let mut open = None;
@@ -431,12 +433,17 @@ impl SpanVerifier {
             Ok(durable) => {
                 open = durable.open_sum.map(|sum| (durable.position, sum));
                 // It is made at the first flush, and a tape that is closed was flushed.
-                let must = || closed || mark > Position(0) || tenancy(&live.paths) != WriterPresence::InUse;
-                if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must() {
+                let must = || {
+                    Ok::<_, Error>(
+                        closed || mark > Position(0) || tenancy(&live.paths)? != WriterPresence::InUse,
+                    )
+                };
+                if self.on && durable.position == Position(0) && !live.paths.durable().exists() && must()? {
                     self.unverified.note_missing_sum(&live.paths.durable(), "it is missing");
                 }
                 durable.position
             }
+            Err(e) if e.is_shortage() => return Err(e),
             Err(e) => {
                 if self.on {
                     self.unverified.note_missing_sum(&live.paths.durable(), &e.to_string());
@@ -444,10 +451,10 @@ impl SpanVerifier {
                 Position(0)
             }
         };
-        let abandoned = !closed && tenancy(&live.paths) == WriterPresence::Abandoned { rebooted: false };
+        let abandoned = !closed && tenancy(&live.paths)? == WriterPresence::Abandoned { rebooted: false };
         let known = ChecksumCoverage { durable: durable.max(mark), open, abandoned, closed };
         self.known = Some(known);
-        known
+        Ok(known)
     }
 
     fn matches(&self, span: u64) -> bool {
@@ -503,24 +510,29 @@ fn start_of(bytes: &[u8], sum: &[u8; 4], least: u64, span: u64) -> Option<u64> {
 
 /// Whether what files other than the segments say of the tape before `end` is true of the segments too: a power loss may
 /// have removed the one and not the other, of a tape that was not opened since.
-pub(crate) fn survives(paths: &TapePaths, end: Position) -> bool {
-    match tenancy(paths) {
+pub(crate) fn survives(paths: &TapePaths, end: Position) -> Result<bool> {
+    match tenancy(paths)? {
         WriterPresence::Abandoned { rebooted: true } => {
-            load_durable(paths).is_ok_and(|durable| end <= durable.position)
+            Ok(optional(load_durable(paths))?.is_some_and(|durable| end <= durable.position))
         }
-        _ => true,
+        _ => Ok(true),
     }
 }
 
-fn tenancy(paths: &TapePaths) -> WriterPresence {
+fn tenancy(paths: &TapePaths) -> Result<WriterPresence> {
     let lock = paths.writer_lock();
-    if holder(&lock).is_some() || holder(&paths.recorder_lock()).is_some() {
-        return WriterPresence::InUse;
+    if holder(&lock)?.is_some() || holder(&paths.recorder_lock())?.is_some() {
+        return Ok(WriterPresence::InUse);
     }
-    match std::fs::read_to_string(&lock) {
-        Ok(text) => {
+    Ok(match optional(std::fs::read_to_string(&lock).with_context("read", &lock))? {
+        Some(text) => {
             WriterPresence::Abandoned { rebooted: field(&text, "boot").unwrap_or_default() != boot_id() }
         }
-        Err(_) => WriterPresence::Closed,
-    }
+        None => WriterPresence::Closed,
+    })
+}
+
+/// Reads checksums; empty if the file is missing or cannot be read, which the caller notes.
+fn read_sums(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    Ok(optional(read_start(path, bytes_max).with_context("read", path))?.unwrap_or_default())
 }

@@ -147,7 +147,7 @@ pub(crate) fn wait_on(
                 return Ok(false);
             }
             // A recorder that dies is often restarted at once.
-            absent = if holder(&paths.recorder_lock()).is_some() { 0 } else { absent + 1 };
+            absent = if holder(&paths.recorder_lock())?.is_some() { 0 } else { absent + 1 };
             if absent >= 3 {
                 let durable = state.durable();
                 return Err(Error::NoRecorder { path: paths.dir.clone(), durable });
@@ -163,6 +163,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// open. Cheap.
 pub fn durability_warning(dir: &Path) -> Option<String> {
     let paths = TapePaths { dir: dir.into() };
-    let state = StatePage::look(&paths)?;
+    let state = StatePage::look(&paths).ok().flatten()?;
     Some(state.failure(&paths)?.error(state.durable()).to_string())
 }

@@ -19,7 +19,7 @@ use crate::disk::seal::unseal;
 use crate::disk::segment_locator::SegmentLocator;
 use crate::disk::state_page::StatePage;
 use crate::disk::sys;
-use crate::error::{Error, FileContext, Result};
+use crate::error::{Error, FileContext, Result, optional};
 use crate::repair::backup::FileAttributes;
 use crate::repair::spans::UnmendedRange;
 use crate::repair::{RepairCut, RepairFinding, RepairRemedy, RepairSession};
@@ -94,7 +94,7 @@ impl RepairSession<'_> {
         // A claim that was not published may have been given out in a segment that is there, and so it says nothing.
         let reached = match self.closed || self.rebooted || hot || !at.0.is_multiple_of(size) {
             true => None,
-            false => StatePage::look(self.paths).map(|state| state.end().0),
+            false => StatePage::look(self.paths)?.map(|state| state.end().0),
         };
         let summed = summed.filter(|summed| summed.0 > at.0.next_multiple_of(survey.meta.span()));
         let reach = reached.into_iter().chain(summed).fold(durable, Position::max);
@@ -191,7 +191,7 @@ impl RepairSession<'_> {
                 position,
                 ordinal: ordinal.unwrap_or(0),
                 durable: durable.position,
-                epoch: newest_epoch(self.paths, survey.meta.id).unwrap_or(0),
+                epoch: optional(newest_epoch(self.paths, survey.meta.id))?.unwrap_or(0),
                 end,
                 events,
             };
@@ -237,7 +237,7 @@ impl RepairSession<'_> {
     /// Why this cut is none of the tape as it is now.
     fn why_not_resumable(&self, survey: &TapeSurvey, pending: &PendingCut) -> Result<Option<String>> {
         // A lineage that cannot be read names no later writer.
-        let newest = newest_epoch(self.paths, survey.meta.id).unwrap_or(0);
+        let newest = optional(newest_epoch(self.paths, survey.meta.id))?.unwrap_or(0);
         let is_noted = Lineage::load(self.paths, survey.meta.id).is_ok_and(|found| {
             found.is_some_and(|found| found.ends_with_cut(pending.epoch, pending.position))
         });

@@ -23,7 +23,7 @@ impl RepairSession<'_> {
         };
         let what = what.strip_suffix(LINEAGE_WAY).unwrap_or(&what);
         let known = field(lock, "epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
-        let known = StatePage::look(self.paths).map_or(0, |state| state.epoch()).max(known);
+        let known = StatePage::look(self.paths)?.map_or(0, |state| state.epoch()).max(known);
         let open = (!lock.is_empty()).then(|| boot_number(field(lock, "boot").unwrap_or_default()));
         let wall_us = ClockSource::default().now().wall_ns.max(0) as u64 / 1000;
         let again = Lineage::rebuild(self.paths, meta.id, known, open, wall_us)?;

@@ -153,7 +153,7 @@ pub fn repair(dir: &Path, options: &RepairOptions) -> Result<RepairReport> {
         return Err(Error::NotATape { path: dir.into(), what });
     }
     for lock in [paths.writer_lock(), paths.recorder_lock()] {
-        if let Some(holder) = holder(&lock) {
+        if let Some(holder) = holder(&lock)? {
             return Err(Error::Locked { path: lock, holder });
         }
     }

@@ -30,7 +30,7 @@ impl RepairSession<'_> {
     fn state_page(&mut self) -> Result<()> {
         let path = self.paths.run().join(StatePage::NAME);
         let Ok(found) = std::fs::metadata(&path) else { return Ok(()) };
-        let what = match StatePage::look(self.paths) {
+        let what = match StatePage::look(self.paths)? {
             Some(state) => {
                 let impossible = |at: u64| !at.is_multiple_of(LINE as u64) || at > PLACE_MAX;
                 // Relaxed: nobody writes to it.

@@ -336,7 +336,7 @@ pub fn retain(
 }
 
 fn locks(paths: &TapePaths) -> Result<(FileLock, FileLock)> {
-    if let Some(holder) = lock_writer_pid(paths) {
+    if let Some(holder) = lock_writer_pid(paths)? {
         return Err(Error::Locked { path: paths.writer_lock(), holder });
     }
     Ok((FileLock::take(&paths.writer_lock())?, FileLock::take(&paths.recorder_lock())?))
@@ -389,7 +389,7 @@ pub(crate) fn count_held(
     if limits.hold_for_cursors.is_none() {
         return Ok(0);
     }
-    let recorded = StatePage::peek(paths).max(load_durable(paths)?.position);
+    let recorded = StatePage::peek(paths)?.max(load_durable(paths)?.position);
     let finished = finished(paths, recorded.0 / meta.segment_bytes)?;
     let cursors = cursors(&paths.dir)?;
     let now_ns = Some(RemovalOptions::default().clock.now().wall_ns);

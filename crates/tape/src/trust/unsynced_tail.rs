@@ -61,7 +61,7 @@ pub(crate) fn check_before_writing(
         DefinitionLog::open(&live.paths, &live.meta, end, bounds)?;
     }
     // A live recorder has compared it, and is writing the checksums after it.
-    if holder(&live.paths.recorder_lock()).is_some() {
+    if holder(&live.paths.recorder_lock())?.is_some() {
         return Ok(());
     }
     let stored = if clean { StoredChecksumState::Covered } else { StoredChecksumState::AtLeastCovered };

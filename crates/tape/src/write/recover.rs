@@ -172,7 +172,7 @@ fn open_locked(
     opening.store(&live, is_cut.then_some(end.position), &boot)?;
     let cutting = CutPlan { replaces: is_cut, may_zero: rebooted, how: options.segment_allocation() };
     // A recorder that lives sees the new epoch and cuts them itself.
-    if !opening.clean && holder(&paths.recorder_lock()).is_none() {
+    if !opening.clean && holder(&paths.recorder_lock())?.is_none() {
         cut_sums(&live, end.position)?;
     }
     truncate(&live, &end, hot.own.as_ref(), &cutting)?;

@@ -50,9 +50,7 @@ pub struct ConsolidateArgs {
     #[arg(value_name = "CONFIG.toml|FILE")]
     inputs: Vec<PathBuf>,
     /// A tape to merge; NAME is the last part of DIR by default (repeatable, not with files)
-    #[arg(long, value_name = "[NAME=]DIR", conflicts_with_all = [
-        "inputs", "feed", "reference", "reference_strict", "new_source", "again", "clock_lead",
-    ])]
+    #[arg(long, value_name = "[NAME=]DIR", conflicts_with_all = [ "inputs", "feed", "reference", "reference_strict", "new_source", "again"])]
     tape_in: Vec<String>,
     /// Directory of the tape; made if it does not exist
     #[arg(long, value_name = "DIR")]
@@ -75,8 +73,8 @@ pub struct ConsolidateArgs {
     /// Read a file that holds what another one holds a second time (again)
     #[arg(long)]
     again: bool,
-    /// How far an event's time may lead that of its receipt (10min) or, without one, of the other feeds (366d); or
-    /// `unbounded`. What leads by more is flagged clock_ahead
+    /// How far an event's time may lead that of its receipt (10min) or, without one, of the other feeds or merged tapes
+    /// (366d); or `unbounded`. An event that leads by more is flagged clock_ahead
     #[arg(long, value_name = "SPAN")]
     clock_lead: Option<String>,
     /// Bytes of a block; the tape does not depend on it

@@ -72,10 +72,15 @@ fn own_units(writer: &mut Writer, times: impl Iterator<Item = i64>, names: &mut 
 /// The morning of the day of the simulated orders.
 const MORNING: i64 = 1_772_434_800_000_000_000;
 
+/// A time in 2262: of a wrong clock.
+const WRONG: i64 = 9_222_000_000_000_000_000;
+
+/// The tape of a program, whose clock is wrong now and then.
 fn own_tape(dir: &Path, name: &str, count: i64) -> PathBuf {
     let tape = dir.join(name);
     let (mut writer, _) = Writer::open(&tape, TapeId(77), small()).unwrap();
-    own_units(&mut writer, (0..count).map(|n| MORNING + n * 9_000_000_000), &mut Dictionary::default());
+    let time = |n| if n % 100 == 50 { WRONG } else { MORNING + n * 9_000_000_000 };
+    own_units(&mut writer, (0..count).map(time), &mut Dictionary::default());
     writer.close().unwrap();
     tape
 }
@@ -123,7 +128,7 @@ fn twin_events(tape: &Path) -> Vec<TwinEvent> {
                 && frame.header.flags() & flags::CLOCK_AHEAD == 0;
             if first && timed {
                 let ts = i64::from_le_bytes(frame.bytes[at::TS_EVENT..][..8].try_into().unwrap());
-                *key = running.max(ts);
+                *key = if ts == WRONG { running } else { running.max(ts) };
                 running = *key;
             }
             keys.push(*key);
@@ -178,6 +183,10 @@ fn a_merge_is_all_units_in_the_order_of_their_times() {
     let account = merge(&inputs, &tape).code(3).json();
     let mut wanted: Vec<TwinEvent> = inputs.iter().flat_map(|input| twin_events(input)).collect();
     wanted.sort_by_key(|event| event.key);
+    let of_wrong_clock = wanted.iter_mut().filter(|event| event.event["ts"] == WRONG);
+    let ahead =
+        of_wrong_clock.map(|event| event.event["flags"] = serde_json::json!(["last", "clock_ahead"])).count();
+    assert_eq!((ahead, &account["clock_ahead"]), (20, &serde_json::json!(20)));
     let found = full(&tape);
     assert_eq!(found.len(), wanted.len());
     for (n, (found, wanted)) in found.iter().zip(&wanted).enumerate() {

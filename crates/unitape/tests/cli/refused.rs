@@ -93,3 +93,84 @@ fn a_hot_run_with_small_segments_gets_going() {
         run(["tape".as_ref(), "verify".as_ref(), bench.tape().as_os_str()]).code(0);
     }
 }
+
+/// A reader that could open the segment, and not the lineage after it, looked for the segment for ever: at full speed, without
+/// a word, and not to be ended by SIGTERM.
+#[test]
+fn too_few_descriptors_end_every_command_that_reads_a_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let event = |n: u64, kind: &str, more: &str| {
+        format!(
+            "{{\"ts\":{},\"kind\":\"{kind}\",\"venue\":\"V\",\"instr\":\"I\",{more}}}\n",
+            1_772_440_000_000_000_000 + n
+        )
+    };
+    let lines: String = (1..40)
+        .map(|n| match n % 3 {
+            0 => event(n, "trade", "\"px\":\"101\",\"qty\":\"1\""),
+            _ => event(
+                n,
+                "order_new",
+                &format!("\"oid\":\"{n}\",\"side\":\"B\",\"px\":\"{}\",\"qty\":\"1\"", 90 + n % 7),
+            ),
+        })
+        .collect();
+    for name in ["a", "b"] {
+        let feed = format!(
+            "f=events:events:{}",
+            file(
+                dir.path(),
+                &format!("{name}.jsonl"),
+                format!(
+                    "{lines}{}",
+                    event(50, "trade", &format!("\"px\":\"1\",\"qty\":\"1\",\"match_id\":\"{name}\""))
+                )
+            )
+            .display()
+        );
+        run(["consolidate", "--feed", &feed, "--tape", &path(name)]).code(0);
+    }
+    let commands = [
+        "tape cat a",
+        "tape cat a --json --full --all",
+        "tape cat a --from 20 --limit 5",
+        "tape info a",
+        "tape verify a",
+        "tape replay a --json",
+        "tape repair a",
+        "quarantine list a",
+        "book a",
+        "book a --bbo",
+        "book a --at 2026-03-02T08:26:40",
+        "book a --derive NBBO --tape-out made",
+        "fx best a",
+        "watch replay a --json",
+        "breaker list --control a",
+        "store seal a --store made",
+        "consolidate --tape-in a --tape-in b --tape made --json",
+    ];
+    for command in commands {
+        let limited = |limit: &str| {
+            _ = std::fs::remove_dir_all(dir.path().join("made"));
+            _ = std::fs::remove_file(dir.path().join("made.key"));
+            // A descriptor that this process was given by its own parent would count.
+            let inherited: String = (3..10).map(|fd| format!(" {fd}<&-")).collect();
+            let script = format!("exec{inherited}; ulimit -n {limit}; exec \"$0\" {command}");
+            let mut sh = std::process::Command::new("sh");
+            sh.args(["-c", &script]).arg(common::unitape().get_program()).current_dir(dir.path());
+            common::finish(&mut sh)
+        };
+        let (enough, mut refused) = (limited("100"), 0);
+        for limit in 4..10 {
+            let ran = limited(&limit.to_string());
+            if ran.stderr.contains("too many open files") {
+                ran.code(1).says(&[&format!("too many open files: the limit is {limit} (ulimit -n)")]);
+                refused += 1;
+                continue;
+            }
+            assert_eq!(ran.code, enough.code, "{command}, {limit}: {}", ran.stderr);
+        }
+        assert!(refused > 0, "{command}");
+    }
+}

@@ -164,3 +164,61 @@ fn consolidated_files() {
     assert!(!unbounded.iter().any(|e| has(e, "clock_ahead")));
     assert_eq!(oids(&unbounded)[40..], ["O49", "O2", "O30"]);
 }
+
+/// A tape of a lone feed has no bound, so one event of 2261 on it put all its later ones behind those of the other tapes, and
+/// made all that came to the others later `late`. `--clock-lead` was refused.
+#[test]
+fn merged_tapes_have_the_bounds_of_merged_feeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let a = file(dir.path(), "a.fix", [order(1), at(2, "22611231-10:00:00"), orders(3..40)].concat());
+    let b = file(dir.path(), "b.fix", orders(10..50));
+    let consolidate = |tape: &str, feeds: &[(&str, &std::path::Path)]| {
+        let options =
+            feeds.iter().flat_map(|(name, path)| ["--feed".to_owned(), common::orders_option(name, path)]);
+        run(["consolidate".to_owned(), "--tape".to_owned(), path(tape)].into_iter().chain(options)).code(0);
+    };
+    let merge = |tape: &str, more: &[&str]| {
+        let (a, b, tape) = (path("a"), path("b"), path(tape));
+        let args = ["consolidate", "--tape-in", &a, "--tape-in", &b, "--tape", &tape];
+        run(args.into_iter().chain(more.iter().copied())).code(0)
+    };
+    let events = |tape: &str| -> Vec<(String, bool, bool)> {
+        let events = cat(std::path::Path::new(&path(tape)), &["--full"]);
+        let oid = |e: &Value| e["oid"].as_str().unwrap().to_owned();
+        events.iter().map(|e| (oid(e), has(e, "late"), has(e, "clock_ahead"))).collect()
+    };
+    consolidate("a", &[("a", &a)]);
+    consolidate("b", &[("b", &b)]);
+    consolidate("feeds", &[("a", &a), ("b", &b)]);
+    merge("merged", &[]).says(&["tape a: the event after position", "clock_ahead"]);
+    assert_eq!(events("merged"), events("feeds"));
+    assert_eq!(events("merged").iter().filter(|(_, _, ahead)| *ahead).count(), 1);
+
+    merge("unbounded", &["--clock-lead", "unbounded"]);
+    assert!(events("unbounded").iter().all(|(_, late, ahead)| !late && !ahead));
+    assert_eq!(events("unbounded").last().unwrap().0, "O39", "all of tape a after its wrong one come last");
+
+    // What comes later to the other tape is not late; so it is where both come to an end and begin again.
+    let more = file(dir.path(), "more.fix", orders(50..60));
+    consolidate("b", &[("b", &b), ("b", &more)]);
+    merge("merged", &[]);
+    let merged = events("merged");
+    assert_eq!(merged.len(), 39 + 50);
+    assert!(merged.iter().all(|(_, late, _)| !late), "{merged:?}");
+
+    // Two wrong clocks at one moment do not vouch for each other.
+    let wrong = "22611231-10:00:00";
+    let c = [at(1, "20260302-09:00:00"), at(2, wrong), at(3, "20260302-09:00:03")].concat();
+    let d = [at(11, "20260302-09:00:01"), at(12, wrong), at(13, "20260302-09:00:02")].concat();
+    ["a", "b"].iter().for_each(|tape| std::fs::remove_dir_all(path(tape)).unwrap());
+    consolidate("a", &[("c", &file(dir.path(), "c.fix", c))]);
+    consolidate("b", &[("d", &file(dir.path(), "d.fix", d))]);
+    merge("both", &[]);
+    let both = events("both");
+    let oids = |keep: fn(&&(String, bool, bool)) -> bool| -> Vec<&str> {
+        both.iter().filter(keep).map(|(oid, _, _)| oid.as_str()).collect()
+    };
+    assert_eq!(oids(|(_, _, ahead)| *ahead), ["O2", "O12"]);
+    assert_eq!(oids(|(_, _, ahead)| !ahead), ["O1", "O11", "O13", "O3"]);
+}

@@ -80,3 +80,38 @@ fn a_run_of_files_says_that_it_has_no_ticks() {
     assert!(said.stderr.contains("run.clock: all feeds are files"), "{}", said.stderr);
     assert_eq!(counts(&bench, "clock"), 0);
 }
+
+/// A tick of a host whose clock was a year ahead had no flag: books at a time before it ended there, with 5 of 15 orders.
+#[test]
+fn a_tick_of_a_clock_that_is_ahead_ends_no_books() {
+    const NOW: u64 = 1_772_440_000_000_000_000;
+    const YEAR: u64 = 365 * 86_400 * 1_000_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let order = |n: u64| {
+        format!(
+            "{{\"ts\":{},\"kind\":\"order_new\",\"venue\":\"V\",\"instr\":\"I\",\"oid\":\"{n}\",\"side\":\"B\",\"px\":\"9\",\"qty\":\"1\"}}\n",
+            NOW + n
+        )
+    };
+    let orders: Vec<String> = (0..15).map(order).collect();
+    let offset: usize = orders[..4].iter().map(String::len).sum();
+    common::file(dir.path(), "a.jsonl", orders.concat());
+    for (ahead, wanted) in [(true, 15), (false, 5)] {
+        let tick = format!(
+            "{{\"ts\":{},\"after\":{{\"a\":{{\"file\":\"a.jsonl\",\"offset\":{offset},\"part\":2}}}},\"ahead\":{ahead}}}\n",
+            NOW + YEAR
+        );
+        common::file(dir.path(), "ticks", tick);
+        let tape = dir.path().join(format!("tape-{ahead}"));
+        let text = format!(
+            "[tape]\ndir = \"{}\"\n[[feed]]\nname = \"a\"\nformat = \"events\"\nfiles = [\"a.jsonl\"]\n\
+             [[feed]]\nname = \"clock\"\nformat = \"clock\"\nfiles = [\"ticks\"]\n",
+            tape.display()
+        );
+        let config = common::file(dir.path(), "run.toml", text);
+        common::run(["run".as_ref(), config.as_os_str()]).code(0);
+        let at = ["book", tape.to_str().unwrap(), "--at", "2026-09-01T00:00", "--json"];
+        let books = common::run(at).code(0).lines();
+        assert_eq!(books[0]["orders"], wanted, "{books:?}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::block::{BlockMessage, BlockMessageKind, NO_TS};
 use crate::error::Error;
 use crate::formats::clock::{ClockTick, MessagePlace};
 use crate::pipeline::feed_state::{FeedHead, FeedState};
-use crate::sources::receive::ClockWriter;
+use crate::sources::receive::{ClockWriter, TickReference};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use unitape_model::UnixNanos;
@@ -40,6 +40,9 @@ struct TickAtHand {
     source: usize,
     offset: u64,
     after: Vec<Option<MessagePlace>>,
+    ts: UnixNanos,
+    /// Its time is not believed.
+    ahead: bool,
 }
 
 /// The place of a unit in its feed, in order.
@@ -178,10 +181,14 @@ impl ClockMerge {
                 source,
                 offset: unit.offset,
                 after: feeds.iter().map(|feed| tick.after.remove(&feed.name)).collect(),
+                ts: UnixNanos(tick.ts),
+                ahead: tick.ahead,
             });
         }
         let clock = &mut feeds[self.feed];
-        clock.head = Some(FeedHead { ts: clock.running_max.max(unit.ts), ahead: false });
+        let ahead = self.tick.as_ref().is_some_and(|tick| tick.ahead);
+        let ts = if ahead { clock.running_max } else { clock.running_max.max(unit.ts) };
+        clock.head = Some(FeedHead { ts, ahead });
         // A mark, or a line that is no tick, has no place of its own. At the end of a run nothing more comes before it.
         let Some(tick) = &self.tick else { return ClockStep::Place };
         let others = || feeds.iter().enumerate().filter(|(i, _)| *i != self.feed);
@@ -194,12 +201,12 @@ impl ClockMerge {
     }
 
     /// Notes that the unit at hand was placed.
-    fn note_placed(&mut self, ts: UnixNanos) {
-        if self.tick.take().is_some() {
+    fn note_placed(&mut self) {
+        if let Some(tick) = self.tick.take() {
             self.placed += 1;
             self.owed = false;
             if let Some(writer) = &mut self.writer {
-                writer.timer.note_tick(ts);
+                writer.timer.note_tick(tick.ts, tick.ahead);
             }
         }
     }
@@ -230,18 +237,22 @@ impl BlockSequencer {
         for feed in &mut self.feeds {
             feed.passed = feed.passed_before();
         }
+        let mut clock = clock;
+        if let Some(writer) = &mut clock.writer {
+            // The last tick of earlier runs, or a later one that the clock had before it was set back.
+            writer.timer.note_tick(self.feeds[clock.feed].running_max, false);
+        }
         self.clock = Some(Box::new(clock));
     }
 
     /// Places the clock's next unit.
     pub(super) fn place_tick(&mut self, i: usize) -> Result<(), Error> {
-        let ts = self.feeds[i].head.map_or(NO_TS, |head| head.ts);
         // The time of a tick must not be the tape's: with a time of its own, nothing is late beside it.
         let placed_max = std::mem::replace(&mut self.placed_max, NO_TS);
         let emitted = self.emit_run(i, UnixNanos::MAX);
         self.placed_max = placed_max;
         if let Some(clock) = &mut self.clock {
-            clock.note_placed(ts);
+            clock.note_placed();
         }
         emitted
     }
@@ -257,7 +268,8 @@ impl BlockSequencer {
         let stopping = self.stopping.as_ref().is_some_and(|stopping| stopping.load(Ordering::Acquire));
         let Some(writer) = clock.writer.as_mut().filter(|_| ready && !stopping) else { return };
         let (feeds, own) = (&self.feeds, clock.feed);
-        clock.owed = writer.write(self.patience.now_ns, || {
+        let reference = TickReference { placed_max: self.placed_max, lead: self.lead };
+        clock.owed = writer.write(self.patience.now_ns, &reference, || {
             let others = feeds.iter().enumerate().filter(|(i, _)| *i != own);
             let places = others.filter_map(|(_, feed)| {
                 let UnitPlace { source, offset, part } = feed.passed?;

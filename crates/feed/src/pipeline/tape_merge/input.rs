@@ -1,11 +1,14 @@
 //! A tape that is merged: its units one after the other, up to where it ended when the merge began.
 
 use crate::error::Error;
+use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::pipeline::tape_merge::state::{InputProgress, PlacedFrame};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use unitape_model::message::KIND_MESSAGE;
-use unitape_model::{DefinitionTable, EventKind, FrameHeader, LINE, NameKind, Position, flags, schema::at};
+use unitape_model::{
+    DefinitionTable, Event, EventKind, FrameHeader, LINE, NameKind, Position, UnixNanos, flags, schema::at,
+};
 use unitape_tape::{LineagePoint, LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// A tape to be merged, as the caller names it.
@@ -113,6 +116,17 @@ pub struct UnitInHand {
     /// It is flagged as late where it is placed after a later time: not so bookkeeping, a user's message, and an event
     /// whose time is not believed.
     pub has_time: bool,
+    /// The event whose time it has.
+    pub timed: Option<TimedEvent>,
+}
+
+/// The first event of a unit that has a time of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedEvent {
+    /// Where its frame begins in the frames that were read.
+    pub offset: usize,
+    /// Its time.
+    pub ts: UnixNanos,
 }
 
 impl TapeReading {
@@ -204,6 +218,29 @@ impl TapeReading {
         self.frames = frames;
     }
 
+    /// Returns whether the time of the unit in hand leads by more than it may. `latest` is the latest time that is believed.
+    ///
+    /// An event with a receipt that its tape has bounded already leads only if it leads its receipt, too.
+    pub fn leads(&self, lead: &ClockLeadLimits, latest: UnixNanos) -> bool {
+        let Some(timed) = self.unit.and_then(|unit| unit.timed) else { return false };
+        if known_time(latest).is_none_or(|latest| timed.ts <= lead.after_feeds(latest)) {
+            return false;
+        }
+        let frame = &self.frames[timed.offset..];
+        let frame = &frame[..FrameHeader::read(frame).len_bytes()];
+        // A frame that is no event of a known layout is refused when it is placed.
+        let received = Event::new(frame).and_then(|event| event.ts_recv()).and_then(known_time);
+        received.is_none_or(|received| timed.ts > lead.after_receipt(received))
+    }
+
+    /// Puts the unit in hand at the running maximum of its tape: its time is not believed.
+    pub fn disbelieve(&mut self) {
+        let running_max = self.progress.running_max.unwrap_or(i64::MIN);
+        if let Some(unit) = &mut self.unit {
+            (unit.ts, unit.has_time, unit.timed) = (running_max, false, None);
+        }
+    }
+
     /// The unit in hand is placed.
     #[inline]
     pub fn advance(&mut self) {
@@ -253,6 +290,7 @@ impl TapeReading {
             let header = FrameHeader::read(frame);
             if first.is_none() && !header.is_meta() {
                 first = Some((
+                    end,
                     header,
                     i64::from_le_bytes(frame[at::TS_EVENT..][..8].try_into().expect("eight bytes")),
                 ));
@@ -262,14 +300,15 @@ impl TapeReading {
                 self.is_cut &= end != self.run.offset;
                 let before = self.progress.running_max.unwrap_or(i64::MIN);
                 let unit = match first {
-                    Some((header, ts)) if has_own_time(header) => {
-                        UnitInHand { start, last_frame, end, ts: before.max(ts), has_time: true }
+                    Some((offset, header, ts)) if has_own_time(header) => {
+                        let timed = Some(TimedEvent { offset, ts: UnixNanos(ts) });
+                        UnitInHand { start, last_frame, end, ts: before.max(ts), has_time: true, timed }
                     }
-                    Some((header, _)) => {
+                    Some((_, header, _)) => {
                         let has_time = header.kind() == EventKind::Quarantine as u8;
-                        UnitInHand { start, last_frame, end, ts: before, has_time }
+                        UnitInHand { start, last_frame, end, ts: before, has_time, timed: None }
                     }
-                    None => UnitInHand { start, last_frame, end, ts: before, has_time: false },
+                    None => UnitInHand { start, last_frame, end, ts: before, has_time: false, timed: None },
                 };
                 self.unit = Some(unit);
                 return true;

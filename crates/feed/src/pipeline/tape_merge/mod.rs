@@ -13,6 +13,10 @@
 //! user's message, bookkeeping, and an event whose time is not believed (`clock_ahead`) appear at the running maximum. Ties
 //! go to the earlier tape. So the order of each tape stays, and no unit waits for another.
 //!
+//! The tape of a lone feed has nothing to hold an event's time against. The merge has: an event that leads what is placed
+//! and what the other tapes have at hand by more than it may is flagged as `clock_ahead` here, as a merge of feeds does it.
+//! That is decided from the units at hand alone, when the unit is placed, so a merge that was killed decides it again.
+//!
 //! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
 //! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
 
@@ -24,6 +28,7 @@ mod state;
 use crate::account::retention_checkpoint;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
+use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::quarantine::RawLog;
 use input::{TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
@@ -32,8 +37,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use unitape_model::Position;
 use unitape_model::id_layout::IdLayoutTable;
+use unitape_model::{Position, UnixNanos, flags};
 use unitape_ring::farm::FarmEnding;
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeManifest, UnverifiedBytes,
@@ -51,6 +56,8 @@ pub struct TapeMergeOptions<'a> {
     pub tape: TapeOptions,
     /// Whether the inputs are compared with their checksums, and what follows from damage.
     pub read: ReadOptions,
+    /// The bound on an event's lead over the other tapes and what is placed.
+    pub lead: ClockLeadLimits,
     /// When up, the merge ends after the units at hand; a later one resumes from there.
     pub stop: Option<&'a AtomicBool>,
     /// Progress so far, for progress bars.
@@ -168,13 +175,14 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         written,
     };
     let mut losses = BTreeMap::new();
+    let mut notes = LeadNotes::default();
     let mut stopped = false;
     loop {
         let mut inputs = open_inputs(&options, &tape.state)?;
         let left =
             inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
         options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
-        let placed = place_all(&mut tape, &mut inputs, &options);
+        let placed = place_all(&mut tape, &mut inputs, &options, &mut notes);
         note_last(&mut tape, &mut inputs);
         let flushed = tape.flush();
         for (index, input) in inputs.iter_mut().enumerate() {
@@ -221,7 +229,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         ending: if stopped { FarmEnding::Stopped } else { FarmEnding::EndOfInput },
         turns: StageTimings::default(),
         stopped,
-        notes: Vec::new(),
+        notes: notes.0.into_values().collect(),
     };
     Ok(TapeMergeOutcome { run, gaps, damaged, user_messages, losses: losses.into_values().collect() })
 }
@@ -231,7 +239,10 @@ fn place_all(
     tape: &mut MergedTape,
     inputs: &mut [TapeReading],
     options: &TapeMergeOptions<'_>,
+    notes: &mut LeadNotes,
 ) -> Result<bool, Error> {
+    // A tape alone has nothing that its times could lead.
+    let lead = if inputs.len() > 1 { options.lead } else { ClockLeadLimits::UNBOUNDED };
     let mut placed_max =
         inputs.iter().filter_map(|input| input.progress.running_max).max().unwrap_or(i64::MIN);
     let mut keys = Vec::with_capacity(inputs.len());
@@ -241,11 +252,21 @@ fn place_all(
     loop {
         // The next one, and the one that it must come before to be followed by its tape's next.
         let (mut first, mut second) = (END, END);
+        let mut bound = ceiling(&lead, placed_max);
+        let mut latest = None;
         for key in &keys {
-            if *key < first {
-                (first, second) = (*key, first);
-            } else if *key < second {
-                second = *key;
+            let mut key = *key;
+            if key.ts > bound && key != END {
+                let latest = *latest.get_or_insert_with(|| believed_max(inputs, &lead, placed_max));
+                let input = &inputs[key.index];
+                if input.leads(&lead, latest) {
+                    (key.ts, key.is_ahead) = (input.progress.running_max.unwrap_or(i64::MIN), true);
+                }
+            }
+            if key < first {
+                (first, second) = (key, first);
+            } else if key < second {
+                second = key;
             }
         }
         if first == END {
@@ -253,11 +274,18 @@ fn place_all(
         }
         let index = first.index;
         let mut next = first;
-        while next < second {
+        loop {
             let input = &mut inputs[index];
+            if next.is_ahead {
+                notes.note(input, index);
+                input.disbelieve();
+            }
             let unit = input.unit.expect("a unit has a key");
-            tape.place(input, index, unit.has_time && unit.ts < placed_max)?;
+            let late = if unit.has_time && unit.ts < placed_max { flags::LATE } else { 0 };
+            let ahead = if next.is_ahead { flags::CLOCK_AHEAD } else { 0 };
+            tape.place(input, index, late | ahead)?;
             placed_max = placed_max.max(unit.ts);
+            bound = bound.max(ceiling(&lead, placed_max));
             if tape.is_full() {
                 note_last(tape, inputs);
                 tape.flush()?;
@@ -268,6 +296,10 @@ fn place_all(
                 }
             }
             next = key(&mut inputs[index], index)?;
+            // A unit that may lead is compared with the other tapes again after each step.
+            if next >= second || next.ts > bound || latest.is_some() {
+                break;
+            }
         }
         keys[index] = next;
     }
@@ -286,14 +318,59 @@ fn note_last(tape: &mut MergedTape, inputs: &mut [TapeReading]) {
 struct UnitKey {
     ts: i64,
     index: usize,
+    /// Its time is not believed.
+    is_ahead: bool,
 }
 
 /// After all units.
-const END: UnitKey = UnitKey { ts: i64::MAX, index: usize::MAX };
+const END: UnitKey = UnitKey { ts: i64::MAX, index: usize::MAX, is_ahead: false };
 
 #[inline]
 fn key(input: &mut TapeReading, index: usize) -> Result<UnitKey, Error> {
-    Ok(input.look()?.map_or(END, |unit| UnitKey { ts: unit.ts, index }))
+    Ok(input.look()?.map_or(END, |unit| UnitKey { ts: unit.ts, index, is_ahead: false }))
+}
+
+/// Returns the time up to which no unit leads by more than it may, whatever the other tapes have at hand.
+#[inline]
+fn ceiling(lead: &ClockLeadLimits, placed_max: i64) -> i64 {
+    match known_time(UnixNanos(placed_max)) {
+        _ if lead.feeds.is_none() => i64::MAX,
+        Some(placed_max) => lead.after_feeds(placed_max).0,
+        None => i64::MIN,
+    }
+}
+
+/// Returns the latest time that is believed: of what is placed, and of the units at hand. From the earliest on, each unit at
+/// hand is held against those before it, so that two wrong clocks do not vouch for each other.
+#[cold]
+fn believed_max(inputs: &[TapeReading], lead: &ClockLeadLimits, placed_max: i64) -> UnixNanos {
+    let at_hand = inputs.iter().enumerate();
+    let mut at_hand: Vec<_> =
+        at_hand.filter_map(|(index, input)| Some((input.unit?.timed?.ts, index))).collect();
+    at_hand.sort_unstable();
+    at_hand.into_iter().fold(UnixNanos(placed_max), |latest, (ts, index)| {
+        if inputs[index].leads(lead, latest) { latest } else { latest.max(ts) }
+    })
+}
+
+/// The first event of each tape that leads by more than it may, in words.
+#[derive(Debug, Default)]
+struct LeadNotes(BTreeMap<usize, String>);
+
+impl LeadNotes {
+    #[cold]
+    fn note(&mut self, input: &TapeReading, index: usize) {
+        let Some(timed) = input.unit.and_then(|unit| unit.timed) else { return };
+        let (name, position) = (&input.tape.name, input.progress.position);
+        self.0.entry(index).or_insert_with(|| {
+            format!(
+                "tape {name}: the event after position {position} has the time {} (ns since 1970), which leads by more than \
+                 it may. It is flagged clock_ahead and does not move the merge; so are further ones, and the account counts \
+                 them",
+                timed.ts.0
+            )
+        });
+    }
 }
 
 impl MergedTape {

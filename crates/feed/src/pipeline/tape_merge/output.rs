@@ -49,12 +49,12 @@ pub struct WrittenFrames {
 const BATCH_BYTES: usize = 256 << 10;
 
 impl MergedTape {
-    /// Places the unit in hand of input number `index`.
+    /// Places the unit in hand of input number `index`, with the flags of `mark` on its events.
     ///
     /// # Errors
     /// An id that nothing defines, raw bytes that are not there, or the disk's refusal. What was placed before is on the
     /// tape, or will be made again.
-    pub fn place(&mut self, input: &mut TapeReading, index: usize, late: bool) -> Result<(), Error> {
+    pub fn place(&mut self, input: &mut TapeReading, index: usize, mark: u8) -> Result<(), Error> {
         self.note_losses(input, index);
         let Some(unit) = input.unit else { return Ok(()) };
         let lent = input.lend();
@@ -67,7 +67,7 @@ impl MergedTape {
         };
         let placed = frames(&lent[unit.start..unit.end]).try_for_each(|(offset, header, frame)| {
             let offset = unit.start + offset;
-            self.frame(&mut FrameInHand { input, index, offset, header, frame, late })
+            self.frame(&mut FrameInHand { input, index, offset, header, frame, mark })
         });
         let placed = placed
             .and_then(|()| self.finish_unit(before.start).map_err(|what| input.damage_at(unit.start, &what)));
@@ -311,12 +311,12 @@ impl MergedTape {
                 }
             }
             kind => {
-                let late = if f.late && !f.header.is_meta() { flags::LATE } else { 0 };
-                let from = self.copy(f, late);
+                let mark = if f.header.is_meta() { 0 } else { f.mark };
+                let from = self.copy(f, mark);
                 if !put_ids(f.input, layout, f.header, &mut self.batch[from..]) {
                     self.batch.truncate(from);
                     self.define_names(f, layout)?;
-                    let from = self.copy(f, late);
+                    let from = self.copy(f, mark);
                     let known = put_ids(f.input, layout, f.header, &mut self.batch[from..]);
                     assert!(known, "all names are defined");
                 }
@@ -537,7 +537,8 @@ struct FrameInHand<'f> {
     offset: usize,
     header: FrameHeader,
     frame: &'f [u8],
-    late: bool,
+    /// Flags that the merge sets on its events.
+    mark: u8,
 }
 
 impl FrameInHand<'_> {

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::formats::clock::{ClockTick, MessagePlace};
+use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::sources::journal::{
     self, CLOSED, InitialJournalState, LastFile, StreamContinuity, StreamJournal, journaled_bytes,
     noted_number,
@@ -51,15 +52,58 @@ pub struct QuietTimer {
     interval_ns: i64,
     /// The last event or the last look, on a clock that never steps back.
     since_ns: i64,
-    /// The time of the last tick.
+    /// The time of the last tick that was believed.
     last: UnixNanos,
+    /// The latest time of a tick that was not believed.
+    last_ahead: UnixNanos,
+    /// The last reading of the host's clock that was believed.
+    believed: Option<HostReading>,
+    /// The run has said that the host's clock is behind the last tick.
+    is_behind: bool,
+    /// A sentence on the host's clock for the run to report.
+    note: Option<String>,
+}
+
+/// The host's clock, and one that nobody can set, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct HostReading {
+    /// Wall time.
+    pub wall: UnixNanos,
+    /// Time since the host was started, sleep included.
+    pub boot_ns: i64,
+}
+
+/// The event time and the bounds with which the host's clock is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct TickReference {
+    /// The latest time of an event that was placed and believed.
+    pub placed_max: UnixNanos,
+    /// The bounds.
+    pub lead: ClockLeadLimits,
+}
+
+/// A tick that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueTick {
+    /// Its time.
+    pub ts: UnixNanos,
+    /// It leads by more than it may.
+    pub ahead: bool,
 }
 
 impl QuietTimer {
     /// A timer that begins at 0 of the clock that never steps back.
     pub fn new(interval: Duration) -> Self {
         let interval_ns = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX).max(1);
-        Self { interval_ns, since_ns: 0, last: UnixNanos::MIN }
+        Self {
+            interval_ns,
+            since_ns: 0,
+            last: UnixNanos::MIN,
+            last_ahead: UnixNanos::MIN,
+            believed: None,
+            is_behind: false,
+            note: None,
+        }
     }
 
     /// When the next tick is due, on the clock that never steps back.
@@ -73,21 +117,77 @@ impl QuietTimer {
     }
 
     /// Notes a tick.
-    pub fn note_tick(&mut self, ts: UnixNanos) {
-        self.last = self.last.max(ts);
+    pub fn note_tick(&mut self, ts: UnixNanos, ahead: bool) {
+        match ahead {
+            true => self.last_ahead = self.last_ahead.max(ts),
+            false => self.last = ts,
+        }
     }
 
-    /// The time of the tick that is due: `wall` rounded down. None before it is due, and while wall time has not
+    /// Takes the sentence on the host's clock that the run is to report.
+    pub fn take_note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+
+    /// Returns the tick that is due, with wall time rounded down. Returns `None` before it is due, and while wall time has not
     /// passed the last tick by an interval.
-    pub fn tick(&mut self, now_ns: i64, wall: UnixNanos) -> Option<UnixNanos> {
+    ///
+    /// A clock that is behind the last tick by more than an event may lead its receipt was set back, or was wrong before: the
+    /// ticks continue by it.
+    pub fn tick(&mut self, now_ns: i64, host: HostReading, reference: &TickReference) -> Option<DueTick> {
         if now_ns < self.due_ns() {
             return None;
         }
         self.since_ns = now_ns;
-        let ts = UnixNanos(wall.0 - wall.0.rem_euclid(self.interval_ns));
-        (ts > self.last).then_some(ts)
+        let wall = host.wall;
+        let ts = UnixNanos(wall.0.saturating_sub(wall.0.rem_euclid(self.interval_ns)));
+        if self.leads(host, reference) {
+            return (ts > self.last.max(self.last_ahead)).then_some(DueTick { ts, ahead: true });
+        }
+        let tick = Some(DueTick { ts, ahead: false });
+        if ts > self.last {
+            self.is_behind = false;
+            return tick;
+        }
+        let is_set_back = self.last > reference.lead.after_receipt(wall);
+        let behind_ns = self.last.0.saturating_sub(wall.0).max(0) as u64;
+        if behind_ns > BEHIND_NS && !std::mem::replace(&mut self.is_behind, !is_set_back) {
+            let continues = match is_set_back {
+                true => {
+                    "ticks continue by the host's clock, and readers that believed the earlier ones stay at their time"
+                }
+                false => "no tick comes until it is there",
+            };
+            self.note = Some(format!(
+                "the host's clock says {} (ns since 1970), which is {:.0?} before the last tick: {continues}",
+                wall.0,
+                Duration::from_nanos(behind_ns)
+            ));
+        }
+        tick.filter(|_| is_set_back)
+    }
+
+    /// Returns whether the host's clock leads by more than it may. Either it jumped and no event has a time near it, or it
+    /// leads the events by more than a time without a receipt may.
+    fn leads(&mut self, host: HostReading, reference: &TickReference) -> bool {
+        let TickReference { placed_max, lead } = reference;
+        let placed = known_time(*placed_max);
+        let steady = |before: HostReading| {
+            UnixNanos(before.wall.0.saturating_add(host.boot_ns.saturating_sub(before.boot_ns)))
+        };
+        let expected = self.believed.filter(|before| known_time(before.wall).is_some()).map(steady);
+        let has_jumped = expected.is_some_and(|expected| host.wall > lead.after_receipt(expected))
+            && placed.is_none_or(|placed| host.wall > lead.after_receipt(placed));
+        let leads = has_jumped || placed.is_some_and(|placed| host.wall > lead.after_feeds(placed));
+        if !leads {
+            self.believed = Some(host);
+        }
+        leads
     }
 }
+
+/// A clock that is behind the last tick by less is not worth a word.
+const BEHIND_NS: u64 = 1_000_000_000;
 
 /// A clock before the tape is open.
 #[derive(Debug)]
@@ -163,16 +263,27 @@ pub struct ClockWriter {
 impl ClockWriter {
     /// Writes a tick if one is due, and whether it did. `after` gives the last message of each feed that is on the tape.
     /// A tick that cannot be written is left out, and the run says so.
-    pub fn write(&mut self, now_ns: i64, after: impl FnOnce() -> BTreeMap<String, MessagePlace>) -> bool {
-        let Some(ts) = self.timer.tick(now_ns, (self.now)()) else { return false };
-        let line = ClockTick { ts: ts.0, after: after() }.to_line();
-        let written = self.journal.begin().and_then(|_| self.journal.append(&line, (self.now)()));
+    pub fn write(
+        &mut self,
+        now_ns: i64,
+        reference: &TickReference,
+        after: impl FnOnce() -> BTreeMap<String, MessagePlace>,
+    ) -> bool {
+        let boot_ns = unitape_tape::ClockSource::default().now().boot_ns;
+        let host = HostReading { wall: (self.now)(), boot_ns: i64::try_from(boot_ns).unwrap_or(i64::MAX) };
+        let due = self.timer.tick(now_ns, host, reference);
         let stats = &self.stats.feeds[self.feed];
+        if let Some(note) = self.timer.take_note() {
+            stats.link.note(note);
+        }
+        let Some(DueTick { ts, ahead }) = due else { return false };
+        let line = ClockTick { ts: ts.0, after: after(), ahead }.to_line();
+        let written = self.journal.begin().and_then(|_| self.journal.append(&line, (self.now)()));
         if let Err(e) = written {
             stats.link.note(format!("a tick could not be written and is left out: {e}"));
             return false;
         }
-        self.timer.note_tick(ts);
+        self.timer.note_tick(ts, ahead);
         stats.note_received(line.len() as u64);
         // Release: pairs with the Acquire of the intake; what was written before is there.
         stats.began.store(true, Ordering::Release);
@@ -188,16 +299,94 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn ticks(steps: &[(i64, i64)]) -> Vec<i64> {
+    /// Steps of the steady clocks and of wall time, and the time of the last event.
+    fn due(lead: ClockLeadLimits, steps: &[(i64, i64, i64)]) -> (Vec<DueTick>, Vec<String>) {
         let mut timer = QuietTimer::new(Duration::from_secs(1));
-        let mut all = Vec::new();
-        for &(now_ns, wall) in steps {
-            if let Some(ts) = timer.tick(now_ns, UnixNanos(wall)) {
-                timer.note_tick(ts);
-                all.push(ts.0);
+        let (mut all, mut notes) = (Vec::new(), Vec::new());
+        for &(now_ns, wall, placed_max) in steps {
+            let host = HostReading { wall: UnixNanos(wall), boot_ns: now_ns };
+            let reference = TickReference { placed_max: UnixNanos(placed_max), lead };
+            if let Some(due) = timer.tick(now_ns, host, &reference) {
+                timer.note_tick(due.ts, due.ahead);
+                all.push(due);
             }
+            notes.extend(timer.take_note());
         }
-        all
+        (all, notes)
+    }
+
+    fn ticks(steps: &[(i64, i64)]) -> Vec<i64> {
+        let steps: Vec<_> = steps.iter().map(|&(now_ns, wall)| (now_ns, wall, i64::MIN)).collect();
+        due(ClockLeadLimits::default(), &steps).0.iter().map(|due| due.ts.0).collect()
+    }
+
+    const NOW: i64 = 1_772_440_000 * S;
+    const HOUR: i64 = 3600 * S;
+    const YEAR: i64 = 365 * 24 * HOUR;
+
+    fn believed(seconds: &[i64]) -> Vec<DueTick> {
+        seconds.iter().map(|s| DueTick { ts: UnixNanos(NOW + s * S), ahead: false }).collect()
+    }
+
+    fn ahead(ts: i64) -> DueTick {
+        DueTick { ts: UnixNanos(ts), ahead: true }
+    }
+
+    /// A tick of a clock that had jumped was believed: readers were at its time, and no later tick came.
+    #[test]
+    fn ticks_of_a_clock_that_jumps_are_not_believed() {
+        let steps = [
+            (S, NOW, NOW),
+            (2 * S, NOW + S, NOW),
+            (3 * S, NOW + YEAR + 2 * S, NOW),
+            (4 * S, NOW + YEAR + 3 * S, NOW),
+            (5 * S, NOW + 4 * S, NOW),
+        ];
+        let (ticks, notes) = due(ClockLeadLimits::default(), &steps);
+        assert_eq!(ticks[..2], believed(&[0, 1]));
+        assert_eq!(ticks[2..4], [ahead(NOW + YEAR + 2 * S), ahead(NOW + YEAR + 3 * S)]);
+        assert_eq!(ticks[4..], believed(&[4]));
+        assert_eq!(notes, [""; 0]);
+        // A night without an event is no jump, and without bounds nothing is.
+        let night = [(S, NOW, NOW), (12 * HOUR, NOW + 12 * HOUR - S, NOW)];
+        assert!(due(ClockLeadLimits::default(), &night).0.iter().all(|due| !due.ahead));
+        assert!(due(ClockLeadLimits::UNBOUNDED, &steps).0.iter().all(|due| !due.ahead));
+    }
+
+    /// A host that starts with a wrong clock has nothing but the events to be held against; and a clock that was put right
+    /// is believed when an event has its time.
+    #[test]
+    fn events_say_whether_the_clock_is_right() {
+        let far = NOW + 400 * 24 * HOUR;
+        let (ticks, _) = due(ClockLeadLimits::default(), &[(S, far, NOW), (2 * S, far + S, NOW)]);
+        assert_eq!(ticks, [ahead(far), ahead(far + S)]);
+        let right = [(S, NOW, NOW), (2 * S, NOW + HOUR, NOW), (3 * S, NOW + HOUR + S, NOW + HOUR)];
+        let (ticks, _) = due(ClockLeadLimits::default(), &right);
+        assert_eq!(ticks[1..], [ahead(NOW + HOUR), DueTick { ts: UnixNanos(NOW + HOUR + S), ahead: false }]);
+    }
+
+    /// One tick of a year later silenced all later runs, without a word.
+    #[test]
+    fn a_clock_that_was_set_back_far_ticks_and_says_so() {
+        let back = |by: i64| {
+            let (ticks, notes) = due(
+                ClockLeadLimits::default(),
+                &[
+                    (S, NOW + by, NOW),
+                    (2 * S, NOW + S, NOW),
+                    (3 * S, NOW + 2 * S, NOW),
+                    (4 * S, NOW + 3 * S, NOW),
+                ],
+            );
+            (ticks[1..].to_vec(), notes)
+        };
+        let (ticks, notes) = back(YEAR);
+        assert_eq!(ticks, believed(&[1, 2, 3]));
+        assert!(notes.len() == 1 && notes[0].contains("ticks continue by the host's clock"), "{notes:?}");
+        let (ticks, notes) = back(HOUR / 10);
+        assert_eq!(ticks, []);
+        assert!(notes.len() == 1 && notes[0].contains("no tick comes until it is there"), "{notes:?}");
+        assert_eq!(back(2 * S), (believed(&[3]), vec![]), "too little to speak of");
     }
 
     /// A tick of a time that is not a whole one fires timers at another moment in each run.
@@ -208,16 +397,20 @@ mod tests {
         assert_eq!(ticks(&[(S, -1)]), [-S], "before 1970");
     }
 
+    const NOTHING: TickReference =
+        TickReference { placed_max: UnixNanos::MIN, lead: ClockLeadLimits::UNBOUNDED };
+
     /// A busy run would be full of ticks.
     #[test]
     fn each_event_puts_the_tick_off() {
+        let host = |wall| HostReading { wall: UnixNanos(wall), boot_ns: 0 };
         let mut timer = QuietTimer::new(Duration::from_secs(1));
         for n in 1..10 {
             timer.note_event(n * S / 2);
-            assert_eq!(timer.tick(n * S / 2 + S - 1, UnixNanos(n * S)), None);
+            assert_eq!(timer.tick(n * S / 2 + S - 1, host(n * S), &NOTHING), None);
         }
         assert_eq!(timer.due_ns(), 9 * S / 2 + S);
-        assert!(timer.tick(9 * S / 2 + S, UnixNanos(20 * S)).is_some());
+        assert!(timer.tick(9 * S / 2 + S, host(20 * S), &NOTHING).is_some());
     }
 
     /// A wall clock that was set back would give a tick twice, or an earlier one after a later one.

@@ -29,7 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use unitape_marketdata::wire::{UdpEndpoint, UdpSockets};
 use unitape_model::{ErrorCause, UnixNanos};
 
-pub use clock::{ClockSource, ClockWriter, TickRequest, WallClock};
+pub use clock::{ClockSource, ClockWriter, TickReference, TickRequest, WallClock};
 pub use tcp::TcpFeed;
 pub use udp::OverflowPolicy;
 pub use wait::HaltSignal;

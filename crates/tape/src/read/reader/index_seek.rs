@@ -319,7 +319,7 @@ impl Reader {
     fn is_usable(&mut self, index: u64) -> bool {
         let path = segment_path(&self.live.paths.segments(), index);
         let end = Position((index + 1).saturating_mul(self.live.meta.segment_bytes));
-        is_sealed(&path) || survives(&self.live.paths, end)
+        is_sealed(&path) || survives(&self.live.paths, end).unwrap_or(false)
     }
 
     /// Jumps to the chunk of entry `i` in the segment that is open; false if its frames are not what the index says, and

@@ -18,7 +18,7 @@ impl Reader {
     /// # Errors
     /// Damage on the way to the end of a closed tape.
     pub fn lag(&mut self) -> Result<ReaderLag> {
-        self.look_for_page();
+        self.look_for_page()?;
         let (end, ordinal) = match (&self.page, self.ended) {
             (Some(page), _) => page.end(),
             (None, Some(ended)) => ended,
@@ -87,16 +87,17 @@ impl Reader {
     }
 
     /// Maps the state page where there is one, and lets go of one that has been removed.
-    pub(crate) fn look_for_page(&mut self) {
+    pub(crate) fn look_for_page(&mut self) -> Result<()> {
         if self.page.as_ref().is_some_and(StatePage::is_retired) {
             self.page = None;
             self.ended = None;
         }
         if self.page.is_none() {
-            self.page = StatePage::look(&self.live.paths);
+            self.page = StatePage::look(&self.live.paths)?;
             if self.page.is_some() {
                 self.ended = None;
             }
         }
+        Ok(())
     }
 }

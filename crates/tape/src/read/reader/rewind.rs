@@ -55,10 +55,10 @@ impl Reader {
     ) -> Result<Self> {
         loop {
             let mut reader = Self::unpositioned(SegmentLocator::open(dir)?).with_options(options);
-            let epoch = reader.epoch_now();
+            let epoch = reader.epoch_now()?;
             let (mut reader, to) = reader.resume_once(point, removal)?;
             // A writer that opened meanwhile may have cut the tape, and this did not ask about that cut.
-            if reader.epoch_now() == epoch {
+            if reader.epoch_now()? == epoch {
                 if to < point.position {
                     reader.rewound(ReaderRewind { from: point.position, to });
                 }
@@ -120,9 +120,9 @@ impl Reader {
     }
 
     /// Whether the tape has been opened by another writer since the reader looked for its segment.
-    pub(crate) fn has_new_epoch(&mut self) -> bool {
-        let epoch = self.epoch_now();
-        self.epoch.is_some_and(|known| known != epoch)
+    pub(crate) fn has_new_epoch(&mut self) -> Result<bool> {
+        let epoch = self.epoch_now()?;
+        Ok(self.epoch.is_some_and(|known| known != epoch))
     }
 
     /// Goes back to the cut if the tape has been cut back before `from`, which is of the reader's epoch.
@@ -131,7 +131,7 @@ impl Reader {
     /// [`Error::Rewound`] then, with the reader at the cut.
     pub(crate) fn apply_cut(&mut self, from: Position) -> Result<()> {
         let Some(epoch) = self.epoch else { return Ok(()) };
-        if self.epoch_now() == epoch {
+        if self.epoch_now()? == epoch {
             return Ok(());
         }
         let Some(lineage) = Lineage::load(&self.live.paths, self.live.meta.id)? else { return Ok(()) };
@@ -170,17 +170,17 @@ impl Reader {
     /// and still is after it.
     pub(crate) fn find(&mut self, index: u64) -> Result<Option<(MappedSegment, u64)>> {
         loop {
-            let epoch = self.epoch_now();
+            let epoch = self.epoch_now()?;
             let found = self.live.segment(index)?;
-            if self.epoch_now() == epoch {
+            if self.epoch_now()? == epoch {
                 self.epoch = Some(epoch);
                 return Ok(found);
             }
         }
     }
 
-    fn epoch_now(&mut self) -> u64 {
-        self.look_for_page();
+    fn epoch_now(&mut self) -> Result<u64> {
+        self.look_for_page()?;
         current_epoch(&self.live.paths, self.live.meta.id, self.page.as_ref())
     }
 }

@@ -58,7 +58,7 @@ impl Reader {
         if self.aside.as_ref().is_none_or(|s| s.index != index || !s.is_linked()) {
             self.aside = self.live.segment(index)?.map(|(segment, _)| segment);
             self.aside_checks.begin();
-            self.look_for_page();
+            self.look_for_page()?;
         }
         let Some(segment) = &self.aside else {
             self.live.explain_missing(index)?;
@@ -85,7 +85,7 @@ impl Reader {
         self.checks.begin();
         let found = self.find(index)?;
         let there = found.is_some();
-        self.look_for_page();
+        self.look_for_page()?;
         self.segment = found.map(|(mut segment, first_ordinal)| {
             self.ordinal = first_ordinal;
             // The first frame of a tape that begins within the segment.

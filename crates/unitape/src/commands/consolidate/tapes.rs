@@ -1,6 +1,6 @@
 //! `unitape consolidate --tape-in`: many tapes onto one tape.
 
-use super::{ConsolidateArgs, print_summary, usage_or_error};
+use super::{ConsolidateArgs, lead, print_summary, usage_or_error};
 use crate::commands::read_args;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
         inputs,
         tape: WriterOptions { segment_bytes: args.segment_bytes, ..WriterOptions::default() },
         read: ReadOptions { verify: true, skip_damage: args.skip_damage },
+        lead: lead(args.clock_lead.as_deref())?,
         stop: Some(&stop),
         progress: progress.clone(),
     };
@@ -36,6 +37,7 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
         true => print_account(&merged, elapsed_s)?,
         false => print_summary(&args.tape, &merged.run, elapsed_s)?,
     }
+    merged.run.notes.iter().for_each(|text| note!("unitape: {text}"));
     for gap in &merged.gaps {
         let bytes = grouped(gap.to - gap.from);
         note!(
