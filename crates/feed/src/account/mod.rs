@@ -4,6 +4,9 @@ pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
 
 mod merged;
+mod tape_gaps;
+
+pub use tape_gaps::TapeGapAccount;
 
 pub(crate) use merged::{MERGE_STATE, refuse_merge};
 
@@ -17,7 +20,9 @@ use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_model::{DefinitionTable, Event, EventField, EventKind, EventValue, Position, flags, frames};
+use unitape_model::{
+    DefinitionTable, Event, EventField, EventKind, EventValue, Position, TapeGap, flags, frames,
+};
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
@@ -45,6 +50,8 @@ pub struct TapeAccount {
     pub ahead: u64,
     /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
     pub gaps: u64,
+    /// Parts of other tapes that a merge lacks, or has without a check.
+    pub tape_gaps: TapeGapAccount,
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
@@ -168,6 +175,9 @@ pub struct AccountSummary {
     /// where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
+    /// Parts of other tapes that a merge lacks, each once for every feed that it may concern; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tape_gaps: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -200,7 +210,7 @@ impl AccountSummary {
 
     /// Whether something is in quarantine, or was lost on its way to us.
     pub fn is_flawed(&self) -> bool {
-        self.quarantined_open() > 0 || self.gaps > 0
+        self.quarantined_open() > 0 || self.gaps + self.tape_gaps > 0
     }
 }
 
@@ -218,6 +228,7 @@ impl Default for TapeAccount {
             late: 0,
             ahead: 0,
             gaps: 0,
+            tape_gaps: TapeGapAccount::default(),
             within: None,
             partial_from: None,
             mismatch: None,
@@ -318,6 +329,11 @@ impl TapeAccount {
                 "a frame of kind `{name}` {with} the flag of bookkeeping: unitape did not write it"
             ));
         }
+        if let Some(gap) = TapeGap::from_event(&event) {
+            // It is no message of its source.
+            self.tape_gaps.add(gap, &event);
+            return Ok(());
+        }
         self.take(&event)?;
         if event.header().is_last() {
             let id = match event.kind() {
@@ -412,6 +428,7 @@ impl TapeAccount {
             recovered: self.recovered,
             clock_ahead: self.ahead,
             gaps: self.gaps,
+            tape_gaps: self.tape_gaps.losses,
             ..AccountSummary::default()
         };
         for source in &self.sources {

@@ -12,7 +12,7 @@
 //! tape, how long the raw log is, what has been placed. Names and sources are not in it: the tape's dictionary log
 //! has them all.
 
-use crate::account::{FeedAccount, TapeAccount};
+use crate::account::{FeedAccount, TapeAccount, TapeGapAccount};
 use crate::block::MessageTally;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::error::Error;
@@ -50,6 +50,8 @@ struct RetentionCheckpoint {
     ahead: u64,
     #[serde(default)]
     gaps: u64,
+    #[serde(default)]
+    tape_gaps: TapeGapAccount,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<CheckpointSource>,
@@ -261,6 +263,7 @@ impl RetentionCheckpoint {
             late: account.late,
             ahead: account.ahead,
             gaps: account.gaps,
+            tape_gaps: account.tape_gaps.clone(),
             within: account.within,
             sources: account
                 .sources
@@ -313,6 +316,7 @@ impl RetentionCheckpoint {
         account.late = self.late;
         account.ahead = self.ahead;
         account.gaps = self.gaps;
+        account.tape_gaps = self.tape_gaps;
         account.within = self.within;
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());

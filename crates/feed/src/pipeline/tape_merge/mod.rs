@@ -13,9 +13,12 @@
 //! user's message, bookkeeping, and an event whose time is not believed (`clock_ahead`) appear at the running maximum. Ties
 //! go to the earlier tape. So the order of each tape stays, and no unit waits for another.
 //!
+//! What a tape lacks, because retention removed it or it is damaged, is an event on the merge: see `gaps`.
+//!
 //! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
 //! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
 
+mod gaps;
 mod input;
 mod output;
 mod same_tape;
@@ -25,7 +28,7 @@ use crate::account::retention_checkpoint;
 use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
 use crate::quarantine::RawLog;
-use input::{TapeReading, changed};
+use input::{RemovedPart, TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
 use state::{GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader};
 use std::collections::BTreeMap;
@@ -66,6 +69,8 @@ pub struct TapeMergeOutcome {
     pub gaps: Vec<InputGap>,
     /// Parts of the tapes that were passed over because they are damaged, in this merge and earlier ones.
     pub damaged: Vec<InputGap>,
+    /// Parts of the tapes that a repair accepted without a check, and that are in the merge.
+    pub accepted: Vec<InputGap>,
     /// Messages of users on the tape.
     pub user_messages: u64,
     /// What was passed over in each tape.
@@ -174,11 +179,16 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         let left =
             inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
         options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
-        let placed = place_all(&mut tape, &mut inputs, &options);
+        let mut placed = place_all(&mut tape, &mut inputs, &options);
+        // A merge that was stopped meets what is before the units in hand again.
+        if matches!(placed, Ok(false))
+            && let Err(error) = tape.note_last_losses(&mut inputs)
+        {
+            placed = Err(error);
+        }
         note_last(&mut tape, &mut inputs);
         let flushed = tape.flush();
-        for (index, input) in inputs.iter_mut().enumerate() {
-            tape.note_losses(input, index);
+        for (index, input) in inputs.iter().enumerate() {
             let (damaged, unverified) =
                 (input.reader().damaged().clone(), input.reader().unverified().clone());
             losses.insert(index, InputLosses { damaged, unverified });
@@ -213,6 +223,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     };
     let gaps = parts(&tape.state.gaps, &tape.fresh.gaps);
     let damaged = parts(&tape.state.damaged, &tape.fresh.damaged);
+    let accepted = parts(&tape.state.accepted, &tape.fresh.accepted);
     let user_messages = tape.state.user_messages;
     tape.close(dir)?;
     let run = RunOutcome {
@@ -223,7 +234,14 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         stopped,
         notes: Vec::new(),
     };
-    Ok(TapeMergeOutcome { run, gaps, damaged, user_messages, losses: losses.into_values().collect() })
+    Ok(TapeMergeOutcome {
+        run,
+        gaps,
+        damaged,
+        accepted,
+        user_messages,
+        losses: losses.into_values().collect(),
+    })
 }
 
 /// Places all units up to the targets; gives whether the merge was stopped.
@@ -324,6 +342,10 @@ fn open_inputs(options: &TapeMergeOptions<'_>, state: &MergeRecord) -> Result<Ve
         let index = inputs.len();
         let known = state.sources.iter().filter(|source| source.input == index);
         input.sources.extend(known.map(|source| (source.own, source.id)));
+        let noted = state.accepted.iter().filter(|part| part.input == index);
+        input.forget_accepted(
+            &noted.map(|part| RemovedPart { from: part.from, to: part.to }).collect::<Vec<_>>(),
+        );
         inputs.push(input);
     }
     Ok(inputs)
