@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
 use unitape_query::address::{EventAddress, TapeStopPoint};
-use unitape_query::follow::{FollowOutcome, TapeFollower};
+use unitape_query::follow::{FollowOutcome, TapeFlaws, TapeFollower};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// The point that the books of a replay show.
@@ -266,6 +266,11 @@ impl BookReplay {
     /// The directory of the tape.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The flaws of the part of the tape that was read.
+    pub fn flaws(&self) -> &TapeFlaws {
+        self.follower.flaws()
     }
 
     /// The reader, which knows what it passed over.

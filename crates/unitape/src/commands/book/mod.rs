@@ -190,6 +190,10 @@ pub fn run(args: BookArgs) -> output::Result {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
     let is_partial = note_missing_part(&replay);
+    let accepted = replay.flaws().accepted.len() as u64 + replay.flaws().unverified;
+    if accepted > 0 {
+        note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
+    }
     let warnings = warnings(tape);
     for (_, count, what) in &warnings {
         note!("{} {what}", grouped(*count));
@@ -200,7 +204,7 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out > 0 || !is_there || is_partial {
+    let done = if faults + stale + left_out + accepted > 0 || !is_there || is_partial {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())
