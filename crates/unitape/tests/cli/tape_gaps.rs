@@ -238,10 +238,10 @@ fn a_merge_says_on_its_tape_what_it_lacks() {
 fn a_merge_with_gaps_that_ends_anywhere_is_continued() {
     let dir = tempfile::tempdir().unwrap();
     let (a, b) = (
-        tape_of(dir.path(), "a", &orders("XA", 2_000, false)),
-        tape_of(dir.path(), "b", &orders("XB", 2_000, false)),
+        tape_of(dir.path(), "a", &orders("XA", 3_000, false)),
+        tape_of(dir.path(), "b", &orders("XB", 3_000, false)),
     );
-    retain(&a, 3);
+    retain(&a, 2);
     // Without --skip-damage the merge ends before its first batch, and leaves the record with nothing placed.
     damage(&b, 0);
     let refused = dir.path().join("refused");
@@ -299,7 +299,7 @@ fn best_prices_go_on_after_retention() {
     run(["tape", "verify", text(&out)]).code(0);
     assert_eq!(derive(&tape, &out).code(3).json()["appended"], 0);
     assert!(files(&out) == files_after, "a rerun changed the output");
-    for cut in [before.len(), before.len() + 1, (before.len() + after.len()) / 2, after.len() - 1] {
+    for cut in before.len()..after.len() {
         let part = dir.path().join(format!("cut-{cut}"));
         tape_of_units(&part, &out, &after[..cut]);
         derive(&tape, &part).code(3);
@@ -310,14 +310,10 @@ fn best_prices_go_on_after_retention() {
     let fresh = dir.path().join("fresh");
     derive(&tape, &fresh).code(3);
     let whole = units(&fresh);
-    assert!(
-        cat(&fresh, &["--kind", "bbo"]).iter().all(|e| e["bid_qty"]
-            .as_str()
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            < 4_000)
-    );
+    // The orders of XA would add to the quantity of XB.
+    let quantities = cat(&fresh, &["--kind", "bbo"]);
+    let quantities = quantities.iter().filter_map(|e| e["bid_qty"].as_str()?.parse::<u64>().ok());
+    assert!(quantities.clone().count() > 0 && quantities.max() < Some(4_000));
     for cut in [0, 1, 2, whole.len() / 2, whole.len() - 1] {
         let part = dir.path().join(format!("fresh-{cut}"));
         tape_of_units(&part, &fresh, &whole[..cut]);
@@ -346,7 +342,7 @@ fn what_is_derived_from_a_merge_with_a_gap_says_so() {
     let rules = file(
         dir.path(),
         "rules.toml",
-        "[[limit]]\nname = 'flood'\nscope = 'trader'\norders = 5\nwindow = '1s'\naction = 'kill'\n",
+        "[[limit]]\nname = 'flood'\nscope = 'trader'\nmessages = 5\nwindow = '1s'\naction = 'kill'\n",
     );
     let words =
         ["breaker", "run", text(&tape), "--rules", text(&rules), "--control", text(&controls), "--until-end"];

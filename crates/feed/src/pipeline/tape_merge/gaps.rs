@@ -79,7 +79,7 @@ impl MergedTape {
     pub fn note_last_losses(&mut self, inputs: &mut [TapeReading]) -> Result<(), Error> {
         let placed_max = inputs.iter().filter_map(|input| input.progress.running_max).max();
         for (index, input) in inputs.iter_mut().enumerate() {
-            input.note_last_damage();
+            input.note_last_damage()?;
             let ts = input.progress.running_max.or(placed_max).unwrap_or(i64::MIN);
             self.note_losses(input, index, GapTime { ts, late: placed_max.is_some_and(|max| ts < max) })?;
         }

@@ -229,12 +229,21 @@ impl TapeReading {
         }
     }
 
-    /// Notes damage that nothing follows up to the target.
-    pub fn note_last_damage(&mut self) {
+    /// Notes damage that nothing follows up to the target. A tape whose end is damaged ends before it for its readers, so
+    /// this looks once more for what comes next.
+    ///
+    /// # Errors
+    /// The tape cannot be read.
+    pub fn note_last_damage(&mut self) -> Result<(), Error> {
+        match self.reader.next_run(1) {
+            Ok(_) | Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::Rewound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let damaged = self.reader.damaged();
         let parts = damaged.parts.iter().skip(self.damaged_count as usize);
         self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
         self.damaged_count = damaged.count;
+        Ok(())
     }
 
     /// Forgets accepted parts that are on the tape of the merge.
