@@ -271,9 +271,9 @@ fn derive(tape: &Path, out: &Path) -> Ran {
     run(["book", text(tape), "--derive", "NBBO", "--tape-out", text(out), "--json"])
 }
 
-/// The best prices go on after retention: what is there stays, and what follows is marked.
+/// The best prices continue after retention: what is there stays, and what follows is marked.
 #[test]
-fn best_prices_go_on_after_retention() {
+fn best_prices_continue_after_retention() {
     let dir = tempfile::tempdir().unwrap();
     let lines = orders("XA", 4_000, false);
     let quotes = orders("XB", 4_000, true)
