@@ -85,6 +85,14 @@ fn is(venue: &str, is_stale: bool) -> (String, bool) {
     (venue.to_owned(), is_stale)
 }
 
+/// Draws the book of VOD at XA over the times of the orders.
+fn draw(tape: &Path, dir: &Path) -> Ran {
+    let picture = dir.join("book.json");
+    let (since, until) = (START.to_string(), (START + 9_000_000).to_string());
+    let book = ["book", text(tape), "--picture", text(&picture), "--instr", "VOD", "--venue", "XA"];
+    run(book.iter().copied().chain(["--since", &since, "--until", &until]))
+}
+
 /// Each form of `book`: at the end, at a point, from a checkpoint, and with nothing left of the books.
 #[test]
 fn books_without_their_beginning_are_stale() {
@@ -103,23 +111,7 @@ fn books_without_their_beginning_are_stale() {
     run(["book", text(&tape), "--verify-checkpoints"]);
     book(&tape, &["--bbo"]).code(3);
     book(&tape, &["--instr", "NONE"]).code(3);
-    let picture = dir.path().join("book.json");
-    let times = [START.to_string(), (START + 9_000_000).to_string()];
-    run([
-        "book",
-        text(&tape),
-        "--picture",
-        text(&picture),
-        "--instr",
-        "VOD",
-        "--venue",
-        "XA",
-        "--since",
-        &times[0],
-        "--until",
-        &times[1],
-    ])
-    .code(3);
+    draw(&tape, dir.path()).code(3);
 
     // A status for the whole feed, or its next day, ends it.
     let more = orders("XA", 3_000, false)
@@ -336,6 +328,7 @@ fn what_is_derived_from_a_merge_with_a_gap_says_so() {
     let (nbbo, alerts, controls) =
         (dir.path().join("nbbo"), dir.path().join("alerts"), dir.path().join("controls"));
     derive(&tape, &nbbo).code(3).says(&["prices are stale"]);
+    draw(&tape, dir.path()).code(3).says(&["a part of the tape is missing"]);
     let lacks = ["a merge that lacks parts of its inputs"];
     run(["watch", "replay", text(&tape), "--json"]).code(3).says(&lacks);
     run(["watch", "run", text(&tape), "--alerts", text(&alerts), "--until-end"]).code(3).says(&lacks);
