@@ -95,6 +95,41 @@ impl Books {
         &self.changes
     }
 
+    /// A part of the tape is missing that may have had events of any book of the feed of this source, or of no source.
+    pub fn on_missing_part(&mut self, source: u32) -> &[BookChange] {
+        self.changes.clear();
+        self.counters.lost += 1;
+        let feeds = [self.losses.feed(source), self.losses.feed(0)];
+        let is_new = [self.losses.lose_part(feeds[0]), source != 0 && self.losses.lose(feeds[1], false)];
+        for (feed, _) in feeds.into_iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+            (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, ELSEWHERE, false));
+        }
+        &self.changes
+    }
+
+    /// A part of the tape is missing, its beginning or a damaged part: all feeds that are defined now have lost something.
+    pub fn on_missing_part_of_all(&mut self) -> &[BookChange] {
+        self.changes.clear();
+        self.counters.lost += 1;
+        self.losses.lose_part_of_all();
+        for at in 0..self.listings.len() as u32 {
+            let listing = &mut self.listings[at as usize];
+            for basis in Basis::ALL.map(|basis| basis as usize) {
+                if listing.has_data[basis] {
+                    listing.lost[basis] = Some(ELSEWHERE);
+                }
+            }
+            self.renew(at, false);
+        }
+        &self.changes
+    }
+
+    /// Returns whether a part of the tape is missing, so that books may be missing as well. The next day of a feed, or its
+    /// recovery, ends that.
+    pub fn lacks_part(&self) -> bool {
+        self.losses.lacks_part()
+    }
+
     /// An event of an order that names no instrument, or no order: it may concern every book of orders of its feed.
     #[cold]
     pub(crate) fn on_unnamed_order(&mut self, event: &Event<'_>) {

@@ -8,6 +8,9 @@
 //!
 //! Losses are numbered. A book is stale from a loss of its feed on until it is cleared or recovered; a book that begins
 //! later is stale as well, unless its listing or its feed was cleared since.
+//!
+//! A part of the tape itself may be missing, too: its beginning, or what a merge lacked. Then the words of a feed that
+//! marks its books itself are missing as well, so this concerns the books of such a feed, too.
 
 use crate::listing::ListingKey;
 use crate::state::State;
@@ -53,6 +56,8 @@ pub(crate) struct MessageLossTable {
     pub cleared: u64,
     /// Whether a source is [`SourceBookPolicy::Bookless`].
     pub any_bookless: bool,
+    /// A part of the tape is missing that had events of any feed, so a source without a definition has lost something, too.
+    any_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +66,8 @@ struct FeedLossState {
     lost: [u64; 2],
     /// `cleared` and one more when its books were last marked.
     marked: [u64; 2],
+    /// Number of the last missing part of the tape that may concern any book; 0 after a recovery of the whole feed.
+    part: u64,
 }
 
 /// Listings of which a loss is remembered by name.
@@ -88,7 +95,32 @@ impl MessageLossTable {
             return *feed;
         }
         self.define(source, &format!("#{source}"), SourceBookPolicy::Plain);
-        self.sources[&source].0
+        let feed = self.sources[&source].0;
+        if self.any_lost {
+            self.lose_part(feed);
+        }
+        feed
+    }
+
+    /// A part of the tape is missing that may have had events of a feed. Returns false if all books of the feed are marked.
+    pub fn lose_part(&mut self, feed: u32) -> bool {
+        let is_new = self.lose(feed, false);
+        self.feeds[feed as usize].part = self.count;
+        is_new
+    }
+
+    /// A part of the tape is missing that may have had events of all feeds that are defined.
+    pub fn lose_part_of_all(&mut self) {
+        self.any_lost = true;
+        (0..self.feeds.len() as u32).for_each(|feed| _ = self.lose_part(feed));
+        if self.feeds.is_empty() {
+            self.feed(0);
+        }
+    }
+
+    /// Returns whether a part of the tape is missing that no recovery of its whole feed followed.
+    pub fn lacks_part(&self) -> bool {
+        self.feeds.iter().any(|feed| feed.part > 0)
     }
 
     /// The policy for the events of a source.
@@ -122,11 +154,14 @@ impl MessageLossTable {
 
     /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
     pub fn last(&mut self, source: u32, of: ListingKey, orders: bool) -> u64 {
-        if self.count == 0 || self.kind(source) == SourceBookPolicy::Marked {
+        if self.count == 0 {
             return 0;
         }
         let feed = self.feed(source);
         let losses = self.feeds[feed as usize];
+        if self.kind(source) == SourceBookPolicy::Marked {
+            return losses.part;
+        }
         let named = [of.venue, 0].map(|v| self.named.get(&(feed, v, of.instrument)).copied().unwrap_or(0));
         let all = if orders { losses.lost[0].max(losses.lost[1]) } else { losses.lost[0] };
         all.max(named[0]).max(named[1])
@@ -142,12 +177,22 @@ impl MessageLossTable {
     pub fn recover(&mut self, source: u32) {
         self.cleared += 1;
         let feed = self.feed(source);
-        self.feeds[feed as usize].lost = [0; 2];
+        let losses = &mut self.feeds[feed as usize];
+        (losses.lost, losses.part) = ([0; 2], 0);
     }
 }
 
-crate::state::state!(FeedLossState { lost, marked });
-crate::state::state!(MessageLossTable { sources, by_name, feeds, named, count, cleared, any_bookless });
+crate::state::state!(FeedLossState { lost, marked, part });
+crate::state::state!(MessageLossTable {
+    sources,
+    by_name,
+    feeds,
+    named,
+    count,
+    cleared,
+    any_bookless,
+    any_lost
+});
 
 impl State for SourceBookPolicy {
     fn put(&self, out: &mut Vec<u8>) {

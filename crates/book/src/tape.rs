@@ -6,6 +6,7 @@ use crate::losses::SourceBookPolicy;
 use crate::state::State;
 use unitape_model::{
     DefinitionTable, Event, EventField, EventKind, EventValue, FrameHeader, InstrumentId, NameKind, Position,
+    TapeGap,
 };
 
 /// [`Books`] that learn names from the definitions on the tape.
@@ -50,6 +51,11 @@ impl TapeBooks {
         this
     }
 
+    /// Marks the books of all feeds that are defined by now: a part of the tape is missing, its beginning or a damaged part.
+    pub fn lose_part(&mut self) -> &[BookChange] {
+        self.books.on_missing_part_of_all()
+    }
+
     /// Applies the next frame of the tape, bookkeeping as well, and returns what changed.
     ///
     /// # Errors
@@ -92,6 +98,11 @@ impl TapeBooks {
     /// A message that did not become events: what it was about is in fields of no place of their own.
     #[cold]
     fn on_quarantine(&mut self, event: &Event<'_>) -> &[BookChange] {
+        match TapeGap::from_event(event) {
+            Some(gap) if gap.is_loss() => return self.books.on_missing_part(event.source()),
+            Some(_) => return &[],
+            None => {}
+        }
         let (mut instrument, mut venue) = (None, None);
         for (name, json) in event.unmapped_fields() {
             match name {

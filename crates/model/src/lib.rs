@@ -52,6 +52,7 @@ pub mod refusal;
 pub mod row;
 pub mod schema;
 pub mod side;
+pub mod tape_gap;
 pub mod tape_position;
 pub mod words;
 
@@ -73,4 +74,5 @@ pub use refusal::Refusal;
 pub use row::{ColumnForm, ColumnValue, EventRow, RowColumn, RowSchema};
 pub use schema::{EventFieldSpec, EventSchema, FieldLayout};
 pub use side::Side;
+pub use tape_gap::TapeGap;
 pub use tape_position::TapePosition;

@@ -6,9 +6,10 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_model::{DefinitionTable, Event, Position};
+use unitape_model::{DefinitionTable, Event, EventKind, Position, TapeGap};
 use unitape_tape::{
     Error, Frame, LostDefinitions, ReadOptions, Reader, SeekOutcome, StartPosition, TimeRange,
+    accepted_ranges,
 };
 
 use crate::address::{EventAddress, TapeRangeBound};
@@ -58,6 +59,35 @@ pub struct TapeFollower {
     rewinds: u64,
     /// The times of the events that are given, where others are passed over.
     range: Option<TimeRange>,
+    flaws: TapeFlaws,
+}
+
+/// What is wrong with the content of a tape, beside the damage that its reader met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TapeFlaws {
+    /// Events by which a merge says that a part of its inputs is missing.
+    pub losses: u64,
+    /// Events by which a merge says that a repair accepted a part of its inputs without a check.
+    pub unverified: u64,
+    /// Parts of the tape itself that a repair accepted without a check.
+    pub accepted: Vec<(Position, Position)>,
+}
+
+impl TapeFlaws {
+    fn of_tape(dir: &Path, reader: &Reader) -> Self {
+        let mut accepted = accepted_ranges(dir);
+        accepted.retain(|(_, to)| *to > reader.position());
+        Self { accepted, ..Self::default() }
+    }
+
+    #[cold]
+    fn add(&mut self, frame: &[u8]) {
+        match Event::new(frame).and_then(|event| TapeGap::from_event(&event)) {
+            Some(gap) if gap.is_loss() => self.losses += 1,
+            Some(_) => self.unverified += 1,
+            None => {}
+        }
+    }
 }
 
 impl TapeFollower {
@@ -67,7 +97,8 @@ impl TapeFollower {
     /// As [`open`].
     pub fn open(dir: &Path, options: ReadOptions) -> Result<(Self, DefinitionTable), Error> {
         let (reader, names) = open(dir, options)?;
-        Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0, range: None }, names))
+        let flaws = TapeFlaws::of_tape(dir, &reader);
+        Ok((Self { dir: dir.to_owned(), options, reader, rewinds: 0, range: None, flaws }, names))
     }
 
     /// Goes to the first frame of `from` or after it by the indexes of the segments, and gives `names` the definitions
@@ -134,7 +165,12 @@ impl TapeFollower {
             None => self.reader.next_counted(),
         };
         match next {
-            Ok(Some((ordinal, frame))) => Ok(FollowOutcome::Frame { ordinal, frame }),
+            Ok(Some((ordinal, frame))) => {
+                if frame.header.kind() == EventKind::Quarantine as u8 {
+                    self.flaws.add(frame.bytes);
+                }
+                Ok(FollowOutcome::Frame { ordinal, frame })
+            }
             Ok(None) => Ok(FollowOutcome::AtEnd),
             Err(error) => rewound(error, &mut self.rewinds),
         }
@@ -172,6 +208,7 @@ impl TapeFollower {
     /// As [`open`].
     pub fn reopen(&mut self) -> Result<DefinitionTable, Error> {
         let (reader, names) = open(&self.dir, self.options)?;
+        self.flaws = TapeFlaws::of_tape(&self.dir, &reader);
         (self.reader, self.range) = (reader, None);
         Ok(names)
     }
@@ -192,6 +229,11 @@ impl TapeFollower {
     /// The reader, which knows what it passed over.
     pub fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    /// The flaws of the part that was read.
+    pub fn flaws(&self) -> &TapeFlaws {
+        &self.flaws
     }
 }
 

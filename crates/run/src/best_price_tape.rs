@@ -7,15 +7,23 @@
 //! ```
 //!
 //! The output is a function of the input, see [`crate::derived_tape`].
+//!
+//! A best price that leaves out a venue with a stale book is followed by an event `status` of the venue NBBO with the state
+//! `stale`, in the same unit; `recovered` ends that. Where a part of the input is missing, a `status` without an instrument
+//! says so: of an instrument that has no price since, none is known.
+//!
+//! If retention has removed the beginning of the input, what the output has is kept. The books begin at the oldest event, and
+//! the output continues with the event that caused its last one: from there on it says what differs from its last word.
 
 use crate::Error;
 use crate::derived_tape::{DerivedContent, DerivedTape, DerivedTotals, derived_id};
 use crate::replay::{BookReplay, ReplayOutcome};
+use std::collections::BTreeMap;
 use std::path::Path;
-use unitape_book::{ALL_VENUES, BookOptions, ConsolidatedBbo, ConsolidatedSide};
+use unitape_book::{ALL_VENUES, BookOptions, ConsolidatedBbo, ConsolidatedSide, QuoteFlags};
 use unitape_model::{
-    Amount, Decimal, EventField, EventKind, EventValue, InstrumentId, NameKind, Price, TapePosition,
-    UnixNanos,
+    Amount, Decimal, Event, EventField, EventKind, EventValue, InstrumentId, NameKind, Position, Price,
+    TapePosition, UnixNanos,
 };
 use unitape_tape::{ReadOptions, TapeId};
 
@@ -26,6 +34,8 @@ pub struct BestPriceTotals {
     pub events: u64,
     /// Those among them that this call has put there.
     pub appended: u64,
+    /// Words on the output that prices are stale.
+    pub stale: u64,
     /// Sides with a price and without a quantity, because the sum over the venues has more digits than a field holds.
     pub quantities_left_out: u64,
 }
@@ -45,11 +55,31 @@ pub struct BestPriceTape {
     replay: BookReplay,
     input: TapeId,
     output: DerivedTape,
-    /// The last best price of each instrument, by its id on the input.
-    last: Vec<BestQuote>,
+    /// The last word on each instrument, by its id on the input; none before the first one.
+    last: Vec<Option<BestPriceState>>,
+    /// The last words that the output had when it was opened, by name; only where retention has removed the beginning of the
+    /// input.
+    adopted: BTreeMap<String, BestPriceState>,
+    /// The event that caused the last one of the output then: those before it put nothing there.
+    resumes_at: Option<Position>,
+    /// Nothing was put there since the output was opened so.
+    is_silent: bool,
+    /// A part of the input is missing, and the output says so.
+    says_missing: bool,
+    /// The losses of the books that the output knows of.
+    losses: u64,
+    stale: u64,
     /// The instruments of the current event.
     touched: Vec<InstrumentId>,
     quantities_left_out: u64,
+}
+
+/// The last word of the output on an instrument.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct BestPriceState {
+    quote: BestQuote,
+    /// A venue is left out because its book is stale.
+    is_stale: bool,
 }
 
 /// What a best price event says.
@@ -64,6 +94,24 @@ impl BestQuote {
         let side = |side: Option<ConsolidatedSide>| side.map(|side| (side.level.px, side.level.qty));
         Self { bid: side(best.bid), ask: side(best.ask) }
     }
+
+    /// Reads the best price of an event of the output. A quantity that the output left out is zero, as one that nobody has.
+    fn from_event(event: &Event<'_>) -> Self {
+        let side = |px, qty| {
+            let Some(EventValue::Price(px)) = event.field(px, &mut [0; 36]) else { return None };
+            let qty = match event.field(qty, &mut [0; 36]) {
+                Some(EventValue::Decimal(qty)) => {
+                    Amount::new(i128::from(qty.mantissa()), qty.exponent()).ok()
+                }
+                _ => None,
+            };
+            Some((px, qty.unwrap_or_default()))
+        };
+        Self {
+            bid: side(EventField::Bid, EventField::BidQty),
+            ask: side(EventField::Ask, EventField::AskQty),
+        }
+    }
 }
 
 impl BestPriceTape {
@@ -73,21 +121,46 @@ impl BestPriceTape {
     /// When a tape cannot be read or written, or the output is one of something else.
     pub fn open(input: &Path, output: &Path, read: ReadOptions) -> Result<Self, Error> {
         let replay = BookReplay::open(input, read, BookOptions::default())?;
-        if replay.first().seq > 1 {
-            return Err(Error::OtherTape {
-                path: input.to_owned(),
-                what: "retention has removed its beginning, without which its books lack orders".to_owned(),
-            });
-        }
         let input = replay.reader().id();
-        Ok(Self {
-            replay,
+        let mut this = Self {
             input,
             output: DerivedTape::open(output, output_id(input), CONTENT, read)?,
             last: Vec::new(),
+            adopted: BTreeMap::new(),
+            resumes_at: None,
+            is_silent: false,
+            says_missing: false,
+            losses: 0,
+            stale: 0,
             touched: Vec::new(),
             quantities_left_out: 0,
-        })
+            replay,
+        };
+        if this.replay.first().position > Position(0) {
+            this.adopt_output()?;
+        }
+        Ok(this)
+    }
+
+    /// Takes over what the output has, which the input does not give any more.
+    fn adopt_output(&mut self) -> Result<(), Error> {
+        let Self { output, adopted, resumes_at, says_missing, stale, .. } = self;
+        output.adopt_written(|event, names| {
+            let instrument = names.name(NameKind::Instrument, event.instrument().0);
+            if event.kind() == EventKind::Bbo {
+                let Some(name) = instrument else { return };
+                adopted.entry(name.to_owned()).or_default().quote = BestQuote::from_event(event);
+            } else if let Some(is_stale) = staleness_of(event) {
+                *stale += u64::from(is_stale);
+                match instrument {
+                    Some(name) => adopted.entry(name.to_owned()).or_default().is_stale = is_stale,
+                    None => *says_missing = is_stale,
+                }
+            }
+            *resumes_at = cause_of(event).max(*resumes_at);
+        })?;
+        self.is_silent = true;
+        Ok(())
     }
 
     /// Applies the next event of the input, and puts the best prices that it changed onto the output, by id of the instrument.
@@ -98,7 +171,12 @@ impl BestPriceTape {
         let outcome = self.replay.step()?;
         match outcome {
             ReplayOutcome::Event => self.put_changes()?,
-            ReplayOutcome::AtEnd => self.output.require_compared()?,
+            ReplayOutcome::AtEnd => {
+                if self.resumes_at.is_some_and(|cause| cause >= self.replay.end().position) {
+                    return Err(self.output.input_cut());
+                }
+                self.output.require_compared()?;
+            }
             ReplayOutcome::Rewound { .. } => return Err(self.output.input_cut()),
             ReplayOutcome::Reached => {}
         }
@@ -119,12 +197,18 @@ impl BestPriceTape {
     /// The counts so far.
     pub fn totals(&self) -> BestPriceTotals {
         let DerivedTotals { events, appended } = self.output.totals();
-        BestPriceTotals { events, appended, quantities_left_out: self.quantities_left_out }
+        let (stale, quantities_left_out) = (self.stale, self.quantities_left_out);
+        BestPriceTotals { events, appended, stale, quantities_left_out }
     }
 
     /// The replay of the input.
     pub fn replay(&self) -> &BookReplay {
         &self.replay
+    }
+
+    /// Returns whether the output says that prices are stale, or a part of the input is missing.
+    pub fn is_flawed(&self) -> bool {
+        self.stale > 0 || self.replay.books().books.lacks_part()
     }
 
     /// Makes the output durable, and returns the counts.
@@ -138,6 +222,23 @@ impl BestPriceTape {
     }
 
     fn put_changes(&mut self) -> Result<(), Error> {
+        if self.resumes_at.is_some_and(|cause| self.replay.moment().position < cause) {
+            return Ok(());
+        }
+        let books = &self.replay.books().books;
+        let losses = books.counters().lost;
+        if self.losses != losses {
+            self.losses = losses;
+            let is_missing = books.lacks_part();
+            if is_missing && !self.says_missing {
+                self.put_status(None, true)?;
+                self.output.commit()?;
+            }
+            self.says_missing = is_missing;
+        }
+        if std::mem::take(&mut self.is_silent) {
+            self.put_differences()?;
+        }
         let books = &self.replay.books().books;
         self.touched.clear();
         let changed = self.replay.changes().iter().filter(|change| change.consolidated);
@@ -146,23 +247,59 @@ impl BestPriceTape {
         self.touched.sort_unstable();
         self.touched.dedup();
         for n in 0..self.touched.len() {
-            let instrument = self.touched[n];
-            let quote = BestQuote::new(&self.replay.books().books.consolidated(instrument));
-            let at = instrument.0 as usize;
-            if self.last.len() <= at {
-                self.last.resize(at + 1, BestQuote::default());
-            }
-            if self.last[at] != quote {
-                self.last[at] = quote;
-                self.put(instrument, &quote)?;
-            }
+            self.put_change(self.touched[n])?;
         }
         Ok(())
     }
 
-    /// Puts a best price onto the output, or compares it with the one that is there.
-    fn put(&mut self, instrument: InstrumentId, quote: &BestQuote) -> Result<(), Error> {
-        let moment = self.replay.moment();
+    /// Puts onto the output what differs from its last words, of all instruments.
+    fn put_differences(&mut self) -> Result<(), Error> {
+        let (books, names) = (&self.replay.books().books, &self.replay.books().names);
+        let mut instruments: Vec<_> = books.instruments().collect();
+        let adopted = self.adopted.keys();
+        let known =
+            adopted.filter_map(|name| names.get(NameKind::Instrument, name.as_bytes()).map(InstrumentId));
+        instruments.extend(known);
+        instruments.sort_unstable();
+        instruments.dedup();
+        instruments.into_iter().try_for_each(|instrument| self.put_change(instrument))
+    }
+
+    /// Puts the best price of an instrument onto the output if it is another than that of the last word.
+    fn put_change(&mut self, instrument: InstrumentId) -> Result<(), Error> {
+        let books = &self.replay.books().books;
+        let best = books.consolidated(instrument);
+        // Of an instrument without a book that had a price, the orders are gone.
+        let is_gone = !self.adopted.is_empty() && books.listings_of(instrument).next().is_none();
+        let state = BestPriceState {
+            quote: BestQuote::new(&best),
+            is_stale: is_gone || best.marks.contains(QuoteFlags::STALE),
+        };
+        let number = instrument.0 as usize;
+        if self.last.len() <= number {
+            self.last.resize(number + 1, None);
+        }
+        let before = self.last[number].unwrap_or_else(|| {
+            let name = self.replay.books().names.name(NameKind::Instrument, instrument.0);
+            name.and_then(|name| self.adopted.get(name).copied()).unwrap_or_default()
+        });
+        self.last[number] = Some(state);
+        let is_other = before.quote != state.quote;
+        if before.is_stale && !state.is_stale {
+            self.put_status(Some(instrument), false)?;
+        }
+        if is_other {
+            self.put(instrument, &state.quote)?;
+        }
+        // A reader takes a best price as whole, so the word comes after each one.
+        if state.is_stale && (is_other || !before.is_stale) {
+            self.put_status(Some(instrument), true)?;
+        }
+        self.output.commit()?;
+        Ok(())
+    }
+
+    fn instrument_id(&mut self, instrument: InstrumentId) -> Result<u32, Error> {
         let name = self.replay.books().names.name(NameKind::Instrument, instrument.0);
         let name = name.ok_or_else(|| Error::OtherTape {
             path: self.replay.dir().to_owned(),
@@ -171,8 +308,43 @@ impl BestPriceTape {
                 instrument.0
             ),
         })?;
+        self.output.id_of(NameKind::Instrument, name)
+    }
+
+    /// Puts the word into the unit that the best prices of an instrument, or of all of them, are stale, or are so no longer.
+    fn put_status(&mut self, instrument: Option<InstrumentId>, is_stale: bool) -> Result<(), Error> {
+        let moment = self.replay.moment();
         let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
-        let instrument = self.output.id_of(NameKind::Instrument, name)?;
+        let instrument = instrument.map(|instrument| self.instrument_id(instrument)).transpose()?;
+        let cause = TapePosition { tape: self.input.0, position: moment.position };
+        let mut event = self.output.begin(EventKind::Status, UnixNanos(moment.ts));
+        let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
+        set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
+        if let Some(instrument) = instrument {
+            set(EventField::Instr, EventValue::Sym(NameKind::Instrument, instrument));
+        }
+        set(EventField::State, EventValue::Text(if is_stale { STALE } else { RECOVERED }));
+        let reason = match (is_stale, instrument) {
+            (true, None) => Some("a part of the tape is missing"),
+            (true, Some(_)) => Some("a venue with a stale book is left out"),
+            (false, _) => None,
+        };
+        if let Some(reason) = reason {
+            set(EventField::Reason, EventValue::Text(reason));
+        }
+        let json =
+            serde_json::json!({ "tape": TapeId(cause.tape).to_string(), "position": cause.position.0 });
+        event.keep_unmapped(CAUSE, &json.to_string()).expect("a short name");
+        event.finish(0).expect("a status is short");
+        self.stale += u64::from(is_stale);
+        Ok(())
+    }
+
+    /// Puts a best price into the unit.
+    fn put(&mut self, instrument: InstrumentId, quote: &BestQuote) -> Result<(), Error> {
+        let moment = self.replay.moment();
+        let venue = self.output.id_of(NameKind::Venue, ALL_VENUES)?;
+        let instrument = self.instrument_id(instrument)?;
         let mut event = self.output.begin(EventKind::Bbo, UnixNanos(moment.ts));
         let mut set = |field, value| event.set_field(field, value).expect("a value of its field");
         set(EventField::Venue, EventValue::Sym(NameKind::Venue, venue));
@@ -195,7 +367,6 @@ impl BestPriceTape {
         let cause = TapePosition { tape: self.input.0, position: moment.position };
         set(EventField::Cause, EventValue::TapePosition(cause));
         event.finish(0).expect("a best price is short");
-        self.output.commit()?;
         Ok(())
     }
 }
@@ -213,5 +384,29 @@ impl std::fmt::Debug for BestPriceTape {
 fn output_id(input: TapeId) -> TapeId {
     derived_id("best prices over all venues", input, b"")
 }
+
+/// Returns whether a status of the output says that prices are stale, or that they are so no longer.
+fn staleness_of(event: &Event<'_>) -> Option<bool> {
+    match event.field(EventField::State, &mut [0; 36]) {
+        Some(EventValue::Text(STALE)) => Some(true),
+        Some(EventValue::Text(RECOVERED)) => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the position of the event of the input that caused one of the output.
+fn cause_of(event: &Event<'_>) -> Option<Position> {
+    if let Some(EventValue::TapePosition(cause)) = event.field(EventField::Cause, &mut [0; 36]) {
+        return Some(cause.position);
+    }
+    let (_, json) = event.unmapped_fields().find(|(name, _)| *name == CAUSE)?;
+    let cause: serde_json::Value = serde_json::from_str(json).ok()?;
+    cause["position"].as_u64().map(Position)
+}
+
+const STALE: &str = "stale";
+const RECOVERED: &str = "recovered";
+/// The field of a status with the position of its cause, as `bbo` has it.
+const CAUSE: &str = "cause";
 
 const CONTENT: DerivedContent = DerivedContent { noun: "best prices", rules: "" };

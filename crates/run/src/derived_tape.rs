@@ -13,7 +13,10 @@
 use crate::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use unitape_model::{Dictionary, EventBuilder, EventKind, FrameHeader, NameKind, Position, UnixNanos, flags};
+use unitape_model::{
+    DefinitionTable, Dictionary, Event, EventBuilder, EventKind, FrameHeader, NameKind, Position, UnixNanos,
+    flags,
+};
 use unitape_tape::{
     ReadOptions, Reader, StartPosition, SyncPolicy, TapeId, TapeManifest, Writer, WriterOptions,
 };
@@ -149,6 +152,35 @@ impl DerivedTape {
             return Err(self.differs());
         }
         self.written = None;
+        Ok(())
+    }
+
+    /// Takes the units that the tape has as they are, without a comparison: the input has lost the events that gave them.
+    /// Gives `learn` each event, and the names that the tape has by then.
+    ///
+    /// # Errors
+    /// Fails if the tape cannot be read.
+    pub fn adopt_written(
+        &mut self,
+        mut learn: impl FnMut(&Event<'_>, &DefinitionTable),
+    ) -> Result<(), Error> {
+        let Some(mut written) = self.written.take() else { return Ok(()) };
+        let mut names = DefinitionTable::default();
+        while let Some(frame) = written.next()? {
+            let (position, is_meta) = (frame.position, frame.header.is_meta());
+            match names.admit_frame(frame.bytes) {
+                Ok(Some(event)) if !is_meta => {
+                    self.totals.events += 1;
+                    learn(&event, &names);
+                }
+                Ok(_) => {}
+                Err(fault) => {
+                    let fault = fault.to_string();
+                    return Err(written.damage_at(position, &fault).into());
+                }
+            }
+        }
+        self.names = names.dictionary().clone();
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use unitape_book::fx::{FxBooks, FxOptions, PriceListener, TapeFx};
 use unitape_model::{DefinitionTable, Event, Position};
 use unitape_query::address::EventAddress;
-use unitape_query::follow::{FollowOutcome, TapeFollower};
+use unitape_query::follow::{FollowOutcome, TapeFlaws, TapeFollower};
 use unitape_tape::{ReadOptions, Reader};
 
 /// A replay of the quotes of a tape.
@@ -94,6 +94,11 @@ impl FxReplay {
     /// The number of times that the tape was cut back while it was read.
     pub fn rewinds(&self) -> u64 {
         self.follower.rewinds()
+    }
+
+    /// The flaws of the part of the tape that was read.
+    pub fn flaws(&self) -> &TapeFlaws {
+        self.follower.flaws()
     }
 
     /// The reader, which knows what it passed over.

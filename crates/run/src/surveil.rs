@@ -58,7 +58,11 @@ impl Surveillance {
         let mut watch = TapeWatch::new(selection)?;
         let (mut follower, names) = TapeFollower::open(dir, read)?;
         watch.names = names;
+        let begins_at_start = follower.reader().position() == Position(0);
+        let has_since = range.times.is_some_and(|times| times.since.is_some());
         let is_complete = range.seek(&mut follower, &mut watch.names)?;
+        // A part that begins at a place or time of its own does not ask for what is before.
+        let is_complete = is_complete && (begins_at_start || range.from.is_some() || has_since);
         let skipped = range.times.and_then(|times| follower.keep_times(times));
         Ok(Self {
             follower,

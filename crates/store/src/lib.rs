@@ -79,7 +79,7 @@ pub use rows::RowScan;
 pub use scan::{Scan, ScanFilter, StoredEvent};
 pub use schema::TickSchema;
 pub use seal::{SealOptions, SealReport, StoreProgress, check_place, seal};
-pub use store::{DaySummary, Store, StoreSummary, StoredTotals};
+pub use store::{DaySummary, Store, StoreSummary, StoredTotals, TapePart};
 pub use verify::{Finding, FindingKind, VerifyKey, VerifyOptions, VerifyReport, verify};
 
 /// Version of everything that the store writes. It is not final before there are golden files of it.

@@ -103,6 +103,12 @@ pub(crate) struct TapeSealProgress {
     #[serde(with = "position_number")]
     pub last_position: Position,
     pub last_crc: u32,
+    /// Parts that are not in the store: retention had removed them, or they are damaged and were passed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<[u64; 2]>,
+    /// Parts in the store that a repair of the tape accepted without a check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unverified: Vec<[u64; 2]>,
 }
 
 /// The events that one seal added to one day.
@@ -525,6 +531,8 @@ mod tests {
                 days: [(Day(3), Position(900))].into(),
                 last_position: Position(576),
                 last_crc: 9,
+                missing: Vec::new(),
+                unverified: Vec::new(),
             }],
             parts: vec![SealedPart {
                 date: Day(19_000),

@@ -12,6 +12,7 @@ use unitape_model::{
 };
 use unitape_tape::{
     DamagedParts, LostDefinitions, ReadOptions, Reader, StartPosition, TapeId, TapeStatus, UnverifiedBytes,
+    accepted_ranges,
 };
 
 use crate::block::{BlockSealer, RAW_MAX};
@@ -93,6 +94,8 @@ pub struct SealReport {
     pub to: Position,
     /// Positions that retention had removed before they were sealed.
     pub gap: Option<(Position, Position)>,
+    /// Parts that were sealed although a repair had accepted them without a check.
+    pub accepted: Vec<(Position, Position)>,
     /// Damaged parts that the seal passed over.
     pub damaged: DamagedParts,
     /// Names whose definitions are lost, where damage was passed over.
@@ -138,6 +141,8 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     let mut stripes =
         StripeWriter::new(store, SealId { tape: standing.id, generation, commit }, sealer, options);
     let done = work.run(&mut names, &mut stripes)?;
+    sealed.accepted = accepted_ranges(tape);
+    sealed.accepted.retain(|(from, to)| *from < done.position && *to > work.from);
     sealed.to = done.position.max(work.from);
     sealed.damaged = work.reader.damaged().clone();
     sealed.unverified = work.reader.unverified().clone();
@@ -176,6 +181,7 @@ pub fn seal(tape: &Path, store: &Path, key: &MasterKey, options: &SealOptions<'_
     manifest.day_keys = std::mem::take(&mut stripes.sealer.days);
     manifest.generation = generation;
     note(&mut manifest, standing.id, options.date, &done);
+    note_parts(&mut manifest, standing.id, &sealed);
     manifest.store(store, &keys, options.random)?;
     stripes.keep();
     sealed.generation = Some(generation);
@@ -194,7 +200,16 @@ struct SealEnd {
 fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd) {
     let index = manifest.tapes.iter().position(|t| t.tape == tape).unwrap_or_else(|| {
         let (days, last_position, last_crc) = (BTreeMap::new(), Position(0), 0);
-        manifest.tapes.push(TapeSealProgress { tape, sealed: Position(0), days, last_position, last_crc });
+        let (sealed, missing, unverified) = (Position(0), Vec::new(), Vec::new());
+        manifest.tapes.push(TapeSealProgress {
+            tape,
+            sealed,
+            days,
+            last_position,
+            last_crc,
+            missing,
+            unverified,
+        });
         manifest.tapes.len() - 1
     });
     let state = &mut manifest.tapes[index];
@@ -207,6 +222,18 @@ fn note(manifest: &mut Manifest, tape: TapeId, date: Option<Day>, done: &SealEnd
     }
     if done.last_position >= state.last_position {
         (state.last_position, state.last_crc) = (done.last_position, done.last_crc);
+    }
+}
+
+/// Writes into the manifest which parts of the tape the store does not have, and which ones nothing vouches for.
+fn note_parts(manifest: &mut Manifest, tape: TapeId, report: &SealReport) {
+    let Some(state) = manifest.tapes.iter_mut().find(|t| t.tape == tape) else { return };
+    let damaged = report.damaged.parts.iter().map(|part| (part.from, part.to));
+    state.missing.extend(report.gap.into_iter().chain(damaged).map(|(from, to)| [from.0, to.0]));
+    state.unverified.extend(report.accepted.iter().map(|(from, to)| [from.0, to.0]));
+    for parts in [&mut state.missing, &mut state.unverified] {
+        parts.sort_unstable();
+        parts.dedup();
     }
 }
 

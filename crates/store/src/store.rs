@@ -10,7 +10,7 @@ use crate::day::Day;
 use crate::dictionary::TokenDictionary;
 use crate::error::{Error, Result};
 use crate::keys::{MasterKey, PublicKey, StoreKeys};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TapeSealProgress};
 use crate::rows::RowScan;
 use crate::scan::{Scan, ScanFilter};
 use crate::schema::TickSchema;
@@ -25,6 +25,30 @@ pub struct Store {
     pub(crate) names: TokenDictionary,
 }
 
+/// A part of a tape, by positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapePart {
+    /// The tape.
+    pub tape: TapeId,
+    /// Where the part begins.
+    pub from: Position,
+    /// Where it ends.
+    pub to: Position,
+}
+
+impl TapePart {
+    pub(crate) fn list(
+        tapes: &[TapeSealProgress],
+        parts: fn(&TapeSealProgress) -> &Vec<[u64; 2]>,
+    ) -> Vec<Self> {
+        let of_tape = |tape| {
+            let part = |&[from, to]: &[u64; 2]| (Position(from), Position(to));
+            parts(tape).iter().map(part).map(|(from, to)| Self { tape: tape.tape, from, to })
+        };
+        tapes.iter().flat_map(of_tape).collect()
+    }
+}
+
 /// Facts about a store: its tapes, days and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreSummary {
@@ -34,6 +58,10 @@ pub struct StoreSummary {
     pub public_key: PublicKey,
     /// Tapes, in the order of their first seal, each with how far it is sealed (apart from single days).
     pub tapes: Vec<(TapeId, Position)>,
+    /// Parts of tapes that the store does not have: retention had removed them, or they are damaged.
+    pub missing: Vec<TapePart>,
+    /// Parts of tapes in the store that a repair had accepted without a check.
+    pub unverified: Vec<TapePart>,
     /// Days, ascending.
     pub days: BTreeMap<Day, DaySummary>,
     /// Names by dictionary.
@@ -123,6 +151,8 @@ impl Store {
             generation: self.manifest.generation,
             public_key: self.manifest.public_key,
             tapes: self.manifest.tapes.iter().map(|t| (t.tape, t.sealed)).collect(),
+            missing: TapePart::list(&self.manifest.tapes, |tape| &tape.missing),
+            unverified: TapePart::list(&self.manifest.tapes, |tape| &tape.unverified),
             names: NameKind::ALL.iter().map(|d| (*d, self.names().len(*d))).collect(),
             dictionary_bytes: self.manifest.names.iter().map(|segment| segment.bytes).sum(),
             ..StoreSummary::default()

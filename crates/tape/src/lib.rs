@@ -73,7 +73,8 @@ pub use read::{
 };
 pub use record::{DurabilityHandle, SyncPolicy, durability_warning, record};
 pub use repair::{
-    ForeignDamage, RepairCut, RepairFinding, RepairOptions, RepairRemedy, RepairReport, repair,
+    ForeignDamage, RepairCut, RepairFinding, RepairOptions, RepairRemedy, RepairReport, accepted_ranges,
+    repair,
 };
 pub use retention::{
     ClockReading, ClockSource, RemovalHook, RemovalOptions, RemovalReport, retain, retention_warning,

@@ -379,6 +379,47 @@ fn a_feed_that_says_stale_is_heard() {
     assert!(!t.books.consolidated(InstrumentId(3)).marks.contains(QuoteFlags::STALE));
 }
 
+/// A feed that marks its books itself cannot say what a missing part of the tape had. A feed that begins after the part has
+/// lost nothing.
+#[test]
+fn a_missing_part_concerns_the_feeds_that_were_there() {
+    use crate::losses::SourceBookPolicy::{Marked, Plain};
+    let order = "new oid=1 side=B px=10 qty=5";
+    for policy in [Plain, Marked] {
+        let mut t = BookFixture::new(BookOptions::default());
+        t.books.define_source(1, "a", policy);
+        t.feed(order);
+        assert!(!t.books.lacks_part() && t.marks(Basis::Orders).is_empty());
+        t.books.on_missing_part(1);
+        assert!(t.books.lacks_part());
+        assert_eq!(t.marks(Basis::Orders), ["stale"], "{policy:?}");
+
+        // A book that begins later, and the next day.
+        let mut t = BookFixture::new(BookOptions::default());
+        t.books.define_source(1, "a", policy);
+        t.books.on_missing_part_of_all();
+        t.feed(order);
+        assert_eq!(t.marks(Basis::Orders), ["stale"], "{policy:?}");
+        t.line(r#"{"ts":1,"kind":"status","state":"restarted"}"#, flags::LAST, 1);
+        t.feed(order);
+        assert!(!t.books.lacks_part() && t.marks(Basis::Orders).is_empty(), "{policy:?}");
+
+        // Another feed has the part, and this one begins after it.
+        let mut t = BookFixture::new(BookOptions::default());
+        t.books.define_source(2, "b", policy);
+        t.books.on_missing_part_of_all();
+        t.books.define_source(1, "a", policy);
+        t.feed(order);
+        assert!(t.books.lacks_part() && t.marks(Basis::Orders).is_empty(), "{policy:?}");
+
+        // Nothing says of which feed the events are.
+        let mut t = BookFixture::new(BookOptions::default());
+        t.books.on_missing_part_of_all();
+        t.feed(order);
+        assert_eq!(t.marks(Basis::Orders), ["stale"]);
+    }
+}
+
 /// An order that quarantine gives back a day later must not come to life again; one that is merely late must.
 #[test]
 fn late_events_are_taken_unless_they_are_out_of_turn() {

@@ -4,6 +4,9 @@ pub(crate) mod bookkeeping;
 pub(crate) mod retention_checkpoint;
 
 mod merged;
+mod tape_gaps;
+
+pub use tape_gaps::TapeGapAccount;
 
 pub(crate) use merged::{MERGE_STATE, refuse_merge};
 
@@ -17,7 +20,9 @@ use crate::sources::journal::{LastFile, number_of_file};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use unitape_model::{DefinitionTable, Event, EventField, EventKind, EventValue, Position, flags, frames};
+use unitape_model::{
+    DefinitionTable, Event, EventField, EventKind, EventValue, Position, TapeGap, flags, frames,
+};
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
 /// The account of a tape.
@@ -47,6 +52,8 @@ pub struct TapeAccount {
     pub gaps: u64,
     /// Lines of market data that are down, by feed: names of channel and line.
     pub lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// Parts of other tapes that a merge lacks, or has without a check.
+    pub tape_gaps: TapeGapAccount,
     /// The frames in hand are those of a unit that has begun before.
     pub(crate) within: Option<bool>,
     /// The oldest position, where what was before it is gone and nobody kept an account of it.
@@ -173,6 +180,9 @@ pub struct AccountSummary {
     /// Lines of market data that are down at the end of the tape: feed, channel and line; printed where there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines_down: Vec<String>,
+    /// Parts of other tapes that a merge lacks, each once for every feed that it may concern; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tape_gaps: u64,
     pub by_feed: BTreeMap<String, FeedSummary>,
     pub by_kind: BTreeMap<&'static str, u64>,
 }
@@ -205,7 +215,7 @@ impl AccountSummary {
 
     /// Returns whether something is in quarantine, was lost on its way to us, or can be lost now because a line is down.
     pub fn is_flawed(&self) -> bool {
-        self.quarantined_open() > 0 || self.gaps > 0 || !self.lines_down.is_empty()
+        self.quarantined_open() > 0 || self.gaps + self.tape_gaps > 0 || !self.lines_down.is_empty()
     }
 }
 
@@ -224,6 +234,7 @@ impl Default for TapeAccount {
             ahead: 0,
             gaps: 0,
             lines_down: BTreeMap::new(),
+            tape_gaps: TapeGapAccount::default(),
             within: None,
             partial_from: None,
             mismatch: None,
@@ -323,6 +334,11 @@ impl TapeAccount {
             return Err(format!(
                 "a frame of kind `{name}` {with} the flag of bookkeeping: unitape did not write it"
             ));
+        }
+        if let Some(gap) = TapeGap::from_event(&event) {
+            // It is no message of its source.
+            self.tape_gaps.add(gap, &event);
+            return Ok(());
         }
         self.take(&event)?;
         if event.header().is_last() {
@@ -448,6 +464,7 @@ impl TapeAccount {
             clock_ahead: self.ahead,
             gaps: self.gaps,
             lines_down: self.lines_down(),
+            tape_gaps: self.tape_gaps.losses,
             ..AccountSummary::default()
         };
         for source in &self.sources {

@@ -12,7 +12,7 @@
 //! tape, how long the raw log is, what has been placed. Names and sources are not in it: the tape's dictionary log
 //! has them all.
 
-use crate::account::{FeedAccount, TapeAccount};
+use crate::account::{FeedAccount, TapeAccount, TapeGapAccount};
 use crate::block::MessageTally;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::error::Error;
@@ -52,6 +52,7 @@ struct RetentionCheckpoint {
     gaps: u64,
     #[serde(default)]
     lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
+    tape_gaps: TapeGapAccount,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
     within: Option<bool>,
     sources: Vec<CheckpointSource>,
@@ -264,6 +265,7 @@ impl RetentionCheckpoint {
             ahead: account.ahead,
             gaps: account.gaps,
             lines_down: account.lines_down.clone(),
+            tape_gaps: account.tape_gaps.clone(),
             within: account.within,
             sources: account
                 .sources
@@ -317,6 +319,7 @@ impl RetentionCheckpoint {
         account.ahead = self.ahead;
         account.gaps = self.gaps;
         account.lines_down = self.lines_down;
+        account.tape_gaps = self.tape_gaps;
         account.within = self.within;
         if account.sources.len() != self.sources.len() {
             let (here, there) = (account.sources.len(), self.sources.len());

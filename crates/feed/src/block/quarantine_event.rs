@@ -4,7 +4,7 @@ use crate::block::affected_books::AffectedBooks;
 use crate::block::json::json_string;
 use crate::block::{Block, BlockMessageKind, MessageOrigin, NO_TS};
 use unitape_model::event::EventValue;
-use unitape_model::{EventBuilder, EventField, EventKind, UnixNanos, flags};
+use unitape_model::{EventBuilder, EventField, EventKind, Position, TapeGap, UnixNanos, flags};
 
 /// Length and hash of the message's bytes, as in the event.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,45 @@ pub fn quarantine_frame(out: &mut Vec<u8>, why: &QuarantineDetails<'_>) {
         }
     }
     e.finish(flags::LAST).expect("a quarantine event is short");
+}
+
+/// A gap of a tape that was merged.
+#[derive(Clone, Copy, Debug)]
+pub struct TapeGapDetails<'a> {
+    /// The time of the event; 0 where there is none.
+    pub ts: UnixNanos,
+    /// Flags that the merge sets on it.
+    pub mark: u8,
+    /// A source of the feed that may have lost something.
+    pub source: u32,
+    /// The kind of the gap.
+    pub gap: TapeGap,
+    /// The gap in words.
+    pub detail: &'a str,
+    /// Name of the tape in the merge.
+    pub tape: &'a str,
+    /// Position there at which it begins.
+    pub from: Position,
+    /// Position there at which it ends.
+    pub to: Position,
+}
+
+/// Writes the event of a gap of a tape that was merged.
+pub fn tape_gap_frame(out: &mut Vec<u8>, gap: &TapeGapDetails<'_>) {
+    let mut e = EventBuilder::begin(out, EventKind::Quarantine, gap.ts);
+    e.source(gap.source, 0);
+    set(&mut e, EventField::RawAt, EventValue::UInt(0));
+    set(&mut e, EventField::Length, EventValue::UInt(0));
+    set(&mut e, EventField::Reason, EventValue::Text(gap.gap.reason()));
+    set(&mut e, EventField::Detail, EventValue::Text(gap.detail));
+    let mut keep = |name, json: &str| e.keep_unmapped(name, json).expect("a short name");
+    keep("tape", &json_string(gap.tape.as_bytes()));
+    keep("from", &gap.from.0.to_string());
+    keep("to", &gap.to.0.to_string());
+    if !gap.gap.is_loss() {
+        keep("books", "false");
+    }
+    e.finish(flags::LAST | gap.mark).expect("a quarantine event is short");
 }
 
 impl Block {

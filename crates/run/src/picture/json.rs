@@ -25,6 +25,7 @@ impl Picture {
                 "trades": self.left_out.trades, "lifelines": self.left_out.lifelines,
             },
             "lacks_beginning": self.lacks_beginning,
+            "lacks_part": self.lacks_part,
         })
     }
 }

@@ -142,6 +142,8 @@ pub struct Picture {
     pub left_out: LeftOut,
     /// Whether retention has removed events of the picture, or before it, that its books need.
     pub lacks_beginning: bool,
+    /// Whether a part of the tape is missing that its books may need: its beginning, a damaged part, or a gap of a merge.
+    pub lacks_part: bool,
 }
 
 impl Picture {
@@ -352,6 +354,7 @@ impl<'a> PictureMaker<'a> {
             lifelines: self.orders.finish(),
             left_out: self.left_out,
             lacks_beginning: replay.first().seq > 1,
+            lacks_part: replay.books().books.lacks_part(),
         })
     }
 }

@@ -307,6 +307,8 @@ impl PictureScale {
         ];
         if picture.lacks_beginning {
             words.push("the tape has lost its beginning: orders of before are missing".to_owned());
+        } else if picture.lacks_part {
+            words.push("a part of the tape is missing: orders may be missing".to_owned());
         }
         let left_out = &picture.left_out;
         for (count, what) in [

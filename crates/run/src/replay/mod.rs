@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A seek to a point gives the books of a tape that was cut there. The replay begins at the oldest frame that retention has
-//! left; where it begins after the start of the tape, the first books lack what was removed. A seek begins at the last
-//! checkpoint before the point, if it can be believed.
+//! left; where it begins after the start of the tape, the books lack what was removed, and are stale. They are stale as well
+//! after damage that was passed over. A seek begins at the last checkpoint before the point, if it can be believed.
 
 mod checkpoint;
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use unitape_book::{BookChange, BookOptions, ListingId, TapeBooks};
 use unitape_model::{DefinitionTable, Event, Position, flags};
 use unitape_query::address::{EventAddress, TapeStopPoint};
-use unitape_query::follow::{FollowOutcome, TapeFollower};
+use unitape_query::follow::{FollowOutcome, TapeFlaws, TapeFollower};
 use unitape_tape::{LostDefinitions, ReadOptions, Reader, StartPosition};
 
 /// The point that the books of a replay show.
@@ -114,6 +114,10 @@ pub struct BookReplay {
     first: EventAddress,
     /// The last frame applied, bookkeeping included.
     applied: Option<Position>,
+    /// The position after it.
+    applied_end: Position,
+    /// The damaged parts that the books know of.
+    damaged_count: u64,
     /// Since the last look; none before the first one, so that a replay that nobody looks at pays nothing for it.
     changed: Option<BTreeSet<ListingId>>,
 }
@@ -126,7 +130,8 @@ impl BookReplay {
     pub fn open(dir: &Path, read: ReadOptions, options: BookOptions) -> Result<Self, Error> {
         let (follower, names) = TapeFollower::open(dir, read)?;
         let first = oldest(&follower);
-        let tape = TapeBooks::with_names(options.clone(), names);
+        let tape = books_from(first, &options, names);
+        let damaged_count = follower.reader().damaged().count;
         Ok(Self {
             dir: dir.to_owned(),
             read,
@@ -139,6 +144,8 @@ impl BookReplay {
             latest: None,
             first,
             applied: None,
+            applied_end: first.position,
+            damaged_count,
             changed: None,
         })
     }
@@ -263,6 +270,11 @@ impl BookReplay {
         &self.dir
     }
 
+    /// The flaws of the part of the tape that was read.
+    pub fn flaws(&self) -> &TapeFlaws {
+        self.follower.flaws()
+    }
+
     /// The reader, which knows what it passed over.
     pub fn reader(&self) -> &Reader {
         self.follower.reader()
@@ -272,11 +284,22 @@ impl BookReplay {
         loop {
             let (ordinal, frame) = match self.follower.step()? {
                 FollowOutcome::Frame { ordinal, frame } => (ordinal, frame),
-                FollowOutcome::AtEnd => return Ok(ReplayOutcome::AtEnd),
+                FollowOutcome::AtEnd => {
+                    self.note_damage();
+                    return Ok(ReplayOutcome::AtEnd);
+                }
                 FollowOutcome::Rewound { from, to } => return self.rewind(from, to),
             };
             let (position, header) = (frame.position, frame.header);
             let place = EventAddress { seq: ordinal + 1, position };
+            let end = position.plus(frame.bytes.len() as u64);
+            if self.read.skip_damage && position != self.applied_end {
+                // The books must know of damage before they get the frame after it.
+                self.applied_end = position;
+                self.follower.step_back(position)?;
+                self.note_damage();
+                continue;
+            }
             if point.is_some_and(|point| point.is_before(place, &frame)) {
                 self.follower.step_back(position)?;
                 return Ok(ReplayOutcome::Reached);
@@ -288,7 +311,7 @@ impl BookReplay {
                     self.latest = self.latest.max(ts);
                 }
             }
-            self.applied = Some(position);
+            (self.applied, self.applied_end) = (Some(position), end);
             match self.tape.on_frame(position, frame.bytes) {
                 Ok(changes) => {
                     if let Some(changed) = &mut self.changed {
@@ -402,6 +425,7 @@ impl BookReplay {
         self.tape = tape;
         self.moment = BookMoment { seq: header.end.seq, position: header.last, ts: header.ts };
         (self.latest, self.applied, self.changed) = (header.latest, Some(header.last), None);
+        self.applied_end = header.end.position;
         Some(())
     }
 
@@ -432,10 +456,34 @@ impl BookReplay {
     /// tape no longer has.
     fn begin_again(&mut self, names: DefinitionTable) {
         self.changed = None;
-        self.tape = TapeBooks::with_names(self.options.clone(), names);
-        (self.moment, self.latest, self.applied) = (BookMoment::default(), None, None);
         self.first = oldest(&self.follower);
+        self.tape = books_from(self.first, &self.options, names);
+        (self.moment, self.latest, self.applied) = (BookMoment::default(), None, None);
+        self.applied_end = self.first.position;
+        self.damaged_count = self.reader().damaged().count;
     }
+
+    /// Tells the books of damage that the reader has passed over since.
+    fn note_damage(&mut self) {
+        let count = self.follower.reader().damaged().count;
+        if count == self.damaged_count {
+            return;
+        }
+        self.damaged_count = count;
+        let changes = self.tape.lose_part();
+        if let Some(changed) = &mut self.changed {
+            changed.extend(changes.iter().map(|change| change.listing));
+        }
+    }
+}
+
+/// Returns no books at the oldest event; they lack something if retention has removed what was before it.
+fn books_from(first: EventAddress, options: &BookOptions, names: DefinitionTable) -> TapeBooks {
+    let mut tape = TapeBooks::with_names(options.clone(), names);
+    if first.position > Position(0) {
+        tape.lose_part();
+    }
+    tape
 }
 
 /// The oldest event of a follower that has not moved, and its first frame.

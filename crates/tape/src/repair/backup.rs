@@ -186,8 +186,8 @@ pub(super) fn repairs(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(out)
 }
 
-/// Parts of the tape, as positions, that repairs took over although nothing vouched for them.
-pub(crate) fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
+/// Returns the parts of the tape in `dir` that repairs accepted although nothing vouched for them, as positions.
+pub fn accepted_ranges(dir: &Path) -> Vec<(Position, Position)> {
     let text = crate::disk::layout::read_start(&dir.join(LOG), 1 << 20).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let numbers = |text: &str| text.split(' ').map_while(|n| n.parse().ok()).collect::<Vec<u64>>();

@@ -35,7 +35,7 @@ use crate::error::{Error, FileContext, Result};
 use crate::trust::durable_rebuild;
 use crate::trust::survey::TapeSurvey;
 
-pub(crate) use backup::accepted_ranges;
+pub use backup::accepted_ranges;
 
 use backup::{FileAttributes, RepairBackup};
 

@@ -4,7 +4,7 @@
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note};
 use std::path::Path;
 use unitape_model::{DefinitionTable, LostNameCounts};
-use unitape_run::follow;
+use unitape_run::follow::{self, TapeFlaws};
 use unitape_tape::{DamagedParts, ReadOptions, Reader, UnverifiedBytes};
 
 /// Options of every command that reads a tape.
@@ -28,6 +28,25 @@ impl ReadArgs {
     pub fn open(self, dir: &Path) -> Result<(Reader, DefinitionTable), CommandFailure> {
         Ok(follow::open(dir, self.options())?)
     }
+}
+
+/// Prints the flaws of the content of a tape; gives how the command ends if nothing else is wrong.
+pub fn finish_flaws(flaws: &TapeFlaws, done: CommandOutcome) -> CommandOutcome {
+    if flaws.losses > 0 {
+        note!(
+            "unitape: the tape is a merge that lacks parts of its inputs ({} times); see: unitape tape verify",
+            grouped(flaws.losses)
+        );
+    }
+    if flaws.unverified > 0 {
+        note!(
+            "unitape: the tape is a merge with parts that a repair accepted without a check; see: unitape tape verify"
+        );
+    }
+    for (from, to) in &flaws.accepted {
+        note!("unitape: a repair accepted positions {from} to {to} of the tape without a check");
+    }
+    if *flaws == TapeFlaws::default() { done } else { CommandOutcome::Flawed }
 }
 
 /// Prints what a reader has passed over or could not check; gives how the command ends.

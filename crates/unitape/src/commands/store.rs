@@ -14,7 +14,9 @@ use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unitape_model::UnixNanos;
-use unitape_store::{Day, Error, SealOptions, SealReport, Store, StoreProgress, StoredTotals, seal};
+use unitape_store::{
+    Day, Error, SealOptions, SealReport, Store, StoreProgress, StoredTotals, TapePart, seal,
+};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -129,6 +131,7 @@ fn run_seal(args: &SealArgs) -> output::Result {
             "generation": sealed.generation, "rows": sealed.rows, "blocks": sealed.blocks,
             "bytes": sealed.bytes, "days": days, "from": sealed.from.0, "to": sealed.to.0,
             "gap": sealed.gap.map(|(from, to)| [from.0, to.0]),
+            "accepted_unverified": sealed.accepted.iter().map(|(from, to)| [from.0, to.0]).collect::<Vec<_>>(),
             "checks": read_args::fields(&sealed.damaged, &sealed.unverified),
         }))?;
     } else {
@@ -154,6 +157,9 @@ fn print_sealed(args: &SealArgs, sealed: &SealReport) -> Result<(), CommandFailu
     }
     if let Some((from, to)) = sealed.gap {
         note!("unitape: positions {from} to {to} were removed from the tape before they were sealed");
+    }
+    for (from, to) in &sealed.accepted {
+        note!("unitape: a repair had accepted positions {from} to {to} without a check; the store says so");
     }
     Ok(())
 }
@@ -199,6 +205,8 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
             "public_key": info.public_key.to_string(), "rows": all.rows,
             "blocks": all.blocks, "bytes": all.bytes, "bytes_per_row": per_row(&all),
             "dictionary_bytes": info.dictionary_bytes, "names": names, "tapes": tapes, "days": days,
+            "missing": info.missing.iter().map(part_json).collect::<Vec<_>>(),
+            "accepted_unverified": info.unverified.iter().map(part_json).collect::<Vec<_>>(),
             "problems": problems,
         }))?;
     } else {
@@ -206,6 +214,12 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
         say!("signed  with {}", info.public_key);
         for (tape, sealed) in &info.tapes {
             say!("tape    {tape}, sealed to position {sealed}");
+        }
+        for TapePart { tape, from, to } in &info.missing {
+            say!("missing positions {from} to {to} of tape {tape}");
+        }
+        for TapePart { tape, from, to } in &info.unverified {
+            say!("never verified: positions {from} to {to} of tape {tape}, accepted by a repair");
         }
         for (dict, n) in info.names.iter().filter(|(_, n)| *n > 0) {
             say!("names   {} {}", grouped((*n).into()), dict.name());
@@ -230,6 +244,10 @@ fn info(dir: &Path, key: &KeyArgs, json: bool) -> output::Result {
         problems.iter().for_each(|p| note!("unitape: {p}"));
     }
     Ok(if problems.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Flawed })
+}
+
+fn part_json(part: &TapePart) -> serde_json::Value {
+    serde_json::json!({ "tape": part.tape.to_string(), "from": part.from.0, "to": part.to.0 })
 }
 
 /// Bytes of a row with two decimals.

@@ -214,7 +214,8 @@ fn run_live(
         let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
     }
-    read_args::finish(surveillance.reader(), surveillance.lost_names(), CommandOutcome::Clean)
+    let done = read_args::finish_flaws(surveillance.follower().flaws(), CommandOutcome::Clean);
+    read_args::finish(surveillance.reader(), surveillance.lost_names(), done)
 }
 
 fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> output::Result {
@@ -344,6 +345,7 @@ fn replay_tape(
     }
     explain(selection, &replayed);
     let done = if watched.is_complete() { CommandOutcome::Clean } else { CommandOutcome::Flawed };
+    let done = read_args::finish_flaws(watched.follower().flaws(), done);
     read_args::finish(watched.reader(), watched.lost_names(), done)
 }
 
@@ -366,7 +368,12 @@ fn replay_part(
     mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
 ) -> Result<Surveillance, CommandFailure> {
     let mut surveillance = Surveillance::open(dir, selection, range, read.options())?;
-    if !surveillance.is_complete() {
+    if range.from.is_none() && !surveillance.is_complete() {
+        note!(
+            "unitape: retention has removed what is before event {}: the scenarios have not seen it",
+            grouped(surveillance.follower().reader().ordinal() + 1)
+        );
+    } else if !surveillance.is_complete() {
         range_args::print_removed(&range, surveillance.follower());
     }
     loop {

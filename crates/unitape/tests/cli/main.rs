@@ -64,6 +64,7 @@ mod store_kill;
 mod store_rows;
 mod swift;
 mod tape;
+mod tape_gaps;
 mod taq;
 mod text;
 mod times;

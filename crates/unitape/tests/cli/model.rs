@@ -133,7 +133,7 @@ fn every_command_that_reads_tapes_takes_every_kind() {
         (format!("book {tape} --at 30 --json"), 3),
         (format!("book {tape} --checkpoint-every 5"), 3),
         (format!("book {tape} --verify-checkpoints"), 0),
-        (format!("book {tape} --derive NBBO --tape-out {nbbo} --json"), 0),
+        (format!("book {tape} --derive NBBO --tape-out {nbbo} --json"), 3),
         (format!("watch replay {tape}"), 0),
         (format!("watch replay {tape} --json --from 2"), 0),
         (format!("store seal {tape} --store {store}"), 0),

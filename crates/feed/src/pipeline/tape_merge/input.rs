@@ -4,12 +4,13 @@ use crate::error::Error;
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::pipeline::tape_merge::state::{InputProgress, PlacedFrame};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use unitape_model::message::KIND_MESSAGE;
 use unitape_model::{
     DefinitionTable, Event, EventKind, FrameHeader, LINE, NameKind, Position, UnixNanos, flags, schema::at,
 };
-use unitape_tape::{LineagePoint, LostDefinitions, ReadOptions, Reader, StartPosition};
+use unitape_tape::{LineagePoint, LostDefinitions, ReadOptions, Reader, StartPosition, accepted_ranges};
 
 /// A tape to be merged, as the caller names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct TapeReading {
     pub gap: Option<RemovedPart>,
     /// Parts were passed over because they are damaged, and nobody has noted them yet.
     pub passed_over: Vec<RemovedPart>,
+    /// Parts that a repair accepted without a check and that are not placed, in order.
+    accepted: VecDeque<RemovedPart>,
     options: ReadOptions,
     reader: Reader,
     /// Where it ends for this merge.
@@ -162,7 +165,6 @@ impl TapeReading {
         log.learn_before(Position(from), |_, frame| names.admit_frame(frame).map(drop))?;
         let gap = (from > progress.position).then_some(RemovedPart { from: progress.position, to: from });
         Ok(Self {
-            tape,
             progress,
             names,
             ids: Default::default(),
@@ -170,6 +172,8 @@ impl TapeReading {
             unit: None,
             gap,
             passed_over: Vec::new(),
+            accepted: accepted_parts(&tape.dir),
+            tape,
             options,
             damaged_count: reader.damaged().count,
             reader,
@@ -250,10 +254,7 @@ impl TapeReading {
         if unit.ts > i64::MIN {
             self.progress.running_max = Some(unit.ts);
         }
-        self.progress.position = match unit.end.checked_sub(self.run.offset) {
-            None | Some(0) => self.run.before,
-            Some(bytes) => self.run.position + bytes as u64,
-        };
+        self.progress.position = self.position_of(unit.end);
     }
 
     /// Notes the last frame that is placed, by which a later merge knows the tape again.
@@ -262,6 +263,60 @@ impl TapeReading {
         if let Some(bytes) = last.start.checked_sub(self.run.offset) {
             let position = self.run.position + bytes as u64;
             self.progress.last = Some(PlacedFrame::new(position, &self.frames[last]));
+        }
+    }
+
+    /// Notes damage that nothing follows up to the target. A tape whose end is damaged ends before it for its readers, so
+    /// this looks once more for what comes next.
+    ///
+    /// # Errors
+    /// The tape cannot be read.
+    pub fn note_last_damage(&mut self) -> Result<(), Error> {
+        match self.reader.next_run(1) {
+            Ok(_) | Err(unitape_tape::Error::Retained { .. } | unitape_tape::Error::Rewound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let damaged = self.reader.damaged();
+        let parts = damaged.parts.iter().skip(self.damaged_count as usize);
+        self.passed_over.extend(parts.map(|part| RemovedPart { from: part.from.0, to: part.to.0 }));
+        self.damaged_count = damaged.count;
+        Ok(())
+    }
+
+    /// Forgets accepted parts that are on the tape of the merge.
+    pub fn forget_accepted(&mut self, noted: &[RemovedPart]) {
+        self.accepted.retain(|part| !noted.contains(part));
+    }
+
+    /// Returns whether the unit in hand reaches an accepted part, or has passed one.
+    #[inline]
+    pub fn meets_accepted(&self) -> bool {
+        !self.accepted.is_empty() && self.accepted[0].from < self.unit_end()
+    }
+
+    /// Takes the accepted parts that the unit in hand reaches. Those before it are not in the merge, or were placed before
+    /// they were accepted.
+    pub fn take_accepted(&mut self) -> Vec<RemovedPart> {
+        let (begin, end) = (self.progress.position, self.unit_end());
+        let mut reached = Vec::new();
+        while let Some(part) = self.accepted.pop_front_if(|part| part.from < end) {
+            if part.to > begin {
+                reached.push(part);
+            }
+        }
+        reached
+    }
+
+    /// Returns the position after the unit in hand; without one that up to which all is placed.
+    fn unit_end(&self) -> u64 {
+        self.unit.map_or(self.progress.position, |unit| self.position_of(unit.end))
+    }
+
+    /// Returns the position of the end of a frame that was read.
+    fn position_of(&self, end: usize) -> u64 {
+        match end.checked_sub(self.run.offset) {
+            None | Some(0) => self.run.before,
+            Some(bytes) => self.run.position + bytes as u64,
         }
     }
 
@@ -357,6 +412,15 @@ impl TapeReading {
         self.frames.clear();
         Ok(true)
     }
+}
+
+/// Returns the parts that a repair of the tape in `dir` accepted, in order.
+fn accepted_parts(dir: &Path) -> VecDeque<RemovedPart> {
+    let mut parts: Vec<_> =
+        accepted_ranges(dir).into_iter().map(|(from, to)| RemovedPart { from: from.0, to: to.0 }).collect();
+    parts.sort_by_key(|part| (part.from, part.to));
+    parts.dedup();
+    parts.into()
 }
 
 /// Refuses a tape that has another frame where one was placed: it was cut back and has grown again, or it is another tape

@@ -17,9 +17,12 @@
 //! and what the other tapes have at hand by more than it may is flagged as `clock_ahead` here, as a merge of feeds does it.
 //! That is decided from the units at hand alone, when the unit is placed, so a merge that was killed decides it again.
 //!
+//! What a tape lacks, because retention removed it or it is damaged, is an event on the merge: see `gaps`.
+//!
 //! A merge reads each tape up to where it ended when the merge began. A later merge of the same tapes continues there:
 //! what came since has `late` where its time is before one that is placed. `state` says how far each tape is placed.
 
+mod gaps;
 mod input;
 mod output;
 mod same_tape;
@@ -30,7 +33,7 @@ use crate::error::Error;
 use crate::pipeline::consolidate::{RunOutcome, RunProgress, StageTimings, id_of};
 use crate::pipeline::lead::{ClockLeadLimits, known_time};
 use crate::quarantine::RawLog;
-use input::{TapeReading, changed};
+use input::{RemovedPart, TapeReading, changed};
 use output::{MergedTape, WrittenFrames};
 use state::{GapRecord, InputIdentity, InputProgress, MergeRecord, MergeStateLog, MergeStateReader};
 use std::collections::BTreeMap;
@@ -73,6 +76,8 @@ pub struct TapeMergeOutcome {
     pub gaps: Vec<InputGap>,
     /// Parts of the tapes that were passed over because they are damaged, in this merge and earlier ones.
     pub damaged: Vec<InputGap>,
+    /// Parts of the tapes that a repair accepted without a check, and that are in the merge.
+    pub accepted: Vec<InputGap>,
     /// Messages of users on the tape.
     pub user_messages: u64,
     /// What was passed over in each tape.
@@ -182,11 +187,16 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         let left =
             inputs.iter().zip(&tape.state.targets).map(|(i, to)| to.saturating_sub(i.progress.position));
         options.progress.bytes_total.fetch_add(left.sum(), Ordering::Relaxed);
-        let placed = place_all(&mut tape, &mut inputs, &options, &mut notes);
+        let mut placed = place_all(&mut tape, &mut inputs, &options, &mut notes);
+        // A merge that was stopped meets what is before the units in hand again.
+        if matches!(placed, Ok(false))
+            && let Err(error) = tape.note_last_losses(&mut inputs)
+        {
+            placed = Err(error);
+        }
         note_last(&mut tape, &mut inputs);
         let flushed = tape.flush();
-        for (index, input) in inputs.iter_mut().enumerate() {
-            tape.note_losses(input, index);
+        for (index, input) in inputs.iter().enumerate() {
             let (damaged, unverified) =
                 (input.reader().damaged().clone(), input.reader().unverified().clone());
             losses.insert(index, InputLosses { damaged, unverified });
@@ -221,6 +231,7 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
     };
     let gaps = parts(&tape.state.gaps, &tape.fresh.gaps);
     let damaged = parts(&tape.state.damaged, &tape.fresh.damaged);
+    let accepted = parts(&tape.state.accepted, &tape.fresh.accepted);
     let user_messages = tape.state.user_messages;
     tape.close(dir)?;
     let run = RunOutcome {
@@ -231,7 +242,14 @@ pub fn merge_tapes(dir: &Path, options: TapeMergeOptions<'_>) -> Result<TapeMerg
         stopped,
         notes: notes.0.into_values().collect(),
     };
-    Ok(TapeMergeOutcome { run, gaps, damaged, user_messages, losses: losses.into_values().collect() })
+    Ok(TapeMergeOutcome {
+        run,
+        gaps,
+        damaged,
+        accepted,
+        user_messages,
+        losses: losses.into_values().collect(),
+    })
 }
 
 /// Places all units up to the targets; gives whether the merge was stopped.
@@ -401,6 +419,10 @@ fn open_inputs(options: &TapeMergeOptions<'_>, state: &MergeRecord) -> Result<Ve
         let index = inputs.len();
         let known = state.sources.iter().filter(|source| source.input == index);
         input.sources.extend(known.map(|source| (source.own, source.id)));
+        let noted = state.accepted.iter().filter(|part| part.input == index);
+        input.forget_accepted(
+            &noted.map(|part| RemovedPart { from: part.from, to: part.to }).collect::<Vec<_>>(),
+        );
         inputs.push(input);
     }
     Ok(inputs)

@@ -4,10 +4,9 @@ use crate::account::bookkeeping::{GROWN, SUPERSEDED};
 use crate::account::{TapeAccount, text, uint};
 use crate::block::MessageTally;
 use crate::error::Error;
+use crate::pipeline::tape_merge::gaps::GapTime;
 use crate::pipeline::tape_merge::input::{RemovedPart, TapeReading, changed};
-use crate::pipeline::tape_merge::state::{
-    FeedName, GapRecord, MarkBases, MergeRecord, MergeStateLog, SourceId,
-};
+use crate::pipeline::tape_merge::state::{FeedName, MarkBases, MergeRecord, MergeStateLog, SourceId};
 use crate::quarantine::{RawLog, raw_of_event};
 use unitape_model::id_layout::{IdLayout, IdLayoutTable};
 use unitape_model::message::KIND_MESSAGE;
@@ -55,8 +54,13 @@ impl MergedTape {
     /// An id that nothing defines, raw bytes that are not there, or the disk's refusal. What was placed before is on the
     /// tape, or will be made again.
     pub fn place(&mut self, input: &mut TapeReading, index: usize, mark: u8) -> Result<(), Error> {
-        self.note_losses(input, index);
         let Some(unit) = input.unit else { return Ok(()) };
+        let time = GapTime { ts: unit.ts, mark };
+        let start = self.batch.len();
+        if let Err(error) = self.note_losses(input, index, time) {
+            self.batch.truncate(start);
+            return Err(error);
+        }
         let lent = input.lend();
         let before = BatchMark {
             start: self.batch.len(),
@@ -75,7 +79,7 @@ impl MergedTape {
         match placed {
             Ok(()) => input.advance(),
             Err(Error::Tape(unitape_tape::Error::Damage { .. })) if input.skips_damage() => {
-                self.pass_over(input, index, before)?;
+                self.pass_over(input, index, before, time)?;
             }
             Err(error) => {
                 // What was placed before it can still go onto the tape.
@@ -99,7 +103,13 @@ impl MergedTape {
     /// Leaves out the unit in hand, which is damaged. The names that it was the first to have are known from here on, so
     /// their definitions stay.
     #[cold]
-    fn pass_over(&mut self, input: &mut TapeReading, index: usize, before: BatchMark) -> Result<(), Error> {
+    fn pass_over(
+        &mut self,
+        input: &mut TapeReading,
+        index: usize,
+        before: BatchMark,
+        time: GapTime,
+    ) -> Result<(), Error> {
         for source in &self.fresh.sources[before.sources..] {
             input.sources.remove(&source.own);
         }
@@ -119,8 +129,7 @@ impl MergedTape {
         input.advance();
         input.passed_over.push(RemovedPart { from, to: input.progress.position });
         self.state.at[index] = input.progress;
-        self.note_losses(input, index);
-        Ok(())
+        self.note_losses(input, index, time)
     }
 
     /// Whether the batch is full.
@@ -235,39 +244,13 @@ impl MergedTape {
         extent
     }
 
-    /// Notes what is missing of an input: the next mark of each of its sources says how much that was.
-    pub fn note_losses(&mut self, input: &mut TapeReading, index: usize) {
-        let gap = input.gap.take();
-        let damaged = std::mem::take(&mut input.passed_over);
-        if gap.is_none() && damaged.is_empty() {
-            return;
-        }
-        if let Some(gap) = gap {
-            input.progress.position = gap.to;
-            self.state.at[index] = input.progress;
-        }
-        let record = |part: RemovedPart| GapRecord { input: index, from: part.from, to: part.to };
-        self.fresh.gaps.extend(gap.map(record));
-        for part in damaged.into_iter().map(record) {
-            // Damage after the last unit is met again by the next merge.
-            if !self.state.damaged.iter().chain(&self.fresh.damaged).any(|known| *known == part) {
-                self.fresh.damaged.push(part);
-            }
-        }
-        let mut bases = self.bases();
-        for id in input.sources.values() {
-            bases.open.extend(self.account.source_of(*id).map(|(source, _)| source.id));
-        }
-        self.fresh.bases = Some(bases);
-    }
-
-    fn bases(&self) -> MarkBases {
+    pub(super) fn bases(&self) -> MarkBases {
         self.fresh.bases.clone().or_else(|| self.state.bases.clone()).unwrap_or_default()
     }
 
     /// Ends the unit that begins at this offset of the batch, and takes it into account.
     #[inline]
-    fn finish_unit(&mut self, start: usize) -> Result<(), String> {
+    pub(super) fn finish_unit(&mut self, start: usize) -> Result<(), String> {
         if self.batch.len() == start {
             return Ok(());
         }
@@ -386,7 +369,7 @@ impl MergedTape {
     }
 
     /// Defines a source whose definition is gone with the beginning of its tape, as the dictionary log has it.
-    fn define_source_from_log(&mut self, f: &mut FrameInHand<'_>, own: u32) -> Result<(), Error> {
+    pub(super) fn define_source_from_log(&mut self, f: &mut FrameInHand<'_>, own: u32) -> Result<(), Error> {
         let undefined = FrameFault::UndefinedSource(own);
         let source = f.input.names.source(own).cloned().ok_or_else(|| f.damage(&undefined))?;
         let event = Event::new(&source.frame).expect("a definition was read");
@@ -530,15 +513,15 @@ struct BatchMark {
 }
 
 /// A frame that is being placed.
-struct FrameInHand<'f> {
-    input: &'f mut TapeReading,
-    index: usize,
+pub(super) struct FrameInHand<'f> {
+    pub(super) input: &'f mut TapeReading,
+    pub(super) index: usize,
     /// Where it is in the frames that were read.
-    offset: usize,
-    header: FrameHeader,
-    frame: &'f [u8],
+    pub(super) offset: usize,
+    pub(super) header: FrameHeader,
+    pub(super) frame: &'f [u8],
     /// Flags that the merge sets on its events.
-    mark: u8,
+    pub(super) mark: u8,
 }
 
 impl FrameInHand<'_> {

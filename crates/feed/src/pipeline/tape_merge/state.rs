@@ -131,6 +131,9 @@ pub struct MergeRecord {
     /// Parts that were passed over because they are damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<GapRecord>,
+    /// Parts that a repair accepted without a check.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<GapRecord>,
     /// Messages of users that are placed then.
     #[serde(skip_serializing_if = "is_none")]
     pub user_messages: u64,
@@ -181,6 +184,7 @@ impl MergeRecord {
         self.feeds.extend(later.feeds);
         self.gaps.extend(later.gaps);
         self.damaged.extend(later.damaged);
+        self.accepted.extend(later.accepted);
         self.bases = later.bases.or(self.bases.take());
         // An account is one of a position, and the position has changed.
         if later.account.is_some() {
@@ -191,7 +195,7 @@ impl MergeRecord {
     /// Whether it has a place for each input, and names no other.
     fn is_consistent(&self) -> bool {
         let count = self.inputs.len();
-        let parts = self.gaps.iter().chain(&self.damaged).map(|part| part.input);
+        let parts = self.gaps.iter().chain(&self.damaged).chain(&self.accepted).map(|part| part.input);
         let named =
             self.sources.iter().map(|source| source.input).chain(self.feeds.iter().map(|feed| feed.input));
         self.at.len() == count && self.targets.len() == count && parts.chain(named).all(|input| input < count)
@@ -434,6 +438,7 @@ mod tests {
         let wrong = [
             MergeRecord { gaps: vec![part], ..first() },
             MergeRecord { damaged: vec![part], ..first() },
+            MergeRecord { accepted: vec![part], ..first() },
             MergeRecord { sources: vec![SourceId { input: 9, own: 1, id: 1 }], ..first() },
             MergeRecord { at: vec![InputProgress::default()], ..first() },
             MergeRecord { targets: vec![64; 3], ..first() },

@@ -5,6 +5,7 @@ use crate::commands::read_args;
 use crate::output::{self, CommandOutcome, grouped, note, say};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use unitape_model::Position;
 use unitape_run::best_price_tape::BestPriceTape;
 use unitape_run::replay::ReplayOutcome;
 
@@ -25,14 +26,20 @@ pub fn run(args: &BookArgs, out: &Path) -> output::Result {
         }
     }
     let (reader, lost) = (prices.replay().reader(), prices.replay().books().names.lost_names());
-    let outcome = read_args::finish(reader, lost, CommandOutcome::Clean)?;
+    let done = if prices.is_flawed() { CommandOutcome::Flawed } else { CommandOutcome::Clean };
+    let outcome = read_args::finish(reader, lost, done)?;
+    let (first, is_partial) = (prices.replay().first(), prices.replay().books().books.lacks_part());
     let totals = prices.close()?;
     if args.json {
-        output::print_json(&serde_json::json!({
+        let mut counts = serde_json::json!({
             "events": totals.events,
             "appended": totals.appended,
             "quantities_left_out": totals.quantities_left_out,
-        }))?;
+        });
+        if totals.stale > 0 {
+            counts["stale"] = totals.stale.into();
+        }
+        output::print_json(&counts)?;
     } else {
         let (events, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {events} best prices, {appended} of them new", out.display());
@@ -42,6 +49,21 @@ pub fn run(args: &BookArgs, out: &Path) -> output::Result {
                 "unitape: {n} sides have no quantity: the sum over the venues has more digits than a field holds"
             );
         }
+    }
+    if totals.stale > 0 {
+        let stale = grouped(totals.stale);
+        note!(
+            "unitape: {stale} words on {} say that prices are stale: books of venues lack something",
+            out.display()
+        );
+    }
+    if first.position > Position(0) {
+        let seq = grouped(first.seq);
+        note!(
+            "unitape: retention has removed what is before event {seq}: the best prices continue with the books of the rest"
+        );
+    } else if is_partial {
+        note!("unitape: a part of the tape is missing: venues may be left out of the best prices");
     }
     Ok(outcome)
 }

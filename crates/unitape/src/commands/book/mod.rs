@@ -46,8 +46,9 @@ exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, 
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
 capture, at its end; exit code 3 then also means gaps, stale books or unusable packets.
 Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; when a book
-is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when orders name
-no instrument; and when the tape is damaged or cannot be
+is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when retention has
+removed the beginning of the tape, or a merge lacks a part of its inputs: books are stale then until their feed begins a new
+day; when orders name no instrument; and when the tape is damaged or cannot be
 checked against its checksums: then no book is printed, or with --skip-damage the books without what is lost.")]
 pub struct BookArgs {
     /// Directory of the tape, or with --handler a capture
@@ -188,6 +189,11 @@ pub fn run(args: BookArgs) -> output::Result {
     if stale > 0 {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
+    let is_partial = note_missing_part(&replay);
+    let accepted = replay.flaws().accepted.len() as u64 + replay.flaws().unverified;
+    if accepted > 0 {
+        note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
+    }
     let warnings = warnings(tape);
     for (_, count, what) in &warnings {
         note!("{} {what}", grouped(*count));
@@ -198,12 +204,28 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out > 0 || !is_there {
+    let done = if faults + stale + left_out + accepted > 0 || !is_there || is_partial {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())
     };
     read_args::finish(replay.reader(), tape.names.lost_names(), done)
+}
+
+/// Returns whether a part of the tape is missing, which books may need, and says so.
+fn note_missing_part(replay: &BookReplay) -> bool {
+    if !replay.books().books.lacks_part() {
+        return false;
+    }
+    let first = replay.first();
+    match first.position {
+        Position(0) => note!("a part of the tape is missing, so books may be missing as well"),
+        _ => note!(
+            "retention has removed what is before event {}: books may be missing, and those that are there lack orders",
+            grouped(first.seq)
+        ),
+    }
+    true
 }
 
 /// Prints whether each checkpoint is what a replay of the tape gives.

@@ -32,5 +32,9 @@ pub fn run(args: &BookArgs, file: &Path) -> output::Result {
         note!("unitape: retention has removed the beginning of the tape: orders of before are missing");
         return Ok(CommandOutcome::Flawed);
     }
+    if picture.lacks_part {
+        note!("unitape: a part of the tape is missing: orders may be missing");
+        return Ok(CommandOutcome::Flawed);
+    }
     Ok(CommandOutcome::Clean)
 }

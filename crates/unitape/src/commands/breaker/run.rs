@@ -87,5 +87,7 @@ pub fn run(args: &RunArgs) -> output::Result {
             note!("unitape: {} {what}", grouped(count));
         }
     }
-    read_args::finish(report.run.follower().reader(), report.run.lost_names(), CommandOutcome::Clean)
+    let follower = report.run.follower();
+    let done = read_args::finish_flaws(follower.flaws(), CommandOutcome::Clean);
+    read_args::finish(follower.reader(), report.run.lost_names(), done)
 }

@@ -56,6 +56,14 @@ pub fn run(args: &ConsolidateArgs) -> output::Result {
             part.to
         );
     }
+    for part in &merged.accepted {
+        note!(
+            "unitape: unverified: of tape {} a repair accepted positions {} to {} without a check",
+            part.tape,
+            part.from,
+            part.to
+        );
+    }
     let is_whole = merged.gaps.is_empty() && merged.damaged.is_empty();
     let mut done = match is_whole && !merged.run.summary.is_flawed() {
         true => CommandOutcome::Clean,
@@ -78,6 +86,7 @@ fn print_account(merged: &TapeMergeOutcome, elapsed_s: f64) -> Result<(), Comman
     }
     account["gaps"] = serde_json::to_value(&merged.gaps)?;
     account["damaged"] = serde_json::to_value(&merged.damaged)?;
+    account["accepted_unverified"] = serde_json::to_value(&merged.accepted)?;
     account["user_messages"] = merged.user_messages.into();
     account["elapsed_s"] = elapsed_s.into();
     output::print_json(&account)

@@ -155,5 +155,6 @@ fn finish(replay: &FxReplay) -> output::Result {
     } else {
         output::outcome_after_rewinds(replay.rewinds())
     };
+    let done = read_args::finish_flaws(replay.flaws(), done);
     read_args::finish(replay.reader(), replay.names().lost_names(), done)
 }

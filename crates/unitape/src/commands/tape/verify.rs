@@ -29,6 +29,8 @@ pub struct TapeInspection {
     report: VerifyReport,
     /// The bytes that the quarantine names.
     raw: RawLogReport,
+    /// Parts of other tapes on this one that a repair accepted without a check, in words.
+    accepted: Vec<String>,
     /// The problems, one line each; the place comes first.
     pub problems: Vec<String>,
     /// The account could not be read, for a cause outside the data.
@@ -62,6 +64,8 @@ impl TapeInspection {
                 if let Some(m) = &account.mismatch {
                     problems.push(format!("position {}: {}", m.position.unwrap_or_default(), m.what));
                 }
+                let losses = account.tape_gaps.parts.iter().filter(|part| part.is_loss);
+                problems.extend(losses.map(|part| part.detail.clone()));
                 match check_raw(dir, account) {
                     Ok(report) => raw = report,
                     Err(e) => problems.push(e.to_string()),
@@ -70,8 +74,10 @@ impl TapeInspection {
             }
             Err(e) => problems.push(e.to_string()),
         }
+        let parts = account.iter().flat_map(|account| &account.tape_gaps.parts);
+        let accepted = parts.filter(|part| !part.is_loss).map(|part| part.detail.clone()).collect();
         let outside = account.err().map(CommandFailure::from).filter(|e| e.cause() == ErrorCause::Outside);
-        Ok(Self { report, raw, problems, outside })
+        Ok(Self { report, raw, accepted, problems, outside })
     }
 
     fn print_json(&self) -> Result<(), CommandFailure> {
@@ -81,6 +87,7 @@ impl TapeInspection {
             "checksums": self.report.spans, "definitions": self.report.definitions, "intact_to": self.report.intact_to.0,
             "not_covered": self.report.not_covered.map(part),
             "accepted_unverified": self.report.accepted.iter().copied().map(part).collect::<Vec<_>>(),
+            "accepted_of_inputs": self.accepted,
             "quarantine": { "intact": self.raw.intact, "without_checksum": self.raw.unhashed, "damaged": self.raw.damaged },
             "problems": self.problems,
         }))
@@ -100,6 +107,9 @@ impl TapeInspection {
         }
         for (from, to) in &self.report.accepted {
             say!("accepted unverified by a repair: positions {from} to {to}");
+        }
+        for part in &self.accepted {
+            say!("accepted unverified before the merge: {part}");
         }
         if self.raw.entries() > 0 {
             say!(
