@@ -144,7 +144,7 @@ fn a_dead_line_is_reported_with_all_that_it_missed() {
     let down = events.iter().find(|e| e["state"] == "line_down").unwrap();
     let extra = down.to_string();
     assert!(extra.contains("\"inc\"") && extra.contains("\"A\""), "{extra}");
-    // Whoever reads the same capture without watching its figures hears of it as well.
+    // Somebody who reads the same capture without watching its figures hears of it as well.
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let feed = format!("f=fast:{}:{}", at("m.toml"), at("day.pcap"));
     let consolidate = |more: &[&str]| {

@@ -86,7 +86,7 @@ fn changed_digits_are_damage_and_no_event() {
     assert_eq!(news, ["12345"]);
 }
 
-/// A pipe has nobody who writes into it, so whoever opens it waits for ever; a directory and a device are no log either.
+/// A pipe has nobody who writes into it, so a reader of it waits for ever; a directory and a device are no log either.
 #[test]
 fn what_is_no_file_in_the_place_of_the_raw_log_is_damage() {
     let makers: [&dyn Fn(&Path); 3] = [
