@@ -415,7 +415,7 @@ mod tests {
             let refused = UserFile::load(&path).unwrap_err().to_string();
             assert!(refused.contains(says), "{text}: {refused}");
         }
-        assert!(UserFile::load(dir.path()).unwrap_err().to_string().contains("not a file"));
+        assert!(UserFile::load(dir.path()).unwrap_err().to_string().contains("no regular file"));
         assert!(matches!(UserFile::load(&dir.path().join("none")), Err(UserError::Missing { .. })));
     }
 }
