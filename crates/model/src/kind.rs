@@ -242,7 +242,8 @@ fields! {
     149 ConsideredHash "considered_hash", 150 CaseId "case_id", 151 Id "id", 152 ScopeKind "scope_kind",
     153 By "by", 154 SecondBy "second_by", 155 Until "until", 156 DryRun "dry_run", 157 Cause "cause",
     158 SourceTape "source_tape", 159 RuleVersion "rule_version", 160 ParamsHash "params_hash",
-    161 Score "score", 162 Assigned "assigned",
+    161 Score "score", 162 Assigned "assigned", 163 EntriesUsed "entries_used",
+    164 EntriesQuarantined "entries_quarantined", 165 EntriesIgnored "entries_ignored",
 }
 
 #[cfg(test)]

@@ -315,6 +315,10 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Repeats, uint(96, 8)),
             may(EventField::Unsure, uint(104, 8)),
             may(EventField::Hash, TEXT_EXT),
+            add(EventField::Entries, uint(EXT_ONLY, 8)),
+            add(EventField::EntriesUsed, uint(EXT_ONLY, 8)),
+            add(EventField::EntriesQuarantined, uint(EXT_ONLY, 8)),
+            add(EventField::EntriesIgnored, uint(EXT_ONLY, 8)),
         ],
     },
     EventSchema {

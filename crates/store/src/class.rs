@@ -89,7 +89,14 @@ impl FieldClass {
             F::Dict | F::Through | F::Messages | F::Ignored | F::Duplicates | F::Quarantined => {
                 Self::Provenance
             }
-            F::Events | F::End | F::Unresolved | F::Repeats | F::Unsure => Self::Provenance,
+            F::Events
+            | F::End
+            | F::Unresolved
+            | F::Repeats
+            | F::Unsure
+            | F::EntriesUsed
+            | F::EntriesQuarantined
+            | F::EntriesIgnored => Self::Provenance,
             F::Length | F::RawAt | F::TriggerSeq | F::TriggerPosition | F::SourceTape => Self::Provenance,
             F::Cause | F::Considered | F::Read => Self::Provenance,
         }

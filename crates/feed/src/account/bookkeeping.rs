@@ -139,6 +139,12 @@ pub fn progress_frame(out: &mut Vec<u8>, mark: &ProgressMark, t: MessageTally, s
     set(&mut e, EventField::Unresolved, EventValue::UInt(t.unresolved));
     set(&mut e, EventField::Repeats, EventValue::UInt(t.repeats));
     set(&mut e, EventField::Unsure, EventValue::UInt(t.unsure));
+    if !t.entries.is_empty() {
+        set(&mut e, EventField::Entries, EventValue::UInt(t.entries.total));
+        set(&mut e, EventField::EntriesUsed, EventValue::UInt(t.entries.with_events));
+        set(&mut e, EventField::EntriesQuarantined, EventValue::UInt(t.entries.quarantined));
+        set(&mut e, EventField::EntriesIgnored, EventValue::UInt(t.entries.ignored));
+    }
     if let Some(hash) = &mark.hash {
         set(&mut e, EventField::Hash, EventValue::Text(&hash.to_hex()));
     }

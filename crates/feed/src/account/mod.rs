@@ -11,8 +11,8 @@ pub use tape_gaps::TapeGapAccount;
 pub(crate) use merged::{MERGE_STATE, refuse_merge};
 
 use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
-use crate::block::MessageTally;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};
+use crate::block::{EntryTally, MessageTally};
 use crate::error::Error;
 use crate::formats::fast::{ALONE, SENT_AGAIN};
 use crate::formats::format::FormatId;
@@ -170,6 +170,10 @@ pub struct AccountSummary {
     /// Repeats that nobody can confirm, because a bound was met.
     #[serde(skip_serializing_if = "is_zero")]
     pub unsure: u64,
+    /// Entries of repeating groups of which each makes an event, up to the last mark of progress of each source; printed where
+    /// there are any.
+    #[serde(skip_serializing_if = "EntryTally::is_empty")]
+    pub entries: EntryTally,
     /// Messages whose time leads by more than it may; printed where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub clock_ahead: u64,
@@ -203,6 +207,8 @@ pub struct FeedSummary {
     pub repeats: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub unsure: u64,
+    #[serde(skip_serializing_if = "EntryTally::is_empty")]
+    pub entries: EntryTally,
     pub bytes: u64,
     pub complete: bool,
 }
@@ -482,6 +488,7 @@ impl TapeAccount {
             add(&mut feed.unresolved, t.unresolved);
             add(&mut feed.repeats, t.repeats);
             add(&mut feed.unsure, t.unsure);
+            feed.entries = feed.entries.plus(t.entries);
             add(&mut feed.bytes, source.through);
             feed.complete &= source.end;
         }
@@ -494,6 +501,7 @@ impl TapeAccount {
             add(&mut summary.unresolved, feed.unresolved);
             add(&mut summary.repeats, feed.repeats);
             add(&mut summary.unsure, feed.unsure);
+            summary.entries = summary.entries.plus(feed.entries);
         }
         for kind in EventKind::EVENTS {
             match self.by_kind[kind as usize] {
@@ -589,7 +597,15 @@ impl TapeAccount {
             repeats: n(EventField::Repeats),
             unsure: n(EventField::Unsure),
             with_events: 0,
+            entries: marked_entries(event),
         };
+        if !tally.entries.is_balanced() {
+            let EntryTally { total, with_events, quarantined, ignored } = tally.entries;
+            return Err(format!(
+                "the account of the entries of a source does not close: {total} entries, {with_events} with events, \
+                 {quarantined} in quarantine and {ignored} ignored"
+            ));
+        }
         let without =
             tally.quarantined.checked_add(tally.duplicates).and_then(|n| n.checked_add(tally.ignored));
         tally.with_events = without
@@ -689,6 +705,17 @@ fn is_gap(event: &Event<'_>) -> bool {
         Some(EventValue::Text("lost")) => has("channel") && has("from") && !has(SENT_AGAIN),
         Some(EventValue::Text("missing")) => has("product") && has("from") && has(ALONE),
         _ => false,
+    }
+}
+
+/// Returns the account of entries in a mark of progress.
+pub fn marked_entries(event: &Event<'_>) -> EntryTally {
+    let number = |field| uint(event, field).unwrap_or(0);
+    EntryTally {
+        total: number(EventField::Entries),
+        with_events: number(EventField::EntriesUsed),
+        quarantined: number(EventField::EntriesQuarantined),
+        ignored: number(EventField::EntriesIgnored),
     }
 }
 

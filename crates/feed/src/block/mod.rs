@@ -16,7 +16,7 @@ pub use crate::block::names::BlockNameResolver;
 use crate::block::names::{IdPatchTarget, WaitingNames};
 use crate::block::numbers::SequenceEffect;
 pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionNameKey};
-pub use crate::block::tally::MessageTally;
+pub use crate::block::tally::{EntryTally, MessageTally};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct Block {
     pub tally: MessageTally,
     /// Units with an instrument that the reference data does not have, in order.
     pub unresolved: Vec<u32>,
+    /// Entries of the messages that have some, by unit, in order.
+    pub entries: Vec<(u32, EntryTally)>,
     /// Its events say that packets or messages came on no line, or that a line is down or back.
     pub has_gaps: bool,
     /// The account at each progress unit.
@@ -254,6 +256,7 @@ impl Block {
         self.index.clear();
         self.tally = MessageTally::default();
         self.unresolved.clear();
+        self.entries.clear();
         self.has_gaps = false;
         self.tallies.clear();
         self.added.clear();
@@ -364,6 +367,12 @@ impl Block {
         self.tally.unresolved += 1;
     }
 
+    /// Counts the entries of the message in hand, whose unit comes next.
+    pub fn note_entries(&mut self, entries: EntryTally) {
+        self.entries.push((self.units.len() as u32, entries));
+        self.tally.entries = self.tally.entries.plus(entries);
+    }
+
     /// Ends a message that the mapping does not want.
     #[inline]
     pub fn end_ignored(&mut self) {
@@ -419,6 +428,7 @@ impl Block {
         );
         self.marks.iter_mut().for_each(|m| m.unit += 1);
         self.unresolved.iter_mut().for_each(|unit| *unit += 1);
+        self.entries.iter_mut().for_each(|(unit, _)| *unit += 1);
     }
 
     /// Whether the unit of this index is that one.
@@ -431,6 +441,8 @@ impl Block {
     pub fn recount(&mut self, unit: usize, instead: TurnVerdict) {
         let events = u64::from(self.units[unit].events);
         let unresolved = u64::from(self.unresolved.binary_search(&(unit as u32)).is_ok());
+        let entries = self.entries.binary_search_by_key(&(unit as u32), |(of, _)| *of);
+        let entries = entries.map_or(EntryTally::default(), |i| self.entries[i].1);
         let (repeats, unsure) = match self.units[unit].what {
             BlockMessageKind::Repeat { unsure } => (1, u64::from(unsure)),
             _ => (0, 0),
@@ -441,9 +453,13 @@ impl Block {
             t.unresolved -= unresolved;
             t.repeats -= repeats;
             t.unsure -= unsure;
+            t.entries = t.entries.minus(entries);
             match instead {
                 TurnVerdict::Duplicate => t.duplicates += 1,
-                TurnVerdict::Quarantined => t.quarantined += 1,
+                TurnVerdict::Quarantined => {
+                    t.quarantined += 1;
+                    t.entries = t.entries.plus(entries.in_quarantine());
+                }
             }
         }
     }

@@ -19,13 +19,67 @@ pub struct MessageTally {
     /// Repeats that nobody can confirm, because a bound was met.
     #[serde(default)]
     pub unsure: u64,
+    /// Entries of the groups that these messages have.
+    #[serde(default)]
+    pub entries: EntryTally,
+}
+
+/// The account of entries of repeating groups of which each makes an event: `total = with_events + quarantined + ignored`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[allow(missing_docs)] // documented above
+pub struct EntryTally {
+    pub total: u64,
+    pub with_events: u64,
+    /// In a message that is in quarantine, as far as they were read.
+    pub quarantined: u64,
+    /// The mapping says that they become nothing.
+    pub ignored: u64,
+}
+
+impl EntryTally {
+    /// Returns whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether every entry is accounted for.
+    pub fn is_balanced(&self) -> bool {
+        let parts = [self.with_events, self.quarantined, self.ignored];
+        parts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(self.total)
+    }
+
+    /// Returns the sum of two accounts; it ends at the greatest number.
+    pub fn plus(self, o: EntryTally) -> EntryTally {
+        EntryTally {
+            total: self.total.saturating_add(o.total),
+            with_events: self.with_events.saturating_add(o.with_events),
+            quarantined: self.quarantined.saturating_add(o.quarantined),
+            ignored: self.ignored.saturating_add(o.ignored),
+        }
+    }
+
+    /// Returns this account without another one that is part of it.
+    pub fn minus(self, o: EntryTally) -> EntryTally {
+        EntryTally {
+            total: self.total.saturating_sub(o.total),
+            with_events: self.with_events.saturating_sub(o.with_events),
+            quarantined: self.quarantined.saturating_sub(o.quarantined),
+            ignored: self.ignored.saturating_sub(o.ignored),
+        }
+    }
+
+    /// Returns the account of the same entries when their message is in quarantine.
+    pub fn in_quarantine(self) -> EntryTally {
+        EntryTally { total: self.total, quarantined: self.total, ..EntryTally::default() }
+    }
 }
 
 impl MessageTally {
-    /// Whether every message is accounted for.
+    /// Returns whether every message and every entry is accounted for.
     pub fn is_balanced(&self) -> bool {
         let parts = [self.with_events, self.quarantined, self.duplicates, self.ignored];
-        parts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(self.messages)
+        let is_sum = parts.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(self.messages);
+        is_sum && self.entries.is_balanced()
     }
 
     /// The sum of two accounts. They may come from a damaged tape, so a sum ends at the greatest number.
@@ -40,6 +94,7 @@ impl MessageTally {
             unresolved: self.unresolved.saturating_add(o.unresolved),
             repeats: self.repeats.saturating_add(o.repeats),
             unsure: self.unsure.saturating_add(o.unsure),
+            entries: self.entries.plus(o.entries),
         }
     }
 }

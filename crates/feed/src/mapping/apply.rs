@@ -8,12 +8,15 @@ use super::explain::MappingExplainer;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up, set_venue_and_time};
 use super::plan::{
-    BestPicks, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules, ValueSource,
+    BestPicks, CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules,
+    ValueSource,
 };
 use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
 use crate::block::numbers::SequenceEffect;
-use crate::block::{Block, BlockMessageKind, BlockNameResolver, MessageOrigin, MessageSpan, SessionNameKey};
+use crate::block::{
+    Block, BlockMessageKind, BlockNameResolver, EntryTally, MessageOrigin, MessageSpan, SessionNameKey,
+};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
@@ -27,6 +30,8 @@ pub struct MessageMapper<R> {
     picks: Vec<Option<R>>,
     pub(super) scratch: TextScratch,
     session: Vec<u8>,
+    /// Entries of the message in hand.
+    entries: EntryTally,
     /// Parts that few feeds need.
     aside: Option<Box<MapperExtras>>,
 }
@@ -70,6 +75,7 @@ impl<R: Copy> MessageMapper<R> {
             plan,
             scratch: TextScratch::default(),
             session: Vec::new(),
+            entries: EntryTally::default(),
             aside: by.map(|by| Box::new(MapperExtras { by: Some(by), explainer: None })),
         }
     }
@@ -94,6 +100,7 @@ impl<R: Copy> MessageMapper<R> {
         known: &Dictionary,
     ) {
         let mark = block.mark();
+        self.entries = EntryTally::default();
         let possdup = self.plan.possdup.and_then(|slot| message.slot(slot));
         let maybe = possdup.is_some_and(|v| message.text(v, &mut self.scratch.plain) == b"Y");
         let outcome = match self.aside {
@@ -103,6 +110,7 @@ impl<R: Copy> MessageMapper<R> {
         match outcome {
             Ok(MappingOutcome::Ignored) => {
                 self.note_sequence(block, message, maybe, true);
+                block.tally.entries = block.tally.entries.plus(self.entries);
                 block.end_ignored();
             }
             Ok(MappingOutcome::Events { ts, count }) => {
@@ -111,12 +119,16 @@ impl<R: Copy> MessageMapper<R> {
                     None => BlockMessageKind::Events,
                 };
                 let span = MessageSpan { offset: origin.offset, length: message.raw().len() };
+                if !self.entries.is_empty() {
+                    block.note_entries(self.entries);
+                }
                 block.end_message(span, ts, count, what, known);
             }
             Err(refused) => {
                 block.roll_back(mark);
                 self.note_sequence(block, message, maybe, !refused.is_garbled());
                 let concern = self.affected_books(message);
+                block.tally.entries = block.tally.entries.plus(self.entries.in_quarantine());
                 block.quarantine_message(origin, message.raw(), refused.code, &refused.detail, &concern);
             }
         }
@@ -204,7 +216,7 @@ impl<R: Copy> MessageMapper<R> {
         known: &Dictionary,
         by: impl InstrumentLookup,
     ) -> Result<MappingOutcome, MessageRefusal> {
-        let Self { plan, entry, picks, scratch, .. } = self;
+        let Self { plan, entry, picks, scratch, entries, .. } = self;
         let plan = &*plan;
         let view = MappingInput { message, picks: &[], entry: &[] };
         let found = message.slot(plan.message_type);
@@ -248,14 +260,25 @@ impl<R: Copy> MessageMapper<R> {
             let mut cursor = EntryCursor::default();
             while next_entry(plan, message, group, &mut cursor, entry)? {
                 let view = MappingInput { entry, ..view };
+                entries.total += 1;
+                let before = writer.count;
                 for event in events {
                     if view.is_wanted(event, &mut writer.scratch.plain) {
                         writer.event(event, &view)?;
                     }
                 }
+                if writer.count > before {
+                    entries.with_events += 1;
+                } else if view.is_ignored(rule, group, &mut writer.scratch.plain) {
+                    entries.ignored += 1;
+                } else {
+                    return Err(unused_entry(events, &view, cursor.found, &mut writer.scratch.plain));
+                }
             }
         }
         match writer.count {
+            // All its entries are known and not wanted.
+            0 if entries.ignored > 0 => Ok(MappingOutcome::Ignored),
             0 => {
                 Err(MessageRefusal { code: "no_event", detail: "no condition of the rule holds".to_owned() })
             }
@@ -329,6 +352,12 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
     pub(super) fn is_wanted(&self, event: &EventPlan, scratch: &mut Vec<u8>) -> bool {
         self.holds(&event.when, scratch)
             && (event.some_of.is_empty() || event.some_of.iter().any(|from| self.get(from).is_some()))
+    }
+
+    /// Returns whether the mapping says that the entry in hand becomes nothing.
+    #[cold]
+    pub(super) fn is_ignored(&self, rule: &CompiledRule, group: usize, scratch: &mut Vec<u8>) -> bool {
+        rule.ignored.iter().any(|entries| entries.each == group && self.holds(&entries.when, scratch))
     }
 
     #[inline]
@@ -461,6 +490,31 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         self.count += 1;
         Ok(())
     }
+}
+
+/// Returns the refusal of a message with an entry that no event of its rule takes, and that the rule does not ignore.
+#[cold]
+pub(super) fn unused_entry<M: ParsedMessage>(
+    events: &[EventPlan],
+    view: &MappingInput<'_, M>,
+    number: u64,
+    scratch: &mut Vec<u8>,
+) -> MessageRefusal {
+    let mut values: Vec<String> = Vec::new();
+    for (condition, path) in events.iter().flat_map(|event| event.when.iter().zip(&event.when_paths)) {
+        let value = match view.get(&condition.from) {
+            Some(found) => format!("{path} is {}", printable(view.text(found, scratch))),
+            None => format!("{path} is not there"),
+        };
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let detail = format!(
+        "entry {number}: no event of the rule is for it, and the rule does not ignore it: {}",
+        values.join(", ")
+    );
+    MessageRefusal { code: "unused_entry", detail }
 }
 
 /// An event that is being built, and the names that its fields get ids by.

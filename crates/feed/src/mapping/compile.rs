@@ -3,13 +3,13 @@
 use super::entries::INHERIT_MAX;
 use super::format_adapter::{Dialect, GroupSlots, PathSlots};
 use super::plan::{
-    BestEntryRule, BestPicks, CodeTable, CompiledRule, EventPlan, FieldOp, FieldPlan, GroupPick, KeyPicks,
-    MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules, ValueSource, ValueTable, ValueTest,
-    WantedValue,
+    BestEntryRule, BestPicks, CodeTable, CompiledRule, EventPlan, FieldOp, FieldPlan, GroupPick,
+    IgnoredEntries, KeyPicks, MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules,
+    ValueSource, ValueTable, ValueTest, WantedValue,
 };
 use super::{
-    ConditionConfig, EventConfig, FieldConfig, FieldOptions, Mapping, RuleConfig, SignOrPresence,
-    UnlistedFields, UnmatchedPolicy,
+    ConditionConfig, EventConfig, FieldConfig, FieldOptions, IgnoredEntriesConfig, Mapping, RuleConfig,
+    SignOrPresence, UnlistedFields, UnmatchedPolicy,
 };
 use crate::error::Error;
 use rustc_hash::FxHashMap;
@@ -298,11 +298,30 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             let at = |e: MappingRefusal| e.after(format!(", event {}", j + 1)).under(j).under("event");
             events.push(self.event(event).map_err(at)?);
         }
+        let mut ignored = Vec::new();
+        for (j, entries) in rule.ignored.iter().enumerate() {
+            let at = |e: MappingRefusal| e.after(format!(", ignored {}", j + 1)).under(j).under("ignored");
+            ignored.push(self.ignored_entries(entries, &events).map_err(at)?);
+        }
         let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
         pick_groups.sort_unstable();
         pick_groups.dedup();
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, pick_groups, events })
+        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, pick_groups, events, ignored })
+    }
+
+    fn ignored_entries(
+        &mut self,
+        text: &IgnoredEntriesConfig,
+        events: &[EventPlan],
+    ) -> CompileResult<IgnoredEntries> {
+        let group = self.group_named(&text.each).map_err(|e| e.after(": ").under("each"))?;
+        if !events.iter().any(|event| event.each == Some(group)) {
+            let what = format!(": no event of the rule is for each entry of `{}`", text.each);
+            return Err(MappingRefusal::from(what).under("each"));
+        }
+        let when = self.conditions(&text.when, Some(group)).map_err(|e| e.after(": ").under("when"))?;
+        Ok(IgnoredEntries { each: group, when: when.into_iter().map(|(condition, _)| condition).collect() })
     }
 
     fn event(&mut self, text: &EventConfig) -> CompileResult<EventPlan> {

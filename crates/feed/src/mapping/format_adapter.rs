@@ -214,6 +214,7 @@ impl MessageRefusal {
     /// Whether the message is not what it should be. Otherwise it is whole, and the mapping has no rule or table entry
     /// for it.
     pub fn is_garbled(&self) -> bool {
-        !matches!(self.code, "no_rule" | "no_event" | "unknown_value" | "unknown_symbol")
+        let unwanted = ["no_rule", "no_event", "unused_entry", "unknown_value", "unknown_symbol"];
+        !unwanted.contains(&self.code)
     }
 }

@@ -249,6 +249,20 @@ pub struct RuleConfig {
     /// The events it becomes.
     #[serde(default)]
     pub event: Vec<EventConfig>,
+    /// Entries of groups that become nothing.
+    #[serde(default)]
+    pub ignored: Vec<IgnoredEntriesConfig>,
+}
+
+/// Entries of a group that are known and not wanted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IgnoredEntriesConfig {
+    /// The group.
+    pub each: String,
+    /// Fields and the values they must have, of the entry where it has them, else of the message.
+    #[serde(default)]
+    pub when: BTreeMap<String, ConditionConfig>,
 }
 
 /// The required value of a field: this, or one of these.

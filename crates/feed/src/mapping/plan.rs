@@ -260,6 +260,17 @@ pub struct CompiledRule {
     pub pick_groups: Vec<usize>,
     /// The events that the message becomes.
     pub events: Vec<EventPlan>,
+    /// Entries that become nothing.
+    pub ignored: Vec<IgnoredEntries>,
+}
+
+/// Entries of a group that become nothing.
+#[derive(Clone, Debug)]
+pub struct IgnoredEntries {
+    /// The group.
+    pub each: usize,
+    /// All must hold.
+    pub when: Vec<RuleCondition>,
 }
 
 /// A compiled event of a rule.
@@ -570,6 +581,7 @@ mod tests {
             ignore: true,
             pick_groups: Vec::new(),
             events: Vec::new(),
+            ignored: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::output::{self, CommandFailure, CommandOutcome, bytes, grouped, note, 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use unitape_feed::block::EntryTally;
 use unitape_feed::{
     ChangedSourcePolicy, ClockLeadLimits, ConsolidateOptions, Error, FarmEnding, RunOutcome, consolidate,
 };
@@ -203,6 +204,15 @@ pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result
         say!(
             "of {} of these nobody knows, because a session had too many gaps or there were too many sessions",
             grouped(s.unsure)
+        );
+    }
+    if s.entries.quarantined + s.entries.ignored > 0 {
+        let EntryTally { total, quarantined, ignored, .. } = s.entries;
+        say!(
+            "{} entries of groups: {} in quarantine with their messages, {} ignored by the mapping",
+            grouped(total),
+            grouped(quarantined),
+            grouped(ignored)
         );
     }
     if s.clock_ahead > 0 {

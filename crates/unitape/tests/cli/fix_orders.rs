@@ -52,6 +52,55 @@ fn live(tape: &Path) -> Value {
     Value::Object(all.map(|o| of(&o)).collect())
 }
 
+/// An entry that no event takes vanished where another entry of its message made one.
+#[test]
+fn every_entry_becomes_an_event_or_is_accounted_for() {
+    let entry = |action: &str, rest: &str| format!("279={action}|{rest}55=VOD|207=XLON");
+    let trade = |action: &str, id: &str| entry(action, &format!("269=2|278={id}|")) + "|270=10.5|271=5";
+    let (new, gone, corrected) = (trade("0", "T2"), trade("2", "T1"), trade("1", "T3"));
+    let (bid, untyped) = (entry("1", "269=0|") + "|270=9", entry("2", "278=Q7|"));
+    let (volume, imbalance) = (entry("0", "269=B|") + "|271=900", entry("0", "269=A|") + "|271=3");
+    let (open, empty) = (entry("0", "269=4|") + "|270=10", entry("2", "269=J|"));
+    let (index, reopened) = (entry("0", "269=3|") + "|270=77", entry("2", "269=4|") + "|270=10");
+    // The kinds of the events, and what the account says: entries, with events, in quarantine, ignored.
+    let cases: [(&[&String], &[&str], [u64; 4]); 9] = [
+        (&[&gone, &new], &["trade cancel T1", "trade - T2"], [2, 2, 0, 0]),
+        (&[&new, &corrected, &gone], &["trade - T2", "trade correct T3", "trade cancel T1"], [3, 3, 0, 0]),
+        (&[&untyped, &new], &["status stale", "trade - T2"], [2, 2, 0, 0]),
+        (&[&new, &bid], &["trade - T2", "status stale"], [2, 2, 0, 0]),
+        (&[&volume, &new, &imbalance], &["trade - T2"], [3, 1, 0, 2]),
+        (&[&open, &empty], &["ref_px open", "status stale"], [2, 2, 0, 0]),
+        (&[&volume, &imbalance], &[], [2, 0, 0, 2]),
+        (&[&new, &index, &gone], &["quarantine entry 2: no event"], [2, 0, 2, 0]),
+        (&[&reopened], &["quarantine entry 1: no event"], [1, 0, 1, 0]),
+    ];
+    for (entries, wanted, [total, with_events, quarantined, ignored]) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let body: Vec<&str> = entries.iter().map(|entry| entry.as_str()).collect();
+        let message = format!("X|268={}|{}", entries.len(), body.join("|"));
+        let code = if quarantined > 0 { 3 } else { 0 };
+        let tape = tape_of(dir.path(), &[&message, "0|112=T"], code);
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or("-").to_owned();
+        let events: Vec<String> = cat(&tape, &[])
+            .iter()
+            .map(|event| match event["kind"].as_str().unwrap() {
+                "trade" => format!("trade {} {}", text(event, "action"), text(event, "match_id")),
+                "status" => format!("status {}", text(event, "state")),
+                "ref_px" => format!("ref_px {}", text(event, "source")),
+                kind => format!("{kind} {}", &text(event, "detail")[..17]),
+            })
+            .collect();
+        assert_eq!(events, wanted, "{message}");
+        let rerun = run(["consolidate", "--tape", tape.to_str().unwrap(), "--json", "--feed"]
+            .into_iter()
+            .chain([orders_option("orders", &dir.path().join("orders.fix")).as_str()]));
+        let account = rerun.code(code).json()["by_feed"]["orders"]["entries"].clone();
+        let wanted = json!({"total": total, "with_events": with_events, "quarantined": quarantined, "ignored": ignored});
+        assert_eq!(account, wanted, "{message}");
+        run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+    }
+}
+
 /// FIX 4.4, volume 6, tag 150: every value it has, and what it leaves of an order of 100 at 10.
 #[test]
 fn every_exec_type_does_to_the_order_what_the_standard_says() {

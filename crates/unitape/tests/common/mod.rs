@@ -283,6 +283,10 @@ pub fn assert_closes(account: &Value) {
     for (name, f) in feeds {
         let sum = n(f, "with_events") + n(f, "quarantined") + n(f, "duplicates") + n(f, "ignored");
         assert_eq!(n(f, "messages"), sum, "{name}: {f}");
+        if let entries @ Value::Object(_) = &f["entries"] {
+            let sum = n(entries, "with_events") + n(entries, "quarantined") + n(entries, "ignored");
+            assert_eq!(n(entries, "total"), sum, "{name}: {f}");
+        }
     }
     for key in ["messages", "events", "quarantined", "duplicates", "ignored"] {
         let sum: u64 = feeds.values().map(|f| n(f, key)).sum();

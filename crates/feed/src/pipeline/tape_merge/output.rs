@@ -1,19 +1,20 @@
 //! The tape of a merge: frames of other tapes under ids of this one.
 
 use crate::account::bookkeeping::{GROWN, SUPERSEDED};
-use crate::account::{TapeAccount, text, uint};
-use crate::block::MessageTally;
+use crate::account::{TapeAccount, marked_entries, text, uint};
+use crate::block::{EntryTally, MessageTally};
 use crate::error::Error;
 use crate::pipeline::tape_merge::gaps::GapTime;
 use crate::pipeline::tape_merge::input::{RemovedPart, TapeReading, changed};
 use crate::pipeline::tape_merge::state::{FeedName, MarkBases, MergeRecord, MergeStateLog, SourceId};
 use crate::quarantine::{RawLog, raw_of_event};
+use unitape_model::event::extension_entry;
 use unitape_model::id_layout::{IdLayout, IdLayoutTable};
 use unitape_model::message::KIND_MESSAGE;
 use unitape_model::schema::{TAG_UNMAPPED, at};
 use unitape_model::{
-    Event, EventBuilder, EventField, EventKind, FrameFault, FrameHeader, LINE, NameKind, Position, flags,
-    frames,
+    Event, EventBuilder, EventField, EventKind, EventSchema, FrameFault, FrameHeader, LINE, NameKind,
+    Position, flags, frames,
 };
 use unitape_tape::{Reader, Writer};
 
@@ -476,6 +477,7 @@ impl MergedTape {
                 unresolved: less(mark.unresolved, seen.unresolved),
                 repeats: less(mark.repeats, seen.repeats),
                 unsure: less(mark.unsure, seen.unsure),
+                entries: mark.entries.minus(seen.entries),
             };
             base.messages = base.with_events + base.quarantined + base.duplicates + base.ignored;
             bases.known.insert(id, base);
@@ -485,6 +487,16 @@ impl MergedTape {
         for field in MARK_FIELDS {
             let less = (field.of)(&mark).saturating_sub((field.of)(&base));
             self.batch[from + field.at..from + field.at + 8].copy_from_slice(&less.to_le_bytes());
+        }
+        let EntryTally { total, with_events, quarantined, ignored } = mark.entries.minus(base.entries);
+        let entries = [total, with_events, quarantined, ignored];
+        let mut offset = usize::from(EventSchema::for_kind(EventKind::Progress).fixed_bytes);
+        let frame = &mut self.batch[from..];
+        while let Some((tag, payload)) = extension_entry(frame, offset) {
+            offset = payload.end;
+            if let Some(i) = ENTRY_FIELDS.iter().position(|field| *field as u16 == tag) {
+                frame[payload].copy_from_slice(&entries[i].to_le_bytes());
+            }
         }
     }
 
@@ -628,11 +640,20 @@ fn mark_tally(frame: &[u8]) -> MessageTally {
         unresolved: n(EventField::Unresolved),
         repeats: n(EventField::Repeats),
         unsure: n(EventField::Unsure),
+        entries: marked_entries(&event),
     };
     let without = tally.quarantined.saturating_add(tally.duplicates).saturating_add(tally.ignored);
     tally.with_events = tally.messages.saturating_sub(without);
     tally
 }
+
+/// The account of entries in a mark of progress, each eight bytes of its extension.
+const ENTRY_FIELDS: [EventField; 4] = [
+    EventField::Entries,
+    EventField::EntriesUsed,
+    EventField::EntriesQuarantined,
+    EventField::EntriesIgnored,
+];
 
 /// A number of a mark of progress, and its place.
 struct MarkField {
@@ -668,7 +689,7 @@ fn word(frame: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unitape_model::{EventSchema, FieldLayout};
+    use unitape_model::FieldLayout;
 
     /// A number written to another place would be an id, or a part of a time.
     #[test]
