@@ -49,7 +49,8 @@
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
 //! The example is FIX, whose paths are tags; for a log, `framing = { sep = "|", log = true, lenient = false }` says
-//! how its bytes are framed. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
+//! how its bytes are framed. `lenient` may also be a kind of faults that are accepted, or several: `["empty", "data"]`.
+//! With `possresend = "97"` events of a message that may have been sent before under another number get `repeat`. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
 //! paths are names of columns, and `@record` the name of the record. A mapping for FAST has its templates and framing
 //! in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
 //!

@@ -42,26 +42,26 @@ fn fault(fields: &str) -> String {
 #[test]
 fn errors_name_the_tag_and_its_name() {
     let cases = [
-        ("11=c|77=", "the field 77 (PositionEffect) at byte 67 has no value"),
-        ("11=c|5001=|58=t", "the field 5001 at byte 67 has no value"),
+        ("11=c|77=", "the field 77 (PositionEffect) at byte 61 has no value"),
+        ("11=c|5001=|58=t", "the field 5001 at byte 61 has no value"),
         (
             "95=5|96=abc",
-            "the data field 96 (RawData) at byte 67 is not as long as 95 (RawDataLength) before it says, 5 bytes",
+            "the data field 96 (RawData) at byte 61 is not as long as 95 (RawDataLength) before it says, 5 bytes",
         ),
         (
             "95=x|96=abc",
-            "the data field 96 (RawData) at byte 67 has no length: 95 (RawDataLength) before it is not a number",
+            "the data field 96 (RawData) at byte 61 has no length: 95 (RawDataLength) before it is not a number",
         ),
         (
             "354=1|355=ab",
-            "the data field 355 (EncodedText) at byte 68 is not as long as 354 (EncodedTextLen) before it says, 1 bytes",
+            "the data field 355 (EncodedText) at byte 62 is not as long as 354 (EncodedTextLen) before it says, 1 bytes",
         ),
-        ("95=0|96=", "the field 96 (RawData) at byte 67 has no value"),
-        ("11=c||58=t", "the field after 11 (ClOrdID), at byte 67, is empty"),
-        ("11=c|58", "the field after 11 (ClOrdID), at byte 67, has no '='"),
+        ("95=0|96=", "the field 96 (RawData) at byte 61 has no value"),
+        ("11=c||58=t", "the field after 11 (ClOrdID), at byte 61, is empty"),
+        ("11=c|58", "the field after 11 (ClOrdID), at byte 61, has no '='"),
         (
             "11=c|058=t",
-            "the field after 11 (ClOrdID), at byte 67, has a tag that is not 1 to 9 digits without leading zero",
+            "the field after 11 (ClOrdID), at byte 61, has a tag that is not 1 to 9 digits without leading zero",
         ),
     ];
     for (fields, message) in cases {
