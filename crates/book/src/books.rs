@@ -2,6 +2,7 @@
 
 use crate::consolidated::{ConsolidatedBbo, ConsolidatedInstrument, choose};
 use crate::decode;
+use crate::executions::RecentExecutions;
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::listing::{ListingBooks, ListingKey, same};
 use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
@@ -111,6 +112,7 @@ pub struct Books {
     /// The number of such statements.
     pub(crate) wide_count: u64,
     pub(crate) losses: MessageLossTable,
+    executions: RecentExecutions,
     /// The venue id that means all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
@@ -142,6 +144,7 @@ impl Books {
             wide: HashMap::default(),
             wide_count: 0,
             losses: MessageLossTable::default(),
+            executions: RecentExecutions::default(),
             all_venues: None,
             now: i64::MIN,
             ts: 0,
@@ -272,7 +275,10 @@ impl Books {
             EventKind::OrderNew => book.on_new(store, &around, oid, &terms),
             EventKind::OrderAmend => book.on_amend(store, &around, oid, &terms),
             EventKind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
-            _ => book.on_exec(store, &around, oid, &terms),
+            _ => {
+                self.executions.note(at, order);
+                book.on_exec(store, &around, oid, &terms)
+            }
         };
         self.finish(at, Basis::Orders, outcome, BasisUpdate { recovered: false });
     }
@@ -309,8 +315,8 @@ impl Books {
     }
 
     /// Leaves out an event whose message may be there twice. Its book is stale from then on, unless it shows that the event
-    /// says nothing new: an order that is there, an end or execution of an order that is not there, or the best price as it
-    /// is.
+    /// says nothing new: an order that is there, an end or execution of an order that is not there, one of the last
+    /// executions, or the best price as it is.
     #[cold]
     fn on_repeat(&mut self, event: &Event<'_>) {
         let (kind, order) = (event.kind(), OrderRecord::from_event(event));
@@ -332,6 +338,7 @@ impl Books {
                 match kind {
                     EventKind::OrderNew => is_there,
                     EventKind::OrderAmend => false,
+                    EventKind::Exec if self.executions.has(at, order) => true,
                     _ => oid.is_some() && !is_there,
                 }
             }
@@ -530,6 +537,7 @@ impl Books {
         self.wide.put(out);
         self.wide_count.put(out);
         self.losses.put(out);
+        self.executions.put(out);
         self.all_venues.put(out);
         self.now.put(out);
         (self.ts, self.source).put(out);
@@ -548,8 +556,8 @@ impl Books {
         this.store = OrderStore::get(this.options.orders_max, input)?;
         (this.listings, this.groups) = (State::get(input)?, State::get(input)?);
         (this.wide, this.wide_count) = (State::get(input)?, State::get(input)?);
-        (this.losses, this.all_venues, this.now) =
-            (State::get(input)?, State::get(input)?, State::get(input)?);
+        (this.losses, this.executions) = (State::get(input)?, State::get(input)?);
+        (this.all_venues, this.now) = (State::get(input)?, State::get(input)?);
         ((this.ts, this.source), this.counters) = (State::get(input)?, State::get(input)?);
         let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
         this.index = keys.zip(0..).collect();

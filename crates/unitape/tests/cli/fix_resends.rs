@@ -50,7 +50,7 @@ fn an_execution_that_is_sent_again_counts_once() {
     let dir = tempfile::tempdir().unwrap();
     let tape = tape_of(dir.path(), &[NEW, FILL, &again(FILL)]);
     assert_eq!(repeats(&tape), [Value::Null, Value::Null, json!("Y")]);
-    assert_eq!(book(&tape, "orders", 3), (vec![json!("60")], true));
+    assert_eq!(book(&tape, "orders", 0), (vec![json!("60")], false));
     let ran = run(["book", tape.to_str().unwrap(), "--json"]);
     let warnings = ran.lines().pop().unwrap();
     assert_eq!(warnings["warnings"]["repeats"], 1, "{warnings}");
@@ -76,6 +76,16 @@ fn a_resend_that_may_be_new_leaves_the_book_stale() {
     let tape = tape_of(dir.path(), &[NEW, &again(CANCEL)]);
     assert_eq!(cat(&tape, &["--kind", "order_cancel"]).len(), 1);
     assert_eq!(book(&tape, "orders", 3), (vec![json!("100")], true));
+    // A fill that the tape does not have before, and another one of the same order.
+    for messages in
+        [vec![NEW.to_owned(), again(FILL)], vec![NEW.into(), FILL.into(), again(&FILL.replace("E7", "E9"))]]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+        let tape = tape_of(dir.path(), &messages);
+        assert_eq!(cat(&tape, &["--kind", "exec"]).last().unwrap()["repeat"], "Y");
+        assert!(book(&tape, "orders", 3).1);
+    }
     // 97=N says that it was not sent before.
     let dir = tempfile::tempdir().unwrap();
     let tape = tape_of(dir.path(), &[NEW, &FILL.replacen('|', "|97=N|", 1)]);
