@@ -25,6 +25,9 @@ const UNLISTED: u8 = 254;
 /// It depends on the message type.
 const BY_TYPE: u8 = 253;
 
+/// Tokens between the count and the first entry, looked at again for each entry.
+const LEAD_MAX: usize = 16;
+
 /// A repeating group.
 #[derive(Debug)]
 pub(super) struct GroupTags {
@@ -122,21 +125,16 @@ impl GroupFields<'_> {
         self.group.class(token.tag, self.msg_type)
     }
 
-    /// The first token from `at` on whose tag the mapping or the standard lists.
-    fn listed(&self, mut at: usize) -> Option<(usize, FieldToken)> {
-        loop {
-            let token = self.tokens.get(at)?;
-            if self.class(token) != UNLISTED {
-                return Some((at, token));
-            }
-            at += 1;
-        }
+    /// The first of the `count` tokens from `at` on whose tag the mapping or the standard lists.
+    fn listed(&self, at: usize, count: usize) -> Option<(usize, FieldToken)> {
+        let mut tokens = (at..at.saturating_add(count)).map_while(|at| Some((at, self.tokens.get(at)?)));
+        tokens.find(|(_, token)| self.class(*token) != UNLISTED)
     }
 
     /// Where an entry starts that does not start with the mapping's delimiter right away, and the tag that starts every
     /// entry: of some venues it is another member. None where there is no further entry.
     pub fn unusual_start(&self, at: usize, found: u64) -> Option<(usize, u32)> {
-        let (lead, first) = self.listed(self.start)?;
+        let (lead, first) = self.listed(self.start, LEAD_MAX)?;
         if self.class(first) == END || first.tag != self.group.delimiter && self.is_stated(0) {
             return None;
         }
@@ -170,7 +168,7 @@ impl GroupFields<'_> {
             match self.class(token) {
                 END => break,
                 UNUSED => at += 1,
-                UNLISTED => match self.listed(at) {
+                UNLISTED => match self.listed(at, usize::MAX) {
                     Some((next, token))
                         if self.class(token) != END
                             && !(is_last && self.group.also_outside.contains(&token.tag)) =>
