@@ -2,6 +2,7 @@
 
 use crate::consolidated::{ConsolidatedBbo, ConsolidatedInstrument, choose};
 use crate::decode;
+use crate::executions::RecentExecutions;
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::listing::{ListingBooks, ListingKey, same};
 use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
@@ -86,6 +87,8 @@ pub struct BookCounters {
     pub bookless: u64,
     /// Gaps and messages in quarantine that may concern any book of their feed.
     pub lost: u64,
+    /// Events of messages that may be there twice; left out.
+    pub repeats: u64,
 }
 
 /// The effect of an event on the basis that it concerns.
@@ -109,6 +112,7 @@ pub struct Books {
     /// The number of such statements.
     pub(crate) wide_count: u64,
     pub(crate) losses: MessageLossTable,
+    executions: RecentExecutions,
     /// The venue id that means all of them.
     all_venues: Option<u16>,
     /// Greatest event time so far.
@@ -140,6 +144,7 @@ impl Books {
             wide: HashMap::default(),
             wide_count: 0,
             losses: MessageLossTable::default(),
+            executions: RecentExecutions::default(),
             all_venues: None,
             now: i64::MIN,
             ts: 0,
@@ -159,6 +164,10 @@ impl Books {
     #[inline]
     pub fn on_event(&mut self, event: &Event<'_>) -> &[BookChange] {
         self.changes.clear();
+        if event.is_repeat() {
+            self.on_repeat(event);
+            return &self.changes;
+        }
         match event.kind() {
             EventKind::OrderNew | EventKind::OrderAmend | EventKind::OrderCancel | EventKind::Exec => {
                 self.on_order(event)
@@ -266,7 +275,10 @@ impl Books {
             EventKind::OrderNew => book.on_new(store, &around, oid, &terms),
             EventKind::OrderAmend => book.on_amend(store, &around, oid, &terms),
             EventKind::OrderCancel => book.on_cancel(store, &around, oid, &terms),
-            _ => book.on_exec(store, &around, oid, &terms),
+            _ => {
+                self.executions.note(at, order);
+                book.on_exec(store, &around, oid, &terms)
+            }
         };
         self.finish(at, Basis::Orders, outcome, BasisUpdate { recovered: false });
     }
@@ -300,6 +312,68 @@ impl Books {
         };
         self.finish(at, Basis::Bbo, outcome, BasisUpdate { recovered });
         self.check_published(at);
+    }
+
+    /// Leaves out an event whose message may be there twice. Its book is stale from then on, unless it shows that the event
+    /// says nothing new: an order that is there, an end or execution of an order that is not there, one of the last
+    /// executions, or the best price as it is.
+    #[cold]
+    fn on_repeat(&mut self, event: &Event<'_>) {
+        let (kind, order) = (event.kind(), OrderRecord::from_event(event));
+        let basis = match (kind, order) {
+            (_, Some(_)) => Basis::Orders,
+            (EventKind::Bbo, _) => Basis::Bbo,
+            (EventKind::Level, _) => Basis::Levels,
+            (EventKind::Session | EventKind::Status, _) => return self.on_repeated_status(event),
+            _ => return,
+        };
+        self.counters.events += 1;
+        self.counters.repeats += 1;
+        let Some((at, _)) = self.begin(event) else { return };
+        let listing = &self.listings[at as usize];
+        let is_known = match order {
+            Some(order) => {
+                let oid = decode::order_id(event, order);
+                let is_there = oid.is_some_and(|oid| self.store.find(at, &oid).is_some());
+                match kind {
+                    EventKind::OrderNew => is_there,
+                    EventKind::OrderAmend => false,
+                    EventKind::Exec if self.executions.has(at, order) => true,
+                    _ => oid.is_some() && !is_there,
+                }
+            }
+            None => kind == EventKind::Bbo && decode::bbo(event).as_ref() == Some(&listing.published),
+        };
+        if !is_known {
+            self.set_stale(ListingId(at), basis, true);
+        }
+    }
+
+    /// Leaves out a phase or status whose message may be there twice: all books of its listing are stale from then on.
+    fn on_repeated_status(&mut self, event: &Event<'_>) {
+        self.counters.events += 1;
+        self.counters.repeats += 1;
+        let (venue, instrument) = (event.venue(), event.instrument());
+        let Some(listing) = self.find(venue, instrument) else { return };
+        for basis in Basis::ALL {
+            if self.listings[listing.0 as usize].has_data[basis as usize] {
+                self.set_stale(listing, basis, true);
+            }
+        }
+    }
+
+    /// Losses of instruments at venues that have no book; `instrument` and `venue` choose among them.
+    pub(crate) fn losses_without_book(&self, instrument: Option<InstrumentId>, venue: Option<u16>) -> u64 {
+        let is_without = |of: &ListingKey| match of.venue {
+            0 => self.listings_of(of.instrument).next().is_none(),
+            _ => !self.index.contains_key(of),
+        };
+        let is_chosen = |of: &ListingKey| {
+            instrument.is_none_or(|id| id == of.instrument)
+                && venue.is_none_or(|venue| venue == of.venue || of.venue == 0)
+        };
+        let keys = self.losses.named_listings();
+        keys.filter(|of| is_chosen(of) && is_without(of)).count() as u64
     }
 
     /// Holds what the venue publishes as its best price against the book of its orders.
@@ -443,7 +517,7 @@ impl Books {
     }
 }
 
-crate::state::state!(BookCounters { events, unnamed, no_room, unknown_phase, bookless, lost });
+crate::state::state!(BookCounters { events, unnamed, no_room, unknown_phase, bookless, lost, repeats });
 crate::state::state!(BookOptions {
     orders_max,
     orders_per_book_max,
@@ -463,6 +537,7 @@ impl Books {
         self.wide.put(out);
         self.wide_count.put(out);
         self.losses.put(out);
+        self.executions.put(out);
         self.all_venues.put(out);
         self.now.put(out);
         (self.ts, self.source).put(out);
@@ -481,8 +556,8 @@ impl Books {
         this.store = OrderStore::get(this.options.orders_max, input)?;
         (this.listings, this.groups) = (State::get(input)?, State::get(input)?);
         (this.wide, this.wide_count) = (State::get(input)?, State::get(input)?);
-        (this.losses, this.all_venues, this.now) =
-            (State::get(input)?, State::get(input)?, State::get(input)?);
+        (this.losses, this.executions) = (State::get(input)?, State::get(input)?);
+        (this.all_venues, this.now) = (State::get(input)?, State::get(input)?);
         ((this.ts, this.source), this.counters) = (State::get(input)?, State::get(input)?);
         let keys = this.listings.iter().map(|l| ListingKey { venue: l.venue, instrument: l.instrument });
         this.index = keys.zip(0..).collect();

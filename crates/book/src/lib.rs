@@ -65,6 +65,7 @@ mod books;
 mod consolidated;
 mod decode;
 mod error;
+mod executions;
 mod fault;
 pub mod fx;
 mod ladder;

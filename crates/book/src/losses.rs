@@ -152,6 +152,11 @@ impl MessageLossTable {
         }
     }
 
+    /// The listings of which losses are remembered by name; venue 0 is any.
+    pub fn named_listings(&self) -> impl Iterator<Item = ListingKey> {
+        self.named.keys().map(|&(_, venue, instrument)| ListingKey { venue, instrument })
+    }
+
     /// The number of the last loss of a source's feed that concerns this listing, 0 for none.
     pub fn last(&mut self, source: u32, of: ListingKey, orders: bool) -> u64 {
         if self.count == 0 {

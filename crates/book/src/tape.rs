@@ -129,6 +129,25 @@ impl TapeBooks {
         }
     }
 
+    /// The number of losses (messages in quarantine) of instruments that have no book at all, of this instrument and venue if
+    /// they are given.
+    pub fn losses_without_book(&self, instrument: Option<&[u8]>, venue: Option<&[u8]>) -> u64 {
+        let is_chosen = |loss: &&UnresolvedLoss| {
+            instrument.is_none_or(|name| name == loss.instrument)
+                && venue.is_none_or(|name| loss.venue.as_deref().is_none_or(|venue| venue == name))
+        };
+        let unnamed = self.unnamed.iter().filter(is_chosen).count() as u64;
+        let id = |kind, name: Option<&[u8]>| name.map(|name| self.names.get(kind, name));
+        match (id(NameKind::Instrument, instrument), id(NameKind::Venue, venue)) {
+            // A name that the tape does not have.
+            (Some(None), _) | (_, Some(None)) => unnamed,
+            (instrument, venue) => {
+                let venue = venue.flatten().and_then(|id| u16::try_from(id).ok());
+                unnamed + self.books.losses_without_book(instrument.flatten().map(InstrumentId), venue)
+            }
+        }
+    }
+
     /// Looks for the names of losses among those that are new.
     fn name_losses(&mut self) {
         let known = [NameKind::Instrument, NameKind::Venue].map(|dict| self.names.len(dict));

@@ -349,6 +349,16 @@ impl<'a> Event<'a> {
         })
     }
 
+    /// Whether its message may be on the tape twice: it has the field `repeat` with the value `Y`.
+    #[inline]
+    pub fn is_repeat(&self) -> bool {
+        self.ext && self.has_repeat_field()
+    }
+
+    fn has_repeat_field(&self) -> bool {
+        self.ext_entries().any(|(tag, payload)| tag == TAG_UNMAPPED && payload == b"\x06\0repeat\"Y\"")
+    }
+
     /// End of the extension's entries, bytes from the start of the frame; the end of the fixed part if there is no
     /// extension.
     pub fn extension_end(&self) -> usize {

@@ -141,6 +141,11 @@ impl Surveillance {
         self.watch.names.lost_names()
     }
 
+    /// Returns the watch with its names.
+    pub fn watch(&self) -> &TapeWatch {
+        &self.watch
+    }
+
     /// Returns the counts so far.
     pub fn summary(&self) -> ReplaySummary {
         let mut summary =

@@ -4,7 +4,8 @@ use crate::alert::Alert;
 use crate::error::Error;
 use crate::params::ScenarioSelection;
 use crate::watch::Watch;
-use unitape_model::{DefinitionTable, FrameHeader, Position};
+use std::collections::BTreeSet;
+use unitape_model::{DefinitionTable, Event, EventKind, FrameHeader, NameKind, Position};
 
 /// A [`Watch`] that learns names from the definitions on the tape.
 pub struct TapeWatch {
@@ -12,12 +13,48 @@ pub struct TapeWatch {
     pub names: DefinitionTable,
     /// The scenarios.
     pub watch: Watch,
+    refused: RefusedMessages,
+}
+
+/// The messages in quarantine, by their instruments.
+#[derive(Debug, Default)]
+struct RefusedMessages {
+    /// Names of instruments.
+    instruments: BTreeSet<String>,
+    /// Messages that may be of any instrument.
+    unnamed: u64,
+    /// Events that are no messages in quarantine.
+    events: u64,
+}
+
+/// Instruments whose names are kept; a message of a further one counts as of any.
+const REFUSED_MAX: usize = 4096;
+
+impl RefusedMessages {
+    #[cold]
+    fn add(&mut self, event: &Event<'_>) {
+        let mut name = None;
+        for (key, json) in event.unmapped_fields() {
+            match key {
+                "books" if json == "false" => return,
+                "instr" => name = serde_json::from_str::<String>(json).ok(),
+                _ => {}
+            }
+        }
+        match name {
+            Some(name) if self.instruments.len() < REFUSED_MAX || self.instruments.contains(&name) => {
+                self.instruments.insert(name);
+            }
+            _ => self.unnamed += 1,
+        }
+    }
 }
 
 impl TapeWatch {
     /// The scenarios of `selection`, at the start of a tape.
     pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
-        Ok(Self { names: DefinitionTable::default(), watch: Watch::new(selection)? })
+        let (names, refused) = (DefinitionTable::default(), RefusedMessages::default());
+        Ok(Self { names, watch: Watch::new(selection)?, refused })
     }
 
     /// Takes the next frame of the tape, bookkeeping as well. `seq` is the ordinal of an event and of no
@@ -36,8 +73,25 @@ impl TapeWatch {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
         if let Some(event) = event.filter(|_| !FrameHeader::read(frame).is_meta()) {
+            match event.kind() {
+                EventKind::Quarantine => self.refused.add(&event),
+                _ => self.refused.events += 1,
+            }
             self.watch.on_event(&event, seq, Some(position), self.names.dictionary(), out);
         }
         Ok(())
+    }
+
+    /// The instruments of which all messages so far are in quarantine, sorted.
+    pub fn refused_instruments(&self) -> impl Iterator<Item = &str> {
+        let names = self.refused.instruments.iter();
+        names
+            .map(String::as_str)
+            .filter(|name| self.names.get(NameKind::Instrument, name.as_bytes()).is_none())
+    }
+
+    /// The messages in quarantine that may be of any instrument, where there is nothing but these; otherwise 0.
+    pub fn nothing_but_refused(&self) -> u64 {
+        if self.refused.events == 0 { self.refused.unnamed } else { 0 }
     }
 }

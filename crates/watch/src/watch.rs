@@ -215,6 +215,10 @@ impl Watch {
             let context = ScenarioContext { seq, position, names, parties, orders, market };
             running[scenario].on_timer(due, &context, &mut ScenarioOutput { alerts: out, timers, scenario });
         }
+        if event.is_repeat() {
+            // Its message may have been judged already.
+            return;
+        }
         let kind = event.kind();
         let record = OrderRecord::from_event(event);
         let mut touched = None;

@@ -1,6 +1,6 @@
 //! Properties that must hold for any bytes; tests and the fuzzer share them.
 
-use super::frame::{FixFramer, NextFixFrame};
+use super::frame::{FixFramer, FixLeniency, NextFixFrame};
 use super::json::{FixDecodeOptions, decode_json};
 use super::naive;
 use super::sep::FieldSeparator;
@@ -91,9 +91,14 @@ pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let sep = [FieldSeparator::Soh, FieldSeparator::Pipe, FieldSeparator::CaretA, FieldSeparator::Semicolon]
         [usize::from(pick & 3)];
+    let lenient = match (pick & 4, pick >> 5) {
+        (0, _) => FixLeniency::NONE,
+        (_, 0) => FixLeniency::ALL,
+        (_, kind) => FixLeniency::WORDS[usize::from(kind) % FixLeniency::WORDS.len()].1,
+    };
     let framer = FixFramer::default()
         .with_sep(sep)
-        .with_lenient(pick & 4 != 0)
+        .with_lenient(lenient)
         .with_log(pick & 16 != 0)
         .with_max_message(if pick & 8 != 0 { 80 } else { 1 << 20 });
     for mut tokens in MessageTokenizer::each_kernel() {

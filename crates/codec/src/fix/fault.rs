@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::standard::TagLabel;
+
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -88,6 +90,8 @@ pub enum FixFault {
     Field {
         /// Where the field starts.
         offset: u32,
+        /// Its tag; the tag of the field before it where it has none, 0 where there is no such field.
+        tag: u32,
         /// The fault of the field.
         kind: FieldFault,
     },
@@ -101,11 +105,15 @@ pub enum FixFault {
         stated: u32,
         /// Entries found.
         found: u32,
+        /// The tag of the field behind them; 0 if that is not known.
+        ended_by: u32,
     },
     /// Groups nest deeper than [`MAX_GROUP_DEPTH`](super::MAX_GROUP_DEPTH).
     GroupDepth {
         /// Where the count field of the group too deep starts.
         offset: u32,
+        /// The tag of the count field.
+        tag: u32,
     },
 }
 
@@ -122,7 +130,12 @@ pub enum FieldFault {
     /// Nothing after the `=`.
     NoValue,
     /// A data field does not have the length that the length field before it says.
-    DataLength,
+    DataLength {
+        /// The tag of the length field.
+        length_tag: u32,
+        /// Its value; none where it is not a number of one to nine digits.
+        stated: Option<u32>,
+    },
 }
 
 impl FixFault {
@@ -165,29 +178,45 @@ impl fmt::Display for FixFault {
             }
             FixFault::ChecksumField => f.write_str("CheckSum (10) is not three digits"),
             FixFault::MsgType => f.write_str("MsgType (35) is not the third field, or is empty"),
-            FixFault::Field { offset, kind } => {
+            FixFault::Field { offset, tag, kind } => {
+                let named = TagLabel(tag);
                 let what = match kind {
+                    FieldFault::NoValue => {
+                        return write!(f, "the field {named} at byte {offset} has no value");
+                    }
+                    FieldFault::DataLength { length_tag, stated } => {
+                        write!(f, "the data field {named} at byte {offset} ")?;
+                        let length = TagLabel(length_tag);
+                        return match stated {
+                            Some(stated) => {
+                                write!(f, "is not as long as {length} before it says, {stated} bytes")
+                            }
+                            None => write!(f, "has no length: {length} before it is not a number"),
+                        };
+                    }
                     FieldFault::Empty => "is empty",
                     FieldFault::NoEquals => "has no '='",
                     FieldFault::Tag => "has a tag that is not 1 to 9 digits without leading zero",
-                    FieldFault::NoValue => "has no value",
-                    FieldFault::DataLength => "is not as long as the length field before it says",
                 };
-                write!(f, "the field at byte {offset} of the message {what}")
-            }
-            FixFault::GroupCount { offset, tag, stated, found } => {
-                if stated == u32::MAX {
-                    write!(f, "the count of group {tag} at byte {offset} is not a number")
-                } else {
-                    write!(
-                        f,
-                        "group {tag} at byte {offset} of the message says {stated} entries, \
-                         has {found}"
-                    )
+                match tag {
+                    0 => write!(f, "the first field, at byte {offset}, {what}"),
+                    _ => write!(f, "the field after {named}, at byte {offset}, {what}"),
                 }
             }
-            FixFault::GroupDepth { offset } => {
-                write!(f, "the group at byte {offset} of the message is nested too deep")
+            FixFault::GroupCount { offset, tag, stated, found, ended_by } => {
+                let group = TagLabel(tag);
+                if stated == u32::MAX {
+                    return write!(f, "the count of group {group} at byte {offset} is not a number");
+                }
+                write!(f, "group {group} at byte {offset} says {stated} entries, has {found}")?;
+                match (found, ended_by) {
+                    (_, 0) => Ok(()),
+                    (0, tag) => write!(f, "; {} follows", TagLabel(tag)),
+                    (found, tag) => write!(f, "; entry {found} ended at {}", TagLabel(tag)),
+                }
+            }
+            FixFault::GroupDepth { offset, tag } => {
+                write!(f, "the group {} at byte {offset} is nested too deep", TagLabel(tag))
             }
         }
     }

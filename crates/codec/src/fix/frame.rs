@@ -102,6 +102,64 @@ pub struct FramedFixMessage {
     pub length_ok: bool,
 }
 
+/// Faults of messages that are accepted; several are joined by `|`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FixLeniency(u8);
+
+impl FixLeniency {
+    /// Every fault is refused.
+    pub const NONE: Self = FixLeniency(0);
+    /// BodyLength (9) is wrong or missing.
+    pub const LENGTH: Self = FixLeniency(1);
+    /// CheckSum (10) is wrong.
+    pub const CHECKSUM: Self = FixLeniency(2);
+    /// A field has no value, or there is nothing between two separators.
+    pub const EMPTY: Self = FixLeniency(4);
+    /// A data field is not as long as the field before it says; its value ends at the next separator.
+    pub const DATA: Self = FixLeniency(8);
+    /// MsgType (35) is not the third field, or there is none.
+    pub const TYPE: Self = FixLeniency(16);
+    /// All of them.
+    pub const ALL: Self = FixLeniency(31);
+
+    /// The kinds by the words that mappings and the command line have for them.
+    pub const WORDS: [(&'static str, Self); 6] = [
+        ("length", Self::LENGTH),
+        ("checksum", Self::CHECKSUM),
+        ("empty", Self::EMPTY),
+        ("data", Self::DATA),
+        ("type", Self::TYPE),
+        ("all", Self::ALL),
+    ];
+
+    /// The kind that has this word.
+    ///
+    /// ```
+    /// use unitape_codec::fix::FixLeniency;
+    ///
+    /// assert_eq!(FixLeniency::parse("empty"), Some(FixLeniency::EMPTY));
+    /// assert_eq!(FixLeniency::parse("most"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+    }
+}
+
+impl std::ops::BitOr for FixLeniency {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        FixLeniency(self.0 | other.0)
+    }
+}
+
+impl From<bool> for FixLeniency {
+    fn from(lenient: bool) -> Self {
+        if lenient { Self::ALL } else { Self::NONE }
+    }
+}
+
 /// Finds messages. Holds no state of a stream: every call is independent.
 ///
 /// ```
@@ -118,7 +176,7 @@ pub struct FramedFixMessage {
 #[derive(Debug, Clone)]
 pub struct FixFramer {
     sep: FieldSeparator,
-    lenient: bool,
+    lenient: FixLeniency,
     log: bool,
     max_message: usize,
     data: Arc<RawFieldTags>,
@@ -129,7 +187,7 @@ impl Default for FixFramer {
     fn default() -> Self {
         FixFramer {
             sep: FieldSeparator::Soh,
-            lenient: false,
+            lenient: FixLeniency::NONE,
             log: false,
             max_message: 1 << 20,
             data: RawFieldTags::standard(),
@@ -144,10 +202,10 @@ impl FixFramer {
         FixFramer { sep, ..self }
     }
 
-    /// This framer, accepting wrong and missing length and checksum if `lenient`.
+    /// This framer, accepting faults of these kinds: all of them for `true`, none for `false`.
     #[must_use]
-    pub fn with_lenient(self, lenient: bool) -> Self {
-        FixFramer { lenient, ..self }
+    pub fn with_lenient(self, lenient: impl Into<FixLeniency>) -> Self {
+        FixFramer { lenient: lenient.into(), ..self }
     }
 
     /// This framer for the lines of a log, which may have text around the message, if `log`.
@@ -174,10 +232,16 @@ impl FixFramer {
         self.sep
     }
 
-    /// Whether wrong and missing length and checksum are accepted.
+    /// Whether faults of all these kinds are accepted.
+    #[inline]
     #[must_use]
-    pub const fn lenient(&self) -> bool {
-        self.lenient
+    pub const fn accepts(&self, kinds: FixLeniency) -> bool {
+        self.lenient.0 & kinds.0 == kinds.0
+    }
+
+    /// Whether a message may lack both length and checksum: a line end ends it then.
+    const fn accepts_unended(&self) -> bool {
+        self.accepts(FixLeniency(FixLeniency::LENGTH.0 | FixLeniency::CHECKSUM.0))
     }
 
     /// Whether lines may have text around the message.
@@ -187,7 +251,7 @@ impl FixFramer {
     }
 
     const fn line_ends(&self) -> MessageEndRule {
-        match (self.log, self.lenient) {
+        match (self.log, self.accepts_unended()) {
             (true, _) => MessageEndRule::Any,
             (false, true) => MessageEndRule::AfterSep,
             (false, false) => MessageEndRule::No,
@@ -253,7 +317,7 @@ impl FixFramer {
         let span = Span { start: from, end };
         if stated == Some(u16::from(computed)) {
             let message = self.message(buf, span, body_start, body_end);
-            if message.msg_type.is_empty() && !self.lenient {
+            if message.msg_type.is_empty() && !self.accepts(FixLeniency::TYPE) {
                 return NextFixFrame::Bad { span, fault: FixFault::MsgType };
             }
             return NextFixFrame::Message(message);
@@ -297,7 +361,7 @@ impl FixFramer {
             let fault = FixFault::BodyLength { claimed, found: 0 };
             return self.rescan(buf, span.start, body.start, fault, eof);
         }
-        if self.lenient {
+        if self.accepts(FixLeniency::CHECKSUM) {
             let message = self.message(buf, span, body.start, body.end);
             return NextFixFrame::Message(FramedFixMessage { checksum_ok: false, ..message });
         }
@@ -345,13 +409,8 @@ impl FixFramer {
             }
             scan::MessageEndOutcome::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
-                if self.lenient {
-                    let message = self.message(buf, span, body, body_end);
-                    return NextFixFrame::Message(FramedFixMessage {
-                        checksum_ok: false,
-                        length_ok: false,
-                        ..message
-                    });
+                if self.accepts(FixLeniency::LENGTH) {
+                    return self.of_wrong_length(buf, span, Span { start: body, end: body_end });
                 }
                 let fault = match fault {
                     FixFault::BodyLength { claimed, .. } => {
@@ -381,9 +440,37 @@ impl FixFramer {
         NextFixFrame::Bad { span: Span { start: from, end: limit }, fault }
     }
 
+    /// A message of a wrong length, which is accepted; its CheckSum (10) counts unless that need not be right either.
+    fn of_wrong_length(&self, buf: &[u8], span: Span, body: Span) -> NextFixFrame {
+        let message = self.message(buf, span, body.start, body.end);
+        if self.accepts(FixLeniency::CHECKSUM) {
+            return NextFixFrame::Message(FramedFixMessage {
+                checksum_ok: false,
+                length_ok: false,
+                ..message
+            });
+        }
+        let computed = self.checksum(&buf[span.start..body.end]);
+        let fault = match scan::trailer(buf, body.end, self.sep, self.line_ends(), true) {
+            ChecksumScanOutcome::Ends { value: Some(stated), .. } if stated != u16::from(computed) => {
+                FixFault::Checksum { stated, computed }
+            }
+            ChecksumScanOutcome::Ends { value: Some(_), .. }
+                if message.msg_type.is_empty() && !self.accepts(FixLeniency::TYPE) =>
+            {
+                FixFault::MsgType
+            }
+            ChecksumScanOutcome::Ends { value: Some(_), .. } => {
+                return NextFixFrame::Message(FramedFixMessage { length_ok: false, ..message });
+            }
+            _ => FixFault::ChecksumField,
+        };
+        NextFixFrame::Bad { span, fault }
+    }
+
     /// A message without CheckSum (10), ended by what follows.
     fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> NextFixFrame {
-        if !self.lenient {
+        if !self.accepts_unended() {
             return NextFixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
         }
         // Line ends before the next message are not part of the last value.
@@ -551,7 +638,7 @@ impl FixFramer {
                 len += 1;
             }
             msg_type = Span { start, end: start + len };
-        } else if self.lenient {
+        } else if self.accepts(FixLeniency::TYPE) {
             msg_type = scan::field(body.slice(buf), 35, self.sep).map_or(msg_type, |value| Span {
                 start: body.start + value.start,
                 end: body.start + value.end,

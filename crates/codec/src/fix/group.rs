@@ -7,8 +7,9 @@
 //! ```
 //!
 //! An entry starts with the delimiter, the first field of the group; the others may come in any
-//! order, each belongs to the entry as long as it is a member. The count must be the number of
-//! entries (`group_count`).
+//! order, each belongs to the entry as long as it is a member. So does a field that the dictionary has
+//! nowhere in the message, if more of the group follows. The count must be the number of entries
+//! (`group_count`).
 
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl GroupTable {
 /// Tags, with a bit for each of the low ones: dictionaries name hundreds of members, and every
 /// field of an entry is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct TagSet {
+pub(super) struct TagSet {
     sorted: Vec<u32>,
     low: [u64; 32],
 }
@@ -80,7 +81,7 @@ struct TagSet {
 impl TagSet {
     const EMPTY: TagSet = TagSet { sorted: Vec::new(), low: [0; 32] };
 
-    fn new(mut tags: Vec<u32>) -> Self {
+    pub(super) fn new(mut tags: Vec<u32>) -> Self {
         tags.sort_unstable();
         tags.dedup();
         let mut low = [0; 32];
@@ -92,8 +93,14 @@ impl TagSet {
         TagSet { sorted: tags, low }
     }
 
+    /// The tags, sorted.
+    #[cfg(test)]
+    pub(super) fn as_slice(&self) -> &[u32] {
+        &self.sorted
+    }
+
     #[inline]
-    fn contains(&self, tag: u32) -> bool {
+    pub(super) fn contains(&self, tag: u32) -> bool {
         match self.low.get(tag as usize / 64) {
             Some(word) => word >> (tag % 64) & 1 == 1,
             None => self.sorted.binary_search(&tag).is_ok(),
@@ -141,7 +148,7 @@ impl GroupSpec {
         &self.nested
     }
 
-    /// Reads the group whose count field is `tokens[at]`.
+    /// Reads the group whose count field is `tokens[at]`; any field that is not a member ends it.
     ///
     /// # Errors
     /// `group_count` if the count is no number or not the number of entries, here or in a nested
@@ -152,34 +159,44 @@ impl GroupSpec {
         tokens: TokenSlice<'t>,
         at: usize,
     ) -> Result<RepeatingGroupIter<'t>, FixFault> {
-        let end = self.end(message, tokens, at, 0)?;
-        Ok(RepeatingGroupIter { spec: self, message, tokens, next: at + 1, end })
+        self.read_in(GroupScope { message, tokens, body: None }, at)
+    }
+
+    /// Reads the group whose count field is `tokens[at]` in a message of a known body.
+    pub(super) fn read_in<'t>(
+        &'t self,
+        scope: GroupScope<'t>,
+        at: usize,
+    ) -> Result<RepeatingGroupIter<'t>, FixFault> {
+        let end = self.end(scope, at, None)?;
+        Ok(RepeatingGroupIter { spec: self, scope, next: at + 1, end })
     }
 
     /// One past the last token of the group counted by `tokens[at]`.
     fn end(
         &self,
-        message: &[u8],
-        tokens: TokenSlice<'_>,
+        scope: GroupScope<'_>,
         at: usize,
-        depth: usize,
+        outer: Option<&OuterGroup<'_>>,
     ) -> Result<usize, FixFault> {
-        let count = tokens.token_at(at);
+        let count = scope.tokens.token_at(at);
         // The field starts before `tag=`.
         let offset = count.start - 1 - digits(count.tag);
+        let depth = outer.map_or(0, |outer| outer.depth);
         if depth == MAX_GROUP_DEPTH {
-            return Err(FixFault::GroupDepth { offset });
+            return Err(FixFault::GroupDepth { offset, tag: count.tag });
         }
-        let stated = plain_length(count.slice(message)).map_or(u32::MAX, |stated| stated as u32);
+        let stated = plain_length(count.slice(scope.message)).map_or(u32::MAX, |stated| stated as u32);
         let (mut next, mut found) = (at + 1, 0);
-        while stated != u32::MAX && self.starts_entry(tokens, at, next) {
-            next = self.entry_end(message, tokens, at, next, depth)?;
+        while stated != u32::MAX && self.starts_entry(scope.tokens, at, next) {
+            next = self.entry_end(scope, at, next, outer)?;
             found += 1;
         }
         if stated == found {
             Ok(next)
         } else {
-            Err(FixFault::GroupCount { offset, tag: self.count_tag, stated, found })
+            let ended_by = scope.tokens.get(next).map_or(0, |token| token.tag);
+            Err(FixFault::GroupCount { offset, tag: self.count_tag, stated, found, ended_by })
         }
     }
 
@@ -194,24 +211,63 @@ impl GroupSpec {
     /// One past the last token of the entry that starts at `start`.
     fn entry_end(
         &self,
-        message: &[u8],
-        tokens: TokenSlice<'_>,
+        scope: GroupScope<'_>,
         at: usize,
         start: usize,
-        depth: usize,
+        outer: Option<&OuterGroup<'_>>,
     ) -> Result<usize, FixFault> {
         let mut next = start;
-        while let Some(token) = tokens.get(next) {
-            if next > start && self.starts_entry(tokens, at, next) || !self.members.contains(token.tag) {
+        while let Some(token) = scope.tokens.get(next) {
+            if next > start && self.starts_entry(scope.tokens, at, next) {
                 break;
             }
+            if !self.members.contains(token.tag) {
+                match self.next_member(scope, next, outer) {
+                    Some(member) => next = member,
+                    None => break,
+                }
+                continue;
+            }
             next = match self.nested.get(token.tag) {
-                Some(nested) => nested.end(message, tokens, next, depth + 1)?,
+                Some(nested) => {
+                    let depth = outer.map_or(0, |outer| outer.depth) + 1;
+                    nested.end(scope, next, Some(&OuterGroup { group: self, outer, depth }))?
+                }
                 None => next + 1,
             };
         }
         Ok(next)
     }
+
+    /// The next token of the group behind fields from `at` on that the dictionary has nowhere in the message; none if they
+    /// are not followed by one.
+    #[cold]
+    fn next_member(&self, scope: GroupScope<'_>, at: usize, outer: Option<&OuterGroup<'_>>) -> Option<usize> {
+        let body = scope.body?;
+        let is_elsewhere = |tag| {
+            let mut outers = std::iter::successors(outer, |outer| outer.outer);
+            body.contains(tag) || outers.any(|outer| outer.group.members.contains(tag))
+        };
+        let mut rest = (at..).map_while(|next| Some((next, scope.tokens.get(next)?.tag)));
+        let (next, tag) = rest.find(|(_, tag)| self.members.contains(*tag) || is_elsewhere(*tag))?;
+        (self.members.contains(tag) && (next > at) && !is_elsewhere(tag)).then_some(next)
+    }
+}
+
+/// A message whose groups are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GroupScope<'t> {
+    pub message: &'t [u8],
+    pub tokens: TokenSlice<'t>,
+    /// The tags that the message has outside groups; none if nobody knows them.
+    pub body: Option<&'t TagSet>,
+}
+
+/// The groups around the one that is read.
+struct OuterGroup<'g> {
+    group: &'g GroupSpec,
+    outer: Option<&'g OuterGroup<'g>>,
+    depth: usize,
 }
 
 /// The entries of a group that was read: an iterator over the fields of each, nested groups
@@ -219,8 +275,7 @@ impl GroupSpec {
 #[derive(Debug, Clone)]
 pub struct RepeatingGroupIter<'t> {
     spec: &'t GroupSpec,
-    message: &'t [u8],
-    tokens: TokenSlice<'t>,
+    scope: GroupScope<'t>,
     next: usize,
     end: usize,
 }
@@ -242,8 +297,9 @@ impl<'t> Iterator for RepeatingGroupIter<'t> {
         }
         let start = self.next;
         // Reading has found every entry good; `start` also is a token of the delimiter's tag.
-        let tokens = self.tokens.range(0, self.end);
-        let end = self.spec.entry_end(self.message, tokens, start - 1, start, 0).unwrap_or(self.end);
+        let tokens = self.scope.tokens.range(0, self.end);
+        let scope = GroupScope { tokens, ..self.scope };
+        let end = self.spec.entry_end(scope, start - 1, start, None).unwrap_or(self.end);
         self.next = end;
         Some(tokens.range(start, end))
     }

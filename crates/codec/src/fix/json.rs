@@ -22,7 +22,7 @@ use super::dict::FixDictionary;
 use super::encoding;
 use super::fault::FixFault;
 use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
-use super::group::GroupTable;
+use super::group::{GroupScope, GroupTable, TagSet};
 use super::token::{FieldToken, TokenSlice};
 use super::tokens::MessageTokenizer;
 use unitape_base::Error;
@@ -162,7 +162,8 @@ impl FixJsonWriter<'_> {
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         let fields = tokens.as_slice();
         let encoding = encoding::message_encoding(bytes, fields);
-        let context = FieldRenderContext { message: bytes, dictionary: self.dictionary, encoding };
+        let body = self.dictionary.map(|dictionary| dictionary.body(msg_type));
+        let context = FieldRenderContext { message: bytes, dictionary: self.dictionary, body, encoding };
         match self.render.object(&mut self.text, context, fields, groups) {
             Ok(()) => {
                 self.text.extend_from_slice(b"}\n");
@@ -231,11 +232,17 @@ struct FieldsWriter {
 struct FieldRenderContext<'m> {
     message: &'m [u8],
     dictionary: Option<&'m FixDictionary>,
+    /// The tags that the message has outside groups.
+    body: Option<&'m TagSet>,
     /// MessageEncoding (347), where it is stated.
     encoding: Option<&'m [u8]>,
 }
 
-impl FieldRenderContext<'_> {
+impl<'m> FieldRenderContext<'m> {
+    fn scope(&self, tokens: TokenSlice<'m>) -> GroupScope<'m> {
+        GroupScope { message: self.message, tokens, body: self.body }
+    }
+
     /// A value: text if it is UTF-8, or of a field that is in the message's encoding.
     #[inline]
     fn value(&self, out: &mut Vec<u8>, token: FieldToken) {
@@ -268,12 +275,12 @@ struct ObjectField {
 }
 
 impl FieldsWriter {
-    fn object(
+    fn object<'m>(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldRenderContext<'_>,
-        tokens: TokenSlice<'_>,
-        groups: &GroupTable,
+        context: FieldRenderContext<'m>,
+        tokens: TokenSlice<'m>,
+        groups: &'m GroupTable,
     ) -> Result<(), FixFault> {
         let base = self.items.len();
         let result = self.object_at(out, context, tokens, groups, base);
@@ -281,12 +288,12 @@ impl FieldsWriter {
         result
     }
 
-    fn object_at(
+    fn object_at<'m>(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldRenderContext<'_>,
-        tokens: TokenSlice<'_>,
-        groups: &GroupTable,
+        context: FieldRenderContext<'m>,
+        tokens: TokenSlice<'m>,
+        groups: &'m GroupTable,
         base: usize,
     ) -> Result<(), FixFault> {
         // A bit for each tag, by a hash of six bits of its low and high part: no two alike means
@@ -296,7 +303,7 @@ impl FieldsWriter {
         while at < tokens.len() {
             let tag = tokens.token_at(at).tag;
             let end = match groups.get(tag) {
-                Some(group) => group.read(context.message, tokens, at)?.end(),
+                Some(group) => group.read_in(context.scope(tokens), at)?.end(),
                 None => at + 1,
             };
             let bit = 1 << (tag % 64);
@@ -359,12 +366,12 @@ impl FieldsWriter {
     }
 
     #[inline]
-    fn item(
+    fn item<'m>(
         &mut self,
         out: &mut Vec<u8>,
-        context: FieldRenderContext<'_>,
-        tokens: TokenSlice<'_>,
-        groups: &GroupTable,
+        context: FieldRenderContext<'m>,
+        tokens: TokenSlice<'m>,
+        groups: &'m GroupTable,
         item: ObjectField,
     ) -> Result<(), FixFault> {
         let first = item.first as usize;
@@ -373,7 +380,7 @@ impl FieldsWriter {
             return Ok(());
         };
         out.push(b'[');
-        for (n, entry) in group.read(context.message, tokens, first)?.enumerate() {
+        for (n, entry) in group.read_in(context.scope(tokens), first)?.enumerate() {
             if n > 0 {
                 out.push(b',');
             }

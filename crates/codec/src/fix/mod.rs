@@ -26,7 +26,8 @@
 //! Imports read in one direction; each line knows only those above it:
 //!
 //! ```text
-//!  sep, data, fault, plain, value       separators, data fields, faults, numbers
+//!  sep, data, plain, value, standard    separators, data fields, numbers; tags and groups of the standard
+//!  fault                                faults, with the names of tags
 //!  token ─▶ group ─▶ dict               a field and a view of several; groups of them
 //!  shapes ─▶ simd                       sequences of tags; one pass over a message
 //!  scan ─▶ frame ─▶ head                where messages are
@@ -55,6 +56,7 @@ mod sep;
 mod shapes;
 mod simd;
 mod slots;
+mod standard;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -64,11 +66,12 @@ pub mod value;
 pub use data::RawFieldTags;
 pub use dict::{DictionaryFileSummary, FieldDef, FixDictionary, MessageDef};
 pub use fault::{FieldFault, FixFault, FixFaultCode};
-pub use frame::{FixFramer, FramedFixMessage, NextFixFrame};
+pub use frame::{FixFramer, FixLeniency, FramedFixMessage, NextFixFrame};
 pub use group::{GroupSpec, GroupTable, RepeatingGroupIter};
 pub use json::{FixDecodeOptions, FixSummary, decode_json};
 pub use sep::FieldSeparator;
 pub use slots::{ExtractedFields, FieldExtractor, FieldSelection, GroupEntry, GroupSelection};
+pub use standard::{GroupMembership, TagLabel, field_name};
 pub use token::{FieldToken, TokenSlice};
 pub use tokens::MessageTokenizer;
 pub use unitape_base::{Error, Span};

@@ -2,7 +2,7 @@
 //! time, on an input that is all there. Tests and the fuzzer hold the fast path against it.
 
 use super::fault::{FieldFault, FixFault};
-use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
+use super::frame::{FixFramer, FixLeniency, FramedFixMessage, NextFixFrame};
 use super::sep::FieldSeparator;
 use super::token::FieldToken;
 use unitape_base::Span;
@@ -93,22 +93,10 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
     let Some((end, digits)) = end else {
         return unclaimed(framer, input, from, body, None, claimed);
     };
-    // The sum, with every separator counted as byte 1.
-    let mut sum = 0u32;
-    let mut p = from;
-    while p < body_end {
-        if sep_at(input, p, sep) {
-            sum += 1;
-            p += sep_len(sep);
-        } else {
-            sum += u32::from(input[p]);
-            p += 1;
-        }
-    }
-    let computed = (sum % 256) as u8;
+    let computed = sum(&input[from..body_end], sep);
     if digits == Some(u16::from(computed)) {
         let message = message(framer, input, Span { start: from, end }, body, body_end, true, true);
-        if message.msg_type.start == message.msg_type.end && !framer.lenient() {
+        if message.msg_type.start == message.msg_type.end && !framer.accepts(FixLeniency::TYPE) {
             return bad(end, FixFault::MsgType);
         }
         return NextFixFrame::Message(message);
@@ -116,7 +104,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
     if start_inside(body_end) {
         return unclaimed(framer, input, from, body, None, claimed);
     }
-    if framer.lenient() {
+    if framer.accepts(FixLeniency::CHECKSUM) {
         let span = Span { start: from, end };
         return NextFixFrame::Message(message(framer, input, span, body, body_end, false, true));
     }
@@ -124,6 +112,26 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
         Some(stated) => bad(end, FixFault::Checksum { stated, computed }),
         None => bad(end, FixFault::ChecksumField),
     }
+}
+
+/// The sum of the bytes, with every separator counted as byte 1.
+fn sum(bytes: &[u8], sep: FieldSeparator) -> u8 {
+    let mut sum = 0u32;
+    let mut p = 0;
+    while p < bytes.len() {
+        if sep_at(bytes, p, sep) {
+            sum += 1;
+            p += sep_len(sep);
+        } else {
+            sum += u32::from(bytes[p]);
+            p += 1;
+        }
+    }
+    (sum % 256) as u8
+}
+
+fn accepts_both(framer: &FixFramer) -> bool {
+    framer.accepts(FixLeniency::LENGTH | FixLeniency::CHECKSUM)
 }
 
 /// Rule 6. `fault` none: BodyLength claims the wrong number.
@@ -143,7 +151,7 @@ fn unclaimed(
         NextFixFrame::Message(message(framer, input, span, body.min(body_end), body_end, false, false))
     };
     let open_end = |mut end: usize| {
-        if !framer.lenient() {
+        if !accepts_both(framer) {
             return bad(end, FixFault::Truncated);
         }
         while end > from && (input[end - 1] == b'\r' || input[end - 1] == b'\n') {
@@ -156,15 +164,29 @@ fn unclaimed(
     for p in from..part.len().min(limit) {
         let after_sep = p >= from + sep_len(sep) && sep_at(part, p - sep_len(sep), sep);
         let line_end = part[p] == b'\r' || part[p] == b'\n';
-        if line_end && (framer.log() || framer.lenient() && after_sep) {
+        if line_end && (framer.log() || accepts_both(framer) && after_sep) {
             return open_end(p);
         }
         if !after_sep || !part[p..].starts_with(b"10=") {
             continue;
         }
-        if let Some((end, _)) = trailer_end(framer, part, p) {
-            if framer.lenient() {
+        if let Some((end, stated)) = trailer_end(framer, part, p) {
+            if accepts_both(framer) {
                 return lenient_message(p, end);
+            }
+            if framer.accepts(FixLeniency::LENGTH) {
+                let computed = sum(&input[from..p], sep);
+                if stated == Some(u16::from(computed)) {
+                    let NextFixFrame::Message(message) = lenient_message(p, end) else { unreachable!() };
+                    if message.msg_type.start == message.msg_type.end && !framer.accepts(FixLeniency::TYPE) {
+                        return bad(end, FixFault::MsgType);
+                    }
+                    return NextFixFrame::Message(FramedFixMessage { checksum_ok: true, ..message });
+                }
+                return match stated {
+                    Some(stated) => bad(end, FixFault::Checksum { stated, computed }),
+                    None => bad(end, FixFault::ChecksumField),
+                };
             }
             let mut found = 0;
             let mut at = body;
@@ -204,7 +226,7 @@ fn message(
     let mut msg_type = Span { start: body.start, end: body.start };
     let mut at = body.start;
     let mut first = true;
-    while at < body.end && (first || framer.lenient()) {
+    while at < body.end && (first || framer.accepts(FixLeniency::TYPE)) {
         let mut end = at;
         while end < body.end && !sep_at(&input[..body.end], end, sep) {
             end += 1;
@@ -217,8 +239,10 @@ fn message(
             false => false,
         };
         // A lenient search reads the tag as a number: 035 is 35.
-        let lenient_type =
-            framer.lenient() && (1..=9).contains(&digits) && number == 35 && field.get(digits) == Some(&b'=');
+        let lenient_type = framer.accepts(FixLeniency::TYPE)
+            && (1..=9).contains(&digits)
+            && number == 35
+            && field.get(digits) == Some(&b'=');
         if is_type || lenient_type {
             let start = at + if is_type { 3 } else { digits + 1 };
             msg_type = Span { start, end };
@@ -240,7 +264,7 @@ fn trailer_end(framer: &FixFramer, input: &[u8], at: usize) -> Option<(usize, Op
         if sep_at(input, pos, framer.sep()) {
             return Some((pos + sep_len(framer.sep()), number));
         }
-        if framer.lenient() || framer.log() {
+        if accepts_both(framer) || framer.log() {
             if pos >= input.len() || framer.sep() == FieldSeparator::CaretA && input[pos..] == b"^"[..] {
                 return Some((input.len(), number));
             }
@@ -312,24 +336,26 @@ fn starts(framer: &FixFramer, input: &[u8], from: usize, at: usize) -> bool {
 /// The first field that is not `tag=value`.
 pub fn tokens(framer: &FixFramer, message: &[u8]) -> Result<Vec<FieldToken>, FixFault> {
     let sep = framer.sep();
-    let lenient = framer.lenient();
+    let accepts_empty = framer.accepts(FixLeniency::EMPTY);
+    let accepts_data = framer.accepts(FixLeniency::DATA);
     let mut found: Vec<FieldToken> = Vec::new();
     let mut at = 0;
     while at < message.len() {
-        let fault = |kind| Err(FixFault::Field { offset: at as u32, kind });
+        let before = found.last().map_or(0, |token| token.tag);
+        let fault = |tag, kind| Err(FixFault::Field { offset: at as u32, tag, kind });
         let mut end = at;
         while end < message.len() && !sep_at(message, end, sep) {
             end += 1;
         }
         if end == at {
-            if lenient {
+            if accepts_empty {
                 at += sep_len(sep);
                 continue;
             }
-            return fault(FieldFault::Empty);
+            return fault(before, FieldFault::Empty);
         }
         let Some(equals) = (at..end).find(|&p| message[p] == b'=') else {
-            return fault(FieldFault::NoEquals);
+            return fault(before, FieldFault::NoEquals);
         };
         let digits = &message[at..equals];
         if digits.is_empty()
@@ -337,7 +363,7 @@ pub fn tokens(framer: &FixFramer, message: &[u8]) -> Result<Vec<FieldToken>, Fix
             || digits[0] == b'0'
             || !digits.iter().all(u8::is_ascii_digit)
         {
-            return fault(FieldFault::Tag);
+            return fault(before, FieldFault::Tag);
         }
         let tag = digits.iter().fold(0, |n, &d| n * 10 + u32::from(d - b'0'));
         let value = equals + 1;
@@ -352,16 +378,19 @@ pub fn tokens(framer: &FixFramer, message: &[u8]) -> Result<Vec<FieldToken>, Fix
                 .and_then(|text| text.parse::<usize>().ok());
             let fits = length.map(|length| value + length).filter(|&data_end| {
                 data_end <= message.len() && sep_at(message, data_end, sep)
-                    || lenient && data_end == message.len()
+                    || accepts_data && data_end == message.len()
             });
             match fits {
                 Some(data_end) => end = data_end,
-                None if lenient => {}
-                None => return fault(FieldFault::DataLength),
+                None if accepts_data => {}
+                None => {
+                    let stated = length.map(|length| length as u32);
+                    return fault(tag, FieldFault::DataLength { length_tag: previous.tag, stated });
+                }
             }
         }
-        if end == value && !lenient {
-            return fault(FieldFault::NoValue);
+        if end == value && !accepts_empty {
+            return fault(tag, FieldFault::NoValue);
         }
         found.push(FieldToken { tag, start: value as u32, end: end as u32 });
         at = end + sep_len(sep);

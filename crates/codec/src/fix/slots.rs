@@ -253,7 +253,13 @@ impl ExpectedGroupCount {
     #[cold]
     fn fault(&self, tag: u32, start: u32, value: &[u8]) -> FixFault {
         let stated = plain_length(value).map_or(u32::MAX, |stated| stated as u32);
-        FixFault::GroupCount { offset: start - 1 - digits(tag), tag, stated, found: self.entries }
+        FixFault::GroupCount {
+            offset: start - 1 - digits(tag),
+            tag,
+            stated,
+            found: self.entries,
+            ended_by: 0,
+        }
     }
 }
 

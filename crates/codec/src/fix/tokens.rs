@@ -15,7 +15,7 @@
 //! instance, is read by the walk, field by field.
 
 use super::fault::{FieldFault, FixFault};
-use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
+use super::frame::{FixFramer, FixLeniency, FramedFixMessage, NextFixFrame};
 use super::head::PrefixCache;
 use super::plain::{plain_length, plain_tag};
 use super::shapes::TagSequenceCache;
@@ -79,6 +79,19 @@ impl MessageTokenizer {
             None => (&self.columns.tags[..self.used], 0),
         };
         TokenSlice::new(tags, &self.columns.starts, &self.columns.ends, shape)
+    }
+
+    /// Removes the fields that have no value.
+    pub fn remove_empty(&mut self) {
+        let tokens = self.as_slice();
+        if tokens.iter().all(|token| token.start < token.end) {
+            return;
+        }
+        let kept: Vec<FieldToken> = tokens.iter().filter(|token| token.start < token.end).collect();
+        (self.used, self.shape) = (kept.len(), None);
+        for (place, token) in kept.into_iter().enumerate() {
+            self.columns.put(place, token.tag, token.start, token.end);
+        }
     }
 
     /// The first field with this tag.
@@ -200,46 +213,51 @@ impl MessageTokenizer {
     #[cold]
     fn walk(&mut self, message: &[u8], mut at: usize, framer: &FixFramer) -> Result<(), FixFault> {
         let sep = framer.sep();
-        let lenient = framer.lenient();
-        // The data field expected next, and its length.
+        let accepts_empty = framer.accepts(FixLeniency::EMPTY);
+        let accepts_data = framer.accepts(FixLeniency::DATA);
+        // The data field expected next, its length and the tag of that.
         let mut expected = None;
         while at < message.len() {
-            let fault = |kind| FixFault::Field { offset: at as u32, kind };
+            let before = self.used.checked_sub(1).map_or(0, |last| self.columns.tags[last]);
+            let fault = |tag, kind| FixFault::Field { offset: at as u32, tag, kind };
             let mut end = sep.find(message, at).unwrap_or(message.len());
             if end == at {
-                if lenient {
+                if accepts_empty {
                     at = end + sep.len();
                     continue;
                 }
-                return Err(fault(FieldFault::Empty));
+                return Err(fault(before, FieldFault::Empty));
             }
             let Some(equals) = message[at..end].iter().position(|&byte| byte == b'=') else {
-                return Err(fault(FieldFault::NoEquals));
+                return Err(fault(before, FieldFault::NoEquals));
             };
             let value = at + equals + 1;
-            let tag = plain_tag(&message[at..value - 1]).ok_or(fault(FieldFault::Tag))?;
-            if let Some((data_tag, length)) = expected.take()
+            let tag = plain_tag(&message[at..value - 1]).ok_or(fault(before, FieldFault::Tag))?;
+            if let Some((data_tag, length, length_tag)) = expected.take()
                 && tag == data_tag
             {
                 match length {
                     Some(length)
                         if message.len() - value >= length
                             && (sep.is_at(message, value + length)
-                                || value + length == message.len() && lenient) =>
+                                || value + length == message.len() && accepts_data) =>
                     {
                         end = value + length;
                     }
-                    _ if lenient => {}
-                    _ => return Err(fault(FieldFault::DataLength)),
+                    _ if accepts_data => {}
+                    _ => {
+                        let stated = length.map(|length| length as u32);
+                        return Err(fault(tag, FieldFault::DataLength { length_tag, stated }));
+                    }
                 }
             }
-            if end == value && !lenient {
-                return Err(fault(FieldFault::NoValue));
+            if end == value && !accepts_empty {
+                return Err(fault(tag, FieldFault::NoValue));
             }
             self.columns.put(self.used, tag, value as u32, end as u32);
             self.used += 1;
             if let Some(data_tag) = framer.data_tags().data_of(tag) {
-                expected = Some((data_tag, plain_length(&message[value..end])));
+                expected = Some((data_tag, plain_length(&message[value..end]), tag));
             }
             at = (end + sep.len()).min(message.len());
         }

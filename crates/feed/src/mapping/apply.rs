@@ -13,7 +13,7 @@ use super::plan::{
 };
 use super::{UnmatchedPolicy, plan};
 use crate::block::json::write_json;
-use crate::block::numbers::SequenceEffect;
+use crate::block::numbers::{REPEAT, SequenceEffect};
 use crate::block::{
     Block, BlockMessageKind, BlockNameResolver, EntryTally, MessageOrigin, MessageSpan, SessionNameKey,
 };
@@ -247,8 +247,21 @@ impl<R: Copy> MessageMapper<R> {
         fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.plain)?;
         let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
-        let mut writer =
-            MappedEventWriter { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
+        let resent = plan.possresend.and_then(|slot| message.slot(slot));
+        let is_resent = resent.is_some_and(|v| message.text(v, &mut scratch.plain) == b"Y");
+        let mut writer = MappedEventWriter {
+            block,
+            plan,
+            origin,
+            ts,
+            sequence,
+            is_resent,
+            known,
+            scratch,
+            count: 0,
+            last: 0,
+            by,
+        };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
@@ -376,6 +389,8 @@ struct MappedEventWriter<'w, I> {
     origin: MessageOrigin,
     ts: UnixNanos,
     sequence: Option<u64>,
+    /// The message may have been sent before under another number.
+    is_resent: bool,
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
@@ -479,6 +494,10 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         // An unlisted value belongs to the message, not to the entry: only the first event has it.
         if self.plan.keeps && self.count == 0 {
             view.message.unlisted(keep)?;
+        }
+        if self.is_resent {
+            let kept = e.keep_unmapped(REPEAT, "\"Y\"");
+            kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{REPEAT}: {r}") })?;
         }
         if !plan.kind.one_of().is_empty()
             && let Some(missing) = e.missing_field()

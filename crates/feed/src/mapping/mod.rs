@@ -49,7 +49,8 @@
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
 //! The example is FIX, whose paths are tags; for a log, `framing = { sep = "|", log = true, lenient = false }` says
-//! how its bytes are framed. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
+//! how its bytes are framed. `lenient` may also be a kind of faults that are accepted, or several: `["empty", "data"]`.
+//! With `possresend = "97"` events of a message that may have been sent before under another number get `repeat`. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
 //! paths are names of columns, and `@record` the name of the record. A mapping for FAST has its templates and framing
 //! in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
 //!
@@ -161,10 +162,28 @@ pub struct Mapping {
 pub struct FixFramingConfig {
     /// The separator of fields: `SOH`, `|`, `;` or `^A`.
     pub sep: String,
-    /// Wrong and missing lengths and checksums are accepted.
-    pub lenient: bool,
+    /// The kinds of faults that are accepted: `true` for all, one word or several.
+    pub lenient: LeniencyConfig,
     /// The lines of a log, which may have text around the message; it counts as ignored.
     pub log: bool,
+}
+
+/// The kinds of faults that the framing accepts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum LeniencyConfig {
+    /// All of them, or none.
+    All(bool),
+    /// One, by its word.
+    One(String),
+    /// Several.
+    Some(Vec<String>),
+}
+
+impl Default for LeniencyConfig {
+    fn default() -> Self {
+        LeniencyConfig::All(false)
+    }
 }
 
 /// The first bytes by which detection knows a file.
@@ -199,6 +218,9 @@ pub struct MessageConfig {
     /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
     /// already passed it is a duplicate.
     pub possdup: Option<String>,
+    /// Whether it may have been sent before under another number: `Y`. Its events have the field `repeat` then.
+    #[serde(default)]
+    pub possresend: Option<String>,
     /// Treatment of unlisted fields.
     #[serde(default)]
     pub unlisted: UnlistedFields,

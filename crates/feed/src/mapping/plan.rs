@@ -9,6 +9,7 @@ use super::UnmatchedPolicy;
 use crate::reference::InstrumentMaster;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventKind, PreparedValue, words};
@@ -31,6 +32,8 @@ pub struct MappingPlan {
     pub session: Vec<u8>,
     /// Slot of the possible-duplicate mark.
     pub possdup: Option<u8>,
+    /// Slot of the word that says that a message may have been sent under another number, if any.
+    pub possresend: Option<u8>,
     /// Whether fields that nothing names are kept.
     pub keeps: bool,
     /// By which names of instruments are looked up, if by any.
@@ -512,6 +515,17 @@ impl MappingPlan {
         }
     }
 
+    /// The message types whose rules read a group; the empty name stands for types that have no rule of their own.
+    pub fn types_of_group(&self, group: usize) -> BTreeSet<&[u8]> {
+        let reads = |rule: &usize| {
+            let rule = &self.rules[*rule];
+            rule.pick_groups.contains(&group) || rule.events.iter().any(|event| event.each == Some(group))
+        };
+        let named = self.by_type.iter().filter(|(_, i)| self.types[**i].rules.iter().any(reads));
+        let others = self.untyped.iter().any(reads).then_some(&b""[..]);
+        named.map(|(name, _)| &name[..]).chain(others).collect()
+    }
+
     /// The types of message that have rules of their own.
     pub fn message_types(&self) -> impl Iterator<Item = &[u8]> {
         self.types.iter().map(|t| t.name.text())
@@ -521,7 +535,8 @@ impl MappingPlan {
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
         let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
-        let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
+        let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup);
+        let of_sequence = of_sequence.chain(&self.possresend).copied();
         for slot in of_message.chain(of_sequence) {
             seen.slots[usize::from(slot)] = true;
         }

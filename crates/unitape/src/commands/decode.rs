@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use unitape_base::toml;
-use unitape_codec::fix::{FieldSeparator, FixDecodeOptions, FixDictionary, FixFramer, decode_json};
+use unitape_codec::fix::{
+    FieldSeparator, FixDecodeOptions, FixDictionary, FixFramer, FixLeniency, decode_json,
+};
 use unitape_codec::fixed::{self, FixedWidthLayout};
 use unitape_codec::text::{self, jsonl, mail, xml};
 use unitape_codec::{csv, iso20022, itch, swift_mt};
@@ -203,9 +205,16 @@ struct FixArgs {
     /// The lines of a log: text around the messages is its own and no fault
     #[arg(long)]
     log: bool,
-    /// Accept wrong and missing lengths and checksums
-    #[arg(long)]
-    lenient: bool,
+    /// Accept faults: all, or those named here: length, checksum, empty, data, type
+    #[arg(
+        long,
+        value_name = "KINDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        value_delimiter = ','
+    )]
+    lenient: Vec<String>,
     /// Print as JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -364,7 +373,15 @@ fn fix(args: &FixArgs) -> output::Result {
         [] => None,
         paths => Some(Arc::new(dictionary(paths)?)),
     };
-    let framer = FixFramer::default().with_sep(sep).with_lenient(args.lenient).with_log(args.log);
+    let mut lenient = FixLeniency::NONE;
+    for word in &args.lenient {
+        let Some(kind) = FixLeniency::parse(word) else {
+            let known = FixLeniency::WORDS.map(|(name, _)| name).join(", ");
+            return Err(CommandFailure::Usage(format!("--lenient={word}: one or several of {known}")));
+        };
+        lenient = lenient | kind;
+    }
+    let framer = FixFramer::default().with_sep(sep).with_lenient(lenient).with_log(args.log);
     let options = FixDecodeOptions { framer, dictionary };
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {

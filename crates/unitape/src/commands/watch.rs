@@ -41,7 +41,8 @@ whose beginning retention has removed is refused: set hold_for_cursors where the
 With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: \
 {\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters where something may have kept an alert back.
 
-Exit code 3: the tape is damaged, its names are lost, its beginning is gone, or DIR has alerts that it does not give.")]
+Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all messages of an instrument are in quarantine, or DIR \
+has alerts that it does not give.")]
     Run {
         /// Directory of the tape to watch
         tape: PathBuf,
@@ -78,7 +79,8 @@ TOML.
 With --json the last line is {\"counters\": …} where anything was counted that could have kept an alert back: by scenario
 alerts held_back, events missing something or too late, things forgotten at a bound (bound_hit).
 
-A tape is compared with its checksums as it is read. Exit code 3 when something is damaged or cannot be checked; the
+A tape is compared with its checksums as it is read. Exit code 3 when something is damaged or cannot be checked, or when all
+messages of an instrument are in quarantine; the
 alerts are those of what was read before it, and with --skip-damage also after it.")]
     Replay {
         /// EVENTS.jsonl, `-` for stdin, or the directory of a tape
@@ -214,7 +216,8 @@ fn run_live(
         let (alerts_there, appended) = (grouped(totals.events), grouped(totals.appended));
         say!("{}: {alerts_there} alerts, {appended} of them new", alerts.display());
     }
-    let done = read_args::finish_flaws(surveillance.follower().flaws(), CommandOutcome::Clean);
+    let done = outcome_of_refused(&surveillance, tape);
+    let done = read_args::finish_flaws(surveillance.follower().flaws(), done);
     read_args::finish(surveillance.reader(), surveillance.lost_names(), done)
 }
 
@@ -344,9 +347,31 @@ fn replay_tape(
         out.flush()?;
     }
     explain(selection, &replayed);
-    let done = if watched.is_complete() { CommandOutcome::Clean } else { CommandOutcome::Flawed };
+    let done = match outcome_of_refused(&watched, dir) {
+        CommandOutcome::Clean if watched.is_complete() => CommandOutcome::Clean,
+        _ => CommandOutcome::Flawed,
+    };
     let done = read_args::finish_flaws(watched.follower().flaws(), done);
     read_args::finish(watched.reader(), watched.lost_names(), done)
+}
+
+/// Flawed where all messages of an instrument, or all there are, are in quarantine, which it says.
+fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
+    let watch = watched.watch();
+    let names: Vec<&str> = watch.refused_instruments().collect();
+    if names.is_empty() && watch.nothing_but_refused() == 0 {
+        return CommandOutcome::Clean;
+    }
+    let what = match &names[..] {
+        [] => format!("all {} messages are in quarantine", grouped(watch.nothing_but_refused())),
+        [one] => format!("all messages of {one} are in quarantine"),
+        [first, ..] => format!(
+            "all messages of {} instruments are in quarantine, of {first} among them",
+            grouped(names.len() as u64)
+        ),
+    };
+    note!("unitape: the scenarios have not seen: {what}; see: unitape quarantine list {}", dir.display());
+    CommandOutcome::Flawed
 }
 
 /// Replays the tape in `dir` from its oldest frame to its present end.

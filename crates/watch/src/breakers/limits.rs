@@ -141,6 +141,10 @@ impl Breaker {
                 self.limits[limit].forget(scope);
             }
         }
+        if event.is_repeat() {
+            // Its message may have been counted already.
+            return;
+        }
         // An order counts at the price of before it: an execution is no price for the order that it fills.
         if let Some(request) = self.request(event, position) {
             for limit in 0..self.limits.len() {

@@ -136,6 +136,9 @@ impl NaiveBreaker {
         for (_, name, trip) in over {
             self.forgotten.extend(trip.limit.map(|limit| (self.facts.len(), limit, name)));
         }
+        if event.unmapped_fields().any(|(name, json)| name == "repeat" && json == "\"Y\"") {
+            return Vec::new();
+        }
         let mut out = Vec::new();
         if let Some(fact) = self.fact(event, names) {
             self.facts.push(fact);

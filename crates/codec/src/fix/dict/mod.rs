@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::data::RawFieldTags;
-use super::group::{GroupSpec, GroupTable};
+use super::group::{GroupSpec, GroupTable, TagSet};
 use raw::{DefinitionIndex, RawDictionary, RawMember};
 use unitape_base::Error;
 
@@ -57,7 +57,9 @@ pub struct MessageDef {
     /// The name, for instance `NewOrderSingle`.
     pub name: String,
     /// Groups not inside other groups, with those of header and trailer.
-    groups: GroupTable,
+    pub(super) groups: GroupTable,
+    /// The tags outside groups, with the counts of groups; header and trailer included.
+    pub(super) body: TagSet,
 }
 
 /// The contents of one file.
@@ -92,9 +94,11 @@ impl std::fmt::Display for DictionaryFileSummary {
 #[derive(Debug, Clone)]
 pub struct FixDictionary {
     fields: BTreeMap<u32, FieldDef>,
-    messages: HashMap<Vec<u8>, MessageDef>,
+    pub(super) messages: HashMap<Vec<u8>, MessageDef>,
     /// For message types not defined: the groups of header and trailer.
     common: GroupTable,
+    /// The tags of header and trailer outside groups.
+    common_body: TagSet,
     data: Arc<RawFieldTags>,
     files: Vec<DictionaryFileSummary>,
     notes: Vec<String>,
@@ -165,6 +169,13 @@ impl FixDictionary {
     #[must_use]
     pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<&Arc<GroupSpec>> {
         self.groups(msg_type).get(count_tag)
+    }
+
+    /// The tags that a message type has outside groups, those of header and trailer included; these alone for a type not
+    /// defined.
+    #[must_use]
+    pub(super) fn body(&self, msg_type: &[u8]) -> &TagSet {
+        self.messages.get(msg_type).map_or(&self.common_body, |message| &message.body)
     }
 
     /// The contents of each file, in the order given.
@@ -283,11 +294,13 @@ impl<'r> DictionaryResolver<'r> {
                 let mut flat = FlatMembers::default();
                 self.flatten(file, &message.items, &mut flat, 0)?;
                 flat.groups.extend(common.groups.iter().cloned());
+                flat.members.extend_from_slice(&common.members);
                 let definition = MessageDef {
                     msg_type: message.msg_type.clone(),
                     name: message.name.clone(),
                     // The message's own come first and stay where the header has one alike.
                     groups: GroupTable::new(flat.groups),
+                    body: TagSet::new(flat.members),
                 };
                 messages.insert(message.msg_type.clone().into_bytes(), definition);
             }
@@ -306,8 +319,9 @@ impl<'r> DictionaryResolver<'r> {
             .map(|(file, line, note)| format!("{}:{line}: {note}; left out", raws[file].file))
             .collect();
         notes.extend((more > 0).then(|| format!("and {more} more")));
+        let common_body = TagSet::new(common.members);
         let common = GroupTable::new(common.groups);
-        Ok(FixDictionary { fields, messages, common, data, files, notes })
+        Ok(FixDictionary { fields, messages, common, common_body, data, files, notes })
     }
 
     /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.

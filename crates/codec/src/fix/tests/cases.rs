@@ -183,62 +183,62 @@ fn each_malformed_field_has_its_offset() {
         (
             "35=0||",
             expect![[r#"
-            0,"offset":0,"length":27,"error":{"code":"malformed_tag","message":"the field at byte 19 of the message is empty"}}
-        "#]],
+                0,"offset":0,"length":27,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 19, is empty"}}
+            "#]],
         ),
         (
             "35=0|abc|",
             expect![[r#"
-            0,"offset":0,"length":30,"error":{"code":"malformed_tag","message":"the field at byte 19 of the message has no '='"}}
-        "#]],
+                0,"offset":0,"length":30,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 19, has no '='"}}
+            "#]],
         ),
         (
             "35=0|=1|",
             expect![[r#"
-            0,"offset":0,"length":29,"error":{"code":"malformed_tag","message":"the field at byte 19 of the message has a tag that is not 1 to 9 digits without leading zero"}}
-        "#]],
+                0,"offset":0,"length":29,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 19, has a tag that is not 1 to 9 digits without leading zero"}}
+            "#]],
         ),
         (
             "35=0|058=1|",
             expect![[r#"
-            0,"offset":0,"length":33,"error":{"code":"malformed_tag","message":"the field at byte 20 of the message has a tag that is not 1 to 9 digits without leading zero"}}
-        "#]],
+                0,"offset":0,"length":33,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 20, has a tag that is not 1 to 9 digits without leading zero"}}
+            "#]],
         ),
         (
             "35=0|5a=1|",
             expect![[r#"
-            0,"offset":0,"length":32,"error":{"code":"malformed_tag","message":"the field at byte 20 of the message has a tag that is not 1 to 9 digits without leading zero"}}
-        "#]],
+                0,"offset":0,"length":32,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 20, has a tag that is not 1 to 9 digits without leading zero"}}
+            "#]],
         ),
         (
             "35=0|-5=1|",
             expect![[r#"
-            0,"offset":0,"length":32,"error":{"code":"malformed_tag","message":"the field at byte 20 of the message has a tag that is not 1 to 9 digits without leading zero"}}
-        "#]],
+                0,"offset":0,"length":32,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 20, has a tag that is not 1 to 9 digits without leading zero"}}
+            "#]],
         ),
         (
             "35=0|1234567890=1|",
             expect![[r#"
-            0,"offset":0,"length":40,"error":{"code":"malformed_tag","message":"the field at byte 20 of the message has a tag that is not 1 to 9 digits without leading zero"}}
-        "#]],
+                0,"offset":0,"length":40,"error":{"code":"malformed_tag","message":"the field after 35 (MsgType), at byte 20, has a tag that is not 1 to 9 digits without leading zero"}}
+            "#]],
         ),
         (
             "35=0|58=|",
             expect![[r#"
-            0,"offset":0,"length":30,"error":{"code":"malformed_tag","message":"the field at byte 19 of the message has no value"}}
-        "#]],
+                0,"offset":0,"length":30,"error":{"code":"malformed_tag","message":"the field 58 (Text) at byte 19 has no value"}}
+            "#]],
         ),
         (
             "35=0|95=4|96=abc|",
             expect![[r#"
-            0,"offset":0,"length":39,"error":{"code":"malformed_tag","message":"the field at byte 25 of the message is not as long as the length field before it says"}}
-        "#]],
+                0,"offset":0,"length":39,"error":{"code":"malformed_tag","message":"the data field 96 (RawData) at byte 25 is not as long as 95 (RawDataLength) before it says, 4 bytes"}}
+            "#]],
         ),
         (
             "35=0|95=x|96=abc|",
             expect![[r#"
-            0,"offset":0,"length":39,"error":{"code":"malformed_tag","message":"the field at byte 25 of the message is not as long as the length field before it says"}}
-        "#]],
+                0,"offset":0,"length":39,"error":{"code":"malformed_tag","message":"the data field 96 (RawData) at byte 25 has no length: 95 (RawDataLength) before it is not a number"}}
+            "#]],
         ),
     ] {
         check_with(FixFramer::default(), &wrap("FIX.4.4", body), expected);
@@ -367,9 +367,9 @@ fn lenient_logs() {
     lenient(
         "x8=FIX.4.2|nothing|",
         expect![[r#"
-        0,"offset":0,"length":1,"error":{"code":"garbage","message":"bytes outside any message"}}
-        1,"offset":1,"length":18,"error":{"code":"malformed_tag","message":"the field at byte 10 of the message has no '='"}}
-    "#]],
+            0,"offset":0,"length":1,"error":{"code":"garbage","message":"bytes outside any message"}}
+            1,"offset":1,"length":18,"error":{"code":"malformed_tag","message":"the field after 8 (BeginString), at byte 10, has no '='"}}
+        "#]],
     );
 }
 
@@ -483,32 +483,32 @@ fn groups_by_dictionary() {
     grouped(
         "35=s|552=1|54=1|54=2|60=x|",
         expect![[r#"
-        0,"offset":0,"length":48,"error":{"code":"group_count","message":"group 552 at byte 20 of the message says 1 entries, has 2"}}
-    "#]],
+            0,"offset":0,"length":48,"error":{"code":"group_count","message":"group 552 (NoSides) at byte 20 says 1 entries, has 2; entry 2 ended at 60 (TransactTime)"}}
+        "#]],
     );
     grouped(
         "35=s|552=3|54=1|54=2|60=x|",
         expect![[r#"
-        0,"offset":0,"length":48,"error":{"code":"group_count","message":"group 552 at byte 20 of the message says 3 entries, has 2"}}
-    "#]],
+            0,"offset":0,"length":48,"error":{"code":"group_count","message":"group 552 (NoSides) at byte 20 says 3 entries, has 2; entry 2 ended at 60 (TransactTime)"}}
+        "#]],
     );
     grouped(
         "35=s|552=1|38=1|60=x|",
         expect![[r#"
-        0,"offset":0,"length":43,"error":{"code":"group_count","message":"group 552 at byte 20 of the message says 1 entries, has 0"}}
-    "#]],
+            0,"offset":0,"length":43,"error":{"code":"group_count","message":"group 552 (NoSides) at byte 20 says 1 entries, has 0; 38 (OrderQty) follows"}}
+        "#]],
     );
     grouped(
         "35=s|552=x|54=1|60=x|",
         expect![[r#"
-        0,"offset":0,"length":43,"error":{"code":"group_count","message":"the count of group 552 at byte 20 is not a number"}}
-    "#]],
+            0,"offset":0,"length":43,"error":{"code":"group_count","message":"the count of group 552 (NoSides) at byte 20 is not a number"}}
+        "#]],
     );
     grouped(
         "35=s|552=1|54=1|453=2|448=A|60=x|",
         expect![[r#"
-        0,"offset":0,"length":55,"error":{"code":"group_count","message":"group 453 at byte 31 of the message says 2 entries, has 1"}}
-    "#]],
+            0,"offset":0,"length":55,"error":{"code":"group_count","message":"group 453 (NoPartyIDs) at byte 31 says 2 entries, has 1; entry 1 ended at 60 (TransactTime)"}}
+        "#]],
     );
 }
 

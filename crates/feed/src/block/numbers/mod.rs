@@ -15,7 +15,7 @@ mod flag;
 mod index;
 mod set;
 
-pub use flag::flag_frame;
+pub use flag::{REPEAT, flag_frame};
 pub use index::{SessionIndex, SessionNameKey};
 pub use set::{RepeatCertainty, SequenceNumberSet};
 

@@ -46,7 +46,8 @@ exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, 
 --basis. With --json a last line {\"warnings\": ...} counts what is in no book. With --handler, a mapping with a table [fast], the books are those that its channels make of the packets of a
 capture, at its end; exit code 3 then also means gaps, stale books or unusable packets.
 Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; when a book
-is stale: by a fault, because its feed says so, or because a gap or a message in quarantine may concern it; when retention has
+is stale: by a fault, because its feed says so, because a gap or a message in quarantine may concern it, or because a message that
+may be there twice (`repeat`) was left out; when all messages of an instrument are in quarantine; when retention has
 removed the beginning of the tape, or a merge lacks a part of its inputs: books are stale then until their feed begins a new
 day; when orders name no instrument; and when the tape is damaged or cannot be
 checked against its checksums: then no book is printed, or with --skip-damage the books without what is lost.")]
@@ -190,6 +191,7 @@ pub fn run(args: BookArgs) -> output::Result {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
     let is_partial = note_missing_part(&replay);
+    let refused = note_all_refused(&args, tape, view.printed == 0);
     let accepted = replay.flaws().accepted.len() as u64 + replay.flaws().unverified;
     if accepted > 0 {
         note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
@@ -204,12 +206,28 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out + accepted > 0 || !is_there || is_partial {
+    let done = if faults + stale + left_out + accepted + refused > 0 || !is_there || is_partial {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())
     };
     read_args::finish(replay.reader(), tape.names.lost_names(), done)
+}
+
+/// Returns how many losses are of instruments of which there is no book, and says so; `is_empty`: no book was printed.
+fn note_all_refused(args: &BookArgs, tape: &TapeBooks, is_empty: bool) -> u64 {
+    let venue = args.venue.as_deref().filter(|venue| *venue != ALL_VENUES);
+    let named = tape.losses_without_book(args.instr.as_deref().map(str::as_bytes), venue.map(str::as_bytes));
+    // A message that names no instrument may be of any.
+    let lost = if is_empty && !args.follow { tape.books.counters().lost } else { 0 };
+    if named + lost > 0 {
+        note!(
+            "{} messages in quarantine are of instruments without a book, or may be; see: unitape quarantine list {}",
+            grouped(named + lost),
+            args.dir.display()
+        );
+    }
+    named + lost
 }
 
 /// Returns whether a part of the tape is missing, which books may need, and says so.
@@ -281,6 +299,7 @@ fn warnings(tape: &TapeBooks) -> Vec<(&'static str, u64, &'static str)> {
         ("unnamed", c.unnamed, "events of orders name no instrument or no order; no book has them"),
         ("bookless", c.bookless, "events of orders make no books: the mapping of their feed keeps no orders"),
         ("no_room", c.no_room, "events are of listings for which there is no room; no book has them"),
+        ("repeats", c.repeats, "events are of messages that may be there twice (`repeat`); no book has them"),
         ("unknown_phase", c.unknown_phase, "session events are of a phase that books do not know"),
     ];
     all.into_iter().filter(|(_, count, _)| *count > 0).collect()

@@ -72,7 +72,7 @@ impl RecordTypeProgram {
     ) -> Option<Self> {
         let record = &layout.records()[usize::from(index)];
         let columns = BatchReader::new(layout, index)?;
-        if plan.possdup.is_some() {
+        if plan.possdup.is_some() || plan.possresend.is_some() {
             return None;
         }
         let place_of = |slot: u8| match kind.slots[usize::from(slot)] {

@@ -1,22 +1,27 @@
 //! FIX messages for the mapper: framed, their fields noted slot by slot in one pass.
 
+mod groups;
+
 use crate::block::numbers::SequenceEffect;
 use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    Dialect, EntryCursor, GroupSlots, Mapping, MappingExplainer, MessageMapper, MessageOrigin,
-    MessageRefusal, ParsedMessage, PathSlots, compile, printable,
+    Dialect, EntryCursor, LeniencyConfig, Mapping, MappingExplainer, MappingPlan, MessageMapper,
+    MessageOrigin, MessageRefusal, ParsedMessage, PathSlots, compile,
 };
+use groups::{END, GroupFields, GroupTags};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use unitape_base::digits::parse_u64;
+use unitape_base::toml::suggest_word;
 use unitape_codec::fix::{
-    FieldSeparator, FieldToken, FixFault, FixFramer, MessageTokenizer, NextFixFrame, Span, TokenSlice,
-    encoding, value,
+    FieldSeparator, FieldToken, FixFault, FixFramer, FixLeniency, MessageTokenizer, NextFixFrame, Span,
+    TokenSlice, encoding, value,
 };
 use unitape_model::{Dictionary, Refusal, UnixNanos};
 
@@ -94,14 +99,30 @@ impl ByteFormat for FixFormat {
 /// The framer that a mapping asks for.
 ///
 /// # Errors
-/// When it names a separator that there is not.
+/// When it names a separator or a kind of leniency that there is not.
 fn framer(mapping: &Mapping) -> Result<FixFramer, Error> {
     let Some(framing) = &mapping.framing else { return Ok(FixFramer::default()) };
     let Some(sep) = FieldSeparator::parse(&framing.sep) else {
         let what = format!("framing.sep: `{}` is none of SOH, |, ; and ^A", framing.sep);
         return Err(mapping.refuse_key("framing", what));
     };
-    Ok(FixFramer::default().with_sep(sep).with_lenient(framing.lenient).with_log(framing.log))
+    let words = match &framing.lenient {
+        LeniencyConfig::All(all) => {
+            return Ok(FixFramer::default().with_sep(sep).with_lenient(*all).with_log(framing.log));
+        }
+        LeniencyConfig::One(word) => std::slice::from_ref(word),
+        LeniencyConfig::Some(words) => words,
+    };
+    let mut lenient = FixLeniency::NONE;
+    for word in words {
+        let kind = FixLeniency::parse(word).ok_or_else(|| {
+            let known = FixLeniency::WORDS.map(|(name, _)| name);
+            let what = format!("framing.lenient: `{word}` is none of {}", known.join(", "));
+            mapping.refuse_key("framing", what + &suggest_word(word, known))
+        })?;
+        lenient = lenient | kind;
+    }
+    Ok(FixFramer::default().with_sep(sep).with_lenient(lenient).with_log(framing.log))
 }
 
 impl FixDecoder {
@@ -111,7 +132,7 @@ impl FixDecoder {
     /// When the mapping cannot be compiled.
     pub fn new(framer: FixFramer, mapping: &Mapping) -> Result<Self, Error> {
         let (plan, places) = compile(mapping, &FixDialect)?;
-        let tags = SlotsByTag::new(&places, plan.ts.clone());
+        let tags = SlotsByTag::new(&places, &plan);
         Ok(Self {
             framer,
             slots: Box::new([None; 256]),
@@ -135,6 +156,10 @@ impl FixDecoder {
     }
 
     fn message(&mut self, block: &mut Block, raw: &[u8], origin: MessageOrigin, known: &Dictionary) {
+        if self.framer.accepts(FixLeniency::EMPTY) {
+            // A field without a value says nothing.
+            self.tokens.remove_empty();
+        }
         let tokens = self.tokens.as_slice();
         if tokens.len() > FIELDS_MAX {
             let detail = format!("{} fields, more than {FIELDS_MAX}", tokens.len());
@@ -282,12 +307,7 @@ impl ParsedMessage for FixMessageView<'_> {
         // The token after the count, whose index and one more this is.
         let start = if cursor.found == 0 { usize::from(count.get()) } else { cursor.at };
         if tokens.get(start).is_none_or(|t| t.tag != group.delimiter) {
-            let stated = tokens.token_at(usize::from(count.get()) - 1).slice(self.raw);
-            return if parse_u64(stated) == Some(cursor.found) {
-                Ok(false)
-            } else {
-                Err(group.miscounted(stated, cursor.found))
-            };
+            return self.unusual_entry(group, cursor, start, entry);
         }
         let mut at = start + 1;
         if let Some(first) = entry.get_mut(usize::from(group.first)) {
@@ -296,9 +316,13 @@ impl ParsedMessage for FixMessageView<'_> {
         while let Some(token) = tokens.get(at)
             && token.tag != group.delimiter
         {
-            let slot = match group.members.get(token.tag) {
-                0 => break,
-                slot => &mut entry[usize::from(slot)],
+            let class = group.members.get(token.tag);
+            if class == END {
+                break;
+            }
+            let Some(slot) = entry.get_mut(usize::from(class)) else {
+                at = self.rest_of_entry(group, at, cursor.found + 1, entry);
+                break;
             };
             at += 1;
             if slot.is_none() {
@@ -342,6 +366,51 @@ const RESET_SEQ_NUM_FLAG: u32 = 141;
 const TIMESTAMP_NANOS_LEN: u32 = 27;
 
 impl<'m> FixMessageView<'m> {
+    fn group_fields(&self, group: &'m GroupTags) -> Option<GroupFields<'m>> {
+        let value = |slot: u8| {
+            let index = usize::from(self.slots[usize::from(slot)]?.get());
+            Some((index, self.tokens.token_at(index - 1).slice(self.raw)))
+        };
+        let (start, stated) = value(group.count)?;
+        let msg_type = value(self.tags.message_type).map_or(&b""[..], |(_, value)| value);
+        Some(GroupFields { group, tokens: self.tokens, start, msg_type, stated })
+    }
+
+    /// Reads on from a tag of an entry that has no slot. Gives the index of the first token behind the entry.
+    #[cold]
+    #[inline(never)]
+    fn rest_of_entry(
+        &self,
+        group: &'m GroupTags,
+        at: usize,
+        number: u64,
+        entry: &mut [Option<TokenIndex>],
+    ) -> usize {
+        let Some(fields) = self.group_fields(group) else { return at };
+        fields.entry_end(at, group.delimiter, number, |slot, at| put(entry, slot, at))
+    }
+
+    /// Reads an entry that does not start with the mapping's delimiter, or finds that there is none.
+    #[cold]
+    #[inline(never)]
+    fn unusual_entry(
+        &self,
+        group: &'m GroupTags,
+        cursor: &mut EntryCursor,
+        start: usize,
+        entry: &mut [Option<TokenIndex>],
+    ) -> Result<bool, MessageRefusal> {
+        let Some(fields) = self.group_fields(group) else { return Ok(false) };
+        let found = cursor.found;
+        let Some((first, delimiter)) = fields.unusual_start(start, found) else {
+            return if fields.is_stated(found) { Ok(false) } else { Err(fields.miscounted(found, start)) };
+        };
+        put(entry, group.members.get(delimiter), first);
+        let at = fields.entry_end(first + 1, delimiter, found + 1, |slot, at| put(entry, slot, at));
+        *cursor = EntryCursor { at, found: found + 1 };
+        Ok(true)
+    }
+
     /// A Logon begins to count again where it says so (141), and where it is number 1 and new: so a session begins
     /// (FIX Session Layer, "Establishing a FIX session").
     #[cold]
@@ -382,6 +451,16 @@ impl<'m> FixMessageView<'m> {
     }
 }
 
+/// Puts the token at `at` into an entry, unless the slot is not one or has a token.
+fn put(entry: &mut [Option<TokenIndex>], slot: u8, at: usize) {
+    if slot != END
+        && let Some(place) = entry.get_mut(usize::from(slot))
+        && place.is_none()
+    {
+        *place = TokenIndex::new(at as u16 + 1);
+    }
+}
+
 /// The number as text.
 fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
     let mut at = digits.len();
@@ -399,47 +478,23 @@ fn decimal(mut n: u32, digits: &mut [u8; 10]) -> &str {
 /// Slots by tag.
 #[derive(Debug)]
 struct SlotsByTag {
+    /// Slot of the message type.
+    message_type: u8,
     /// Slots of what the event time may be.
     times: Vec<u8>,
     message: TagMap,
     groups: Vec<GroupTags>,
 }
 
-/// A repeating group.
-#[derive(Debug)]
-struct GroupTags {
-    /// Slot of its count in the message, and the tag.
-    count: u8,
-    count_tag: u32,
-    /// First tag of every entry.
-    delimiter: u32,
-    /// Slot of that one.
-    first: u8,
-    /// Slots of its members inside an entry; 0 for a tag that is none of its members.
-    members: TagMap,
-}
-
 impl SlotsByTag {
-    fn new(places: &PathSlots<u32>, times: Vec<u8>) -> Self {
+    fn new(places: &PathSlots<u32>, plan: &MappingPlan) -> Self {
         let other = if places.keeps { KEEP } else { 0 };
-        let message = TagMap::new(other, &places.message);
-        Self { times, message, groups: places.groups.iter().map(GroupTags::new).collect() }
-    }
-}
-
-impl GroupTags {
-    fn new(group: &GroupSlots<u32>) -> Self {
-        let (count_tag, count) = group.count.expect("FIX groups are counted");
-        let members = TagMap::new(0, &group.members);
-        let first = members.get(group.delimiter);
-        Self { count, count_tag, delimiter: group.delimiter, first, members }
-    }
-
-    #[cold]
-    fn miscounted(&self, stated: &[u8], found: u64) -> MessageRefusal {
-        MessageRefusal {
-            code: "group_count",
-            detail: format!("group {}: {} stated, {found} entries found", self.count_tag, printable(stated)),
+        let groups = places.groups.iter().enumerate();
+        Self {
+            message_type: plan.message_type,
+            times: plan.ts.clone(),
+            message: TagMap::new(other, &places.message),
+            groups: groups.map(|(i, group)| GroupTags::new(i, group, places, plan)).collect(),
         }
     }
 }
@@ -448,13 +503,13 @@ impl GroupTags {
 #[derive(Debug)]
 struct TagMap {
     dense: Box<[u8; DENSE]>,
-    sparse: BTreeMap<u32, u8>,
+    sparse: FxHashMap<u32, u8>,
     other: u8,
 }
 
 impl TagMap {
     fn new(other: u8, slots: &BTreeMap<u32, u8>) -> Self {
-        let mut this = Self { dense: Box::new([other; DENSE]), sparse: BTreeMap::new(), other };
+        let mut this = Self { dense: Box::new([other; DENSE]), sparse: FxHashMap::default(), other };
         for (&tag, &slot) in slots {
             match this.dense.get_mut(tag as usize) {
                 Some(s) => *s = slot,

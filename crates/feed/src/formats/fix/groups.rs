@@ -1,0 +1,207 @@
+//! Repeating groups: which fields belong to which entry.
+//!
+//! ```text
+//! 268=2 | 269=0 270=1.5 290=1 5001=x | 269=1 270=1.6 290=1 | 5002=y 10=…
+//! count   ╰ entry 1: a member that   ╯  ╰ entry 2 ────────╯   behind the last entry: the message's
+//!           nobody wants, and a tag
+//!           that nobody lists
+//! ```
+//!
+//! The members are those that the mapping names and those of the standard, for the message types whose rules read the
+//! group. A tag that the standard has in the message outside the group ends the entry. A tag that neither knows belongs to
+//! the entry if more of the group follows.
+
+use super::TagMap;
+use crate::mapping::{GroupSlots, MappingPlan, MessageRefusal, PathSlots, printable};
+use std::collections::{BTreeMap, BTreeSet};
+use unitape_codec::fix::{FieldToken, GroupMembership, TagLabel, TokenSlice};
+
+/// The tag is not of the group: its entry ends.
+pub(super) const END: u8 = 0;
+/// A member without a slot.
+const UNUSED: u8 = 255;
+/// Neither the mapping nor the standard has the tag in the message.
+const UNLISTED: u8 = 254;
+/// It depends on the message type.
+const BY_TYPE: u8 = 253;
+
+/// Tokens between the count and the first entry, looked at again for each entry.
+const LEAD_MAX: usize = 16;
+
+/// A repeating group.
+#[derive(Debug)]
+pub(super) struct GroupTags {
+    /// Slot of its count in the message, and the tag.
+    pub count: u8,
+    count_tag: u32,
+    /// First tag of every entry.
+    pub delimiter: u32,
+    /// Slot of that one.
+    pub first: u8,
+    /// Slots of its members inside an entry, or one of the words above.
+    pub members: TagMap,
+    /// For each message type, the tags that are [`BY_TYPE`].
+    by_type: Vec<(Box<[u8]>, BTreeMap<u32, u8>)>,
+    /// Members that a message also has outside the group.
+    also_outside: BTreeSet<u32>,
+}
+
+impl GroupTags {
+    /// The tags of group `index` of a plan.
+    pub fn new(index: usize, group: &GroupSlots<u32>, places: &PathSlots<u32>, plan: &MappingPlan) -> Self {
+        let (count_tag, count) = group.count.expect("FIX groups are counted");
+        let mut types = plan.types_of_group(index);
+        if types.is_empty() {
+            types.insert(b"");
+        }
+        let memberships = types.iter().map(|of| {
+            let mut membership = GroupMembership::new(of, count_tag);
+            if !membership.is_standard {
+                // Of a venue's own message, the mapping says what is in it.
+                let named = places.message.iter().filter(|(_, slot)| **slot != 0).map(|(tag, _)| *tag);
+                membership.outside.extend(named.chain(places.dropped.iter().copied()));
+            }
+            membership
+        });
+        let memberships: Vec<GroupMembership> = memberships.collect();
+        let class = |membership: &GroupMembership, tag| {
+            if membership.members.contains(tag) {
+                UNUSED
+            } else if membership.outside.contains(tag) {
+                END
+            } else {
+                UNLISTED
+            }
+        };
+        let mut members = group.members.clone();
+        let mut by_type: Vec<_> = types.iter().map(|of| (Box::from(*of), BTreeMap::new())).collect();
+        for tag in memberships.iter().flat_map(|m| m.members.iter().chain(&m.outside)) {
+            if members.contains_key(tag) {
+                continue;
+            }
+            let first = class(&memberships[0], tag);
+            if memberships.iter().all(|m| class(m, tag) == first) {
+                members.insert(*tag, first);
+                continue;
+            }
+            members.insert(*tag, BY_TYPE);
+            for ((_, classes), membership) in by_type.iter_mut().zip(&memberships) {
+                classes.insert(*tag, class(membership, tag));
+            }
+        }
+        let outside = memberships.iter().flat_map(|m| &m.outside).copied();
+        let also_outside = outside.filter(|tag| members[tag] != END).collect();
+        let members = TagMap::new(UNLISTED, &members);
+        let first = members.get(group.delimiter);
+        Self { count, count_tag, delimiter: group.delimiter, first, members, by_type, also_outside }
+    }
+
+    /// The tag's slot in an entry of a message of this type, or what else it is: not [`BY_TYPE`].
+    fn class(&self, tag: u32, msg_type: &[u8]) -> u8 {
+        let class = self.members.get(tag);
+        if class != BY_TYPE {
+            return class;
+        }
+        let of = |name: &[u8]| self.by_type.iter().find(|(of, _)| **of == *name);
+        let classes = of(msg_type).or_else(|| of(b""));
+        classes.and_then(|(_, classes)| classes.get(&tag)).copied().unwrap_or(UNLISTED)
+    }
+}
+
+/// The fields of a group in a message.
+#[derive(Clone, Copy)]
+pub(super) struct GroupFields<'g> {
+    pub group: &'g GroupTags,
+    pub tokens: TokenSlice<'g>,
+    /// Index of the first token behind the count.
+    pub start: usize,
+    pub msg_type: &'g [u8],
+    /// The value of the count.
+    pub stated: &'g [u8],
+}
+
+impl GroupFields<'_> {
+    fn class(&self, token: FieldToken) -> u8 {
+        self.group.class(token.tag, self.msg_type)
+    }
+
+    /// The first of the `count` tokens from `at` on whose tag the mapping or the standard lists.
+    fn listed(&self, at: usize, count: usize) -> Option<(usize, FieldToken)> {
+        let mut tokens = (at..at.saturating_add(count)).map_while(|at| Some((at, self.tokens.get(at)?)));
+        tokens.find(|(_, token)| self.class(*token) != UNLISTED)
+    }
+
+    /// Where an entry starts that does not start with the mapping's delimiter right away, and the tag that starts every
+    /// entry: of some venues it is another member. None where there is no further entry.
+    pub fn unusual_start(&self, at: usize, found: u64) -> Option<(usize, u32)> {
+        let (lead, first) = self.listed(self.start, LEAD_MAX)?;
+        if self.class(first) == END || first.tag != self.group.delimiter && self.is_stated(0) {
+            return None;
+        }
+        let at = if found == 0 { lead } else { at };
+        let token = self.tokens.get(at)?;
+        (token.tag == first.tag).then_some((at, first.tag))
+    }
+
+    /// Whether the count is this number.
+    pub fn is_stated(&self, count: u64) -> bool {
+        self.stated_number() == Some(count)
+    }
+
+    fn stated_number(&self) -> Option<u64> {
+        unitape_base::digits::parse_u64(self.stated)
+    }
+
+    /// One past the last token of entry number `number`, of which the token at `at` is the next one; `put` gets the slots
+    /// and indexes of its members.
+    pub fn entry_end(
+        &self,
+        mut at: usize,
+        delimiter: u32,
+        number: u64,
+        mut put: impl FnMut(u8, usize),
+    ) -> usize {
+        let is_last = self.stated_number().is_none_or(|stated| stated <= number);
+        while let Some(token) = self.tokens.get(at)
+            && token.tag != delimiter
+        {
+            match self.class(token) {
+                END => break,
+                UNUSED => at += 1,
+                UNLISTED => match self.listed(at, usize::MAX) {
+                    Some((next, token))
+                        if self.class(token) != END
+                            && !(is_last && self.group.also_outside.contains(&token.tag)) =>
+                    {
+                        at = next;
+                    }
+                    _ => break,
+                },
+                slot => {
+                    put(slot, at);
+                    at += 1;
+                }
+            }
+        }
+        at
+    }
+
+    /// The refusal of a group with another number of entries than its count says; `at` is the token behind the last one.
+    #[cold]
+    pub fn miscounted(&self, found: u64, at: usize) -> MessageRefusal {
+        let mut detail = format!(
+            "group {}: {} stated, {found} entries found",
+            TagLabel(self.group.count_tag),
+            printable(self.stated)
+        );
+        if let Some(token) = self.tokens.get(at) {
+            let digits = token.tag.checked_ilog10().unwrap_or(0) + 1;
+            let place = format!("{} at byte {}", TagLabel(token.tag), token.start.saturating_sub(digits + 1));
+            detail += &match found {
+                0 => format!("; entry 1 begins with {}, not with {place}", TagLabel(self.group.delimiter)),
+                _ => format!("; entry {found} ended at {place}"),
+            };
+        }
+        MessageRefusal { code: "group_count", detail }
+    }
+}
