@@ -41,13 +41,24 @@ mod path_values;
 pub mod time;
 pub mod xml;
 
-pub use fault::{TextFault, TextFaultCode};
+pub use fault::{CharsetLabel, TextFault, TextFaultCode};
 pub use json::{TextSummary, decode_json};
 pub use path_values::{ListEntry, PathValue, PathValueKind, PathValues};
 pub use unitape_base::Span;
 
+/// Bytes at the start of an input that a decoder is shown.
+pub const HEAD_BYTES: usize = 1024;
+
 /// Finds the messages of a stream and takes them apart.
 pub trait TextMessageDecoder {
+    /// Takes the first bytes of an input, [`HEAD_BYTES`] or all that there are: what they say of all of it, as the
+    /// declaration of an encoding, and the list that a file of JSON may be. Gives those bytes that a decoder needs which
+    /// begins further on in the same input; none where they say nothing.
+    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+        _ = head;
+        b""
+    }
+
     /// Finds the message at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
     /// `path_values`; after any other answer its contents have no meaning.
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
