@@ -37,7 +37,7 @@ pub(super) fn step(buf: &[u8], at: usize, limit: usize) -> ListStep {
 fn entry(view: &[u8], from: usize) -> ListStep {
     // Which brackets are open, the innermost last: a bit each, set for objects. Deeper ones than that are refused later on,
     // whatever they are.
-    let (mut kinds, mut depth) = (0u128, 0usize);
+    let (mut kinds, mut depth, mut deep) = (0u128, 0usize, false);
     let mut at = from;
     while let Some(&byte) = view.get(at) {
         at += 1;
@@ -48,9 +48,10 @@ fn entry(view: &[u8], from: usize) -> ListStep {
             b'{' | b'[' => {
                 kinds = kinds << 1 | u128::from(byte == b'{');
                 depth += 1;
+                deep |= depth > 128;
             }
             b'}' | b']' => {
-                let matches = depth > 128 || kinds & 1 == u128::from(byte == b'}');
+                let matches = deep || kinds & 1 == u128::from(byte == b'}');
                 // The bracket of the list ends a value that is none.
                 if depth == 0 {
                     return ListStep::Entry { from, end: (at - 1).max(from + 1) };
