@@ -12,6 +12,9 @@ pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     match declared(text) {
         Some(encoding) => read(decoded(text, encoding)?.as_bytes(), &mut found)?,
+        None if std::str::from_utf8(text).is_err() => {
+            read(encoding_rs::WINDOWS_1252.decode_without_bom_handling(text).0.as_bytes(), &mut found)?;
+        }
         None => read(text, &mut found)?,
     }
     Ok(found)

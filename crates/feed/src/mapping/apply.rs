@@ -10,11 +10,12 @@ use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up,
 use super::plan::{
     BestPicks, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules, ValueSource,
 };
+use super::undeclared::{NOTE_NAME, set_undeclared, write_kept};
 use super::{UnmatchedPolicy, plan};
-use crate::block::json::write_json;
 use crate::block::numbers::SequenceEffect;
 use crate::block::{Block, BlockMessageKind, BlockNameResolver, MessageOrigin, MessageSpan, SessionNameKey};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
+use std::cell::Cell;
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
 
@@ -47,6 +48,8 @@ pub(super) struct TextScratch {
     pub plain: Vec<u8>,
     /// A value with its suffix.
     pub whole: Vec<u8>,
+    /// The event in hand has text whose set of characters was guessed.
+    pub guessed: Cell<bool>,
 }
 
 /// The outcome of a message.
@@ -363,6 +366,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         view: &MappingInput<'_, M>,
     ) -> Result<(), MessageRefusal> {
         let scratch = &mut *self.scratch;
+        scratch.guessed.set(false);
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
@@ -416,13 +420,21 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
+                if M::UNDECLARED_TEXT && refusal == Refusal::NotUtf8 {
+                    let text = view.message.text(value, &mut scratch.plain);
+                    if set_undeclared(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
+                        scratch.guessed.set(true);
+                        continue;
+                    }
+                }
                 let refused =
                     field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.plain));
                 return Err(with_flaw(refused, view.message, value));
             }
         }
+        let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
         let mut keep = |name: &str, value: &[u8]| {
-            let kept = e.keep_unmapped_with(name, |out| write_json(out, value));
+            let kept = e.keep_unmapped_with(name, |out| write_kept(out, value, fallback, guessed));
             kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
@@ -449,7 +461,11 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         }
         // An unlisted value belongs to the message, not to the entry: only the first event has it.
         if self.plan.keeps && self.count == 0 {
-            view.message.unlisted(keep)?;
+            view.message.unlisted(&mut keep)?;
+        }
+        let note = if guessed.get() { self.plan.fallback.note() } else { view.message.charset_note() };
+        if let Some(note) = note {
+            keep(NOTE_NAME, note.as_bytes())?;
         }
         if !plan.kind.one_of().is_empty()
             && let Some(missing) = e.missing_field()
@@ -479,7 +495,7 @@ fn set_long<M: ParsedMessage>(
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
     let EventTarget { event, names } = target;
-    let TextScratch { plain, whole } = scratch;
+    let TextScratch { plain, whole, guessed } = scratch;
     let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(found) = found else { return Ok(()) };
     if let MappedValue::Value(value) = found
@@ -491,7 +507,12 @@ fn set_long<M: ParsedMessage>(
     let value = view.text(found, plain);
     match translate::<M>(plan, field, value, whole)? {
         Some(value) => {
-            event.set_text(field.spec, value, names).map_err(|r| field_refusal::<M>(r, field, value))
+            let mut set = event.set_text(field.spec, value, names);
+            if M::UNDECLARED_TEXT && set == Err(Refusal::NotUtf8) {
+                set = set_undeclared(plan, event, field.spec, value, names);
+                guessed.set(guessed.get() || set.is_ok());
+            }
+            set.map_err(|r| field_refusal::<M>(r, field, value))
         }
         None => Ok(()),
     }

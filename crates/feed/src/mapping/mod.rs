@@ -9,6 +9,7 @@
 //! ts = "52"                 # event time
 //! sequence = "1181"
 //! unlisted = "keep"         # fields that nothing below names: "keep" in the event, or "drop"
+//! encoding = "cp850"        # of text formats: text that declares no set of characters and is not UTF-8
 //! drop = ["1180"]           # fields that are known and not wanted
 //! keep = { resent = "97" }  # kept in every event, as `keep` of an event
 //!
@@ -74,6 +75,7 @@ mod field_hints;
 mod format_adapter;
 mod instruments;
 mod plan;
+mod undeclared;
 
 pub use crate::block::MessageOrigin;
 pub(crate) use apply::translate_const;
@@ -89,6 +91,7 @@ pub use field_hints::FieldHint;
 pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};
+pub(crate) use undeclared::is_free_text;
 
 use crate::error::Error;
 use crate::reference::InstrumentMaster;
@@ -199,6 +202,11 @@ pub struct MessageConfig {
     /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
     /// already passed it is a duplicate.
     pub possdup: Option<String>,
+    /// The set of characters of text that declares none and is not UTF-8; without it windows-1252 is guessed.
+    pub encoding: Option<String>,
+    /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see [`crate::formats::text`].
+    #[serde(default)]
+    pub words: Vec<String>,
     /// Treatment of unlisted fields.
     #[serde(default)]
     pub unlisted: UnlistedFields,

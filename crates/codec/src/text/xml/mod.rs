@@ -261,7 +261,8 @@ impl XmlDecoder {
                     None => {
                         self.encoding = XmlEncoding::of_declaration(inside.slice(view));
                         if let XmlEncoding::Unread(_) = self.encoding {
-                            let what = "an encoding that is not read is declared; convert the file to UTF-8 from";
+                            let what =
+                                "an encoding that is not read is declared; convert the file to UTF-8 from";
                             return XmlScanOutcome::Bad {
                                 fault: (TextFaultCode::BadEncoding, at, what),
                                 end: Some(next),

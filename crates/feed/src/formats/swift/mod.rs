@@ -484,6 +484,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
     const FIELD: &'static str = "field";
     const TYPE: &'static str = "message type";
     const TIME: &'static str = "day or time of its tag's form";
+    const UNDECLARED_TEXT: bool = true;
 
     fn raw(&self) -> &[u8] {
         self.message.span.slice(self.buf)
