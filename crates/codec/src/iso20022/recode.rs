@@ -27,13 +27,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         match charset {
             DocumentCharset::Declared { .. } => {}
             DocumentCharset::Unknown => {
-                let declaration = String::from_utf8_lossy(self.parser.declaration.slice(match live {
-                    0 => buf,
-                    _ => &text,
-                }));
-                let name = declaration.split(['"', '\'']).skip_while(|s| !s.ends_with("encoding=")).nth(1);
-                self.note =
-                    format!("unknown {}", name.unwrap_or_default().chars().take(40).collect::<String>());
+                self.note.push_str("unknown ");
+                self.note.push_str(&self.parser.unknown_charset);
             }
             DocumentCharset::Undeclared(fallback) => self.note.push_str(fallback.note().unwrap_or_default()),
         }

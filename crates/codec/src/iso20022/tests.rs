@@ -213,10 +213,10 @@ fn what_is_not_utf_8_is_told() {
 }
 
 /// The first value of the message `input`, decoded by `decoder`, and the note on its set of characters; or the fault.
-fn value_by(decoder: Iso20022Decoder<()>, input: &[u8]) -> Result<(String, Option<String>), String> {
+fn value_by(decoder: Iso20022Decoder<u32>, input: &[u8]) -> Result<(String, Option<String>), String> {
     let mut out = Vec::new();
     let mut decoder = decoder;
-    let mut none = ();
+    let mut none = super::json::ElementCollector::default();
     match decoder.next(input, 0, true, &mut none) {
         NextIsoMessage::Message(message) => {
             let text = String::from_utf8_lossy(decoder.text(&message, input)).into_owned();

@@ -74,6 +74,7 @@ mod explain;
 mod field_hints;
 mod format_adapter;
 mod instruments;
+mod odd;
 mod plan;
 mod undeclared;
 

@@ -161,6 +161,10 @@ impl<M: Copy + Default> DocumentParser<M> {
                 b"us-ascii" | b"ascii" => self.encoding = Some(at),
                 name => match DocumentCharset::declared(name) {
                     Ok(charset) => {
+                        if matches!(charset, DocumentCharset::Unknown) {
+                            let printable = name.iter().filter(|b| b.is_ascii_graphic()).take(40);
+                            self.unknown_charset = printable.map(|b| char::from(*b)).collect();
+                        }
                         self.encoding = Some(at);
                         self.charset = Some(charset);
                         self.declaration = Span { start: lt, end: end + 2 };

@@ -106,6 +106,8 @@ pub(super) struct DocumentParser<M> {
     pub(super) charset: Option<DocumentCharset>,
     /// The declaration names UTF-8.
     pub(super) is_utf8: bool,
+    /// The declared name of a set that is not known.
+    pub(super) unknown_charset: String,
     /// The reading of a document that declares nothing and is not UTF-8.
     pub(super) fallback: FallbackCharset,
     declaration: Span,
