@@ -17,6 +17,8 @@ pub(super) const ODD_NAME: &str = "odd";
 #[derive(Debug)]
 pub(super) struct OddValue {
     path: String,
+    /// The format's word for a field.
+    field: &'static str,
     /// As it came.
     pub text: Vec<u8>,
     /// What is wrong.
@@ -34,7 +36,7 @@ impl OddValue {
     ) -> Self {
         let text = message.text(value, scratch).to_vec();
         let flaw = message.flaw(value).unwrap_or_else(|| format!("{} {path} is not of its form", M::FIELD));
-        Self { path: path.to_owned(), text, flaw }
+        Self { path: path.to_owned(), field: M::FIELD, text, flaw }
     }
 
     /// The name under which it is kept.
@@ -42,12 +44,23 @@ impl OddValue {
         &self.path
     }
 
+    /// The refusal of the message for it, where it is a kept value.
+    #[cold]
+    pub(super) fn kept_refusal(&self) -> MessageRefusal {
+        let Self { path, text, flaw, .. } = self;
+        let refusal = Refusal::BadValue;
+        MessageRefusal {
+            code: refusal.code(),
+            detail: format!("{path}: {refusal}: {}; {flaw}", printable(text)),
+        }
+    }
+
     /// The refusal of the message for it, by the name of the event's field.
     #[cold]
     pub(super) fn refusal(&self, name: &str) -> MessageRefusal {
-        let Self { path, text, flaw } = self;
+        let Self { path, field, text, flaw } = self;
         let detail = format!(
-            "{name} (field {path}): the value is not of the form of its field: {}; {flaw}",
+            "{name} ({field} {path}): the value is not of the form of its field: {}; {flaw}",
             printable(text)
         );
         MessageRefusal { code: Refusal::BadValue.code(), detail }
@@ -55,7 +68,10 @@ impl OddValue {
 }
 
 /// Whether a message may be without this field if its value is not of its form.
-pub(super) fn may_be_odd(field: &FieldPlan) -> bool {
+pub(super) fn may_be_odd<M: ParsedMessage>(field: &FieldPlan) -> bool {
+    if !M::ODD_VALUES {
+        return false;
+    }
     let is_party = matches!(field.spec.field, EventField::DrName | EventField::CrName);
     let is_aside = matches!(
         field.spec.field,
