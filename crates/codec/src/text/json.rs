@@ -43,8 +43,9 @@ pub fn decode_json(
     out: &mut dyn Write,
 ) -> Result<TextSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    while source.len < HEAD_BYTES && !source.eof {
-        source.read(0, HEAD_BYTES)?;
+    // No more than it takes: whoever writes a line wants it read before there is another one.
+    while source.len < HEAD_BYTES && !source.eof && source.bytes().trim_ascii_start().len() < 4 {
+        source.read(0, source.len + 1)?;
     }
     decoder.begin(&source.bytes()[..source.len.min(HEAD_BYTES)]);
     let mut leaves = PathValues::default();

@@ -424,14 +424,14 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
-                if M::ODD_VALUES && !view.message.is_of_form(value) {
+                if !view.message.is_of_form(value) {
                     let other = op.or.and_then(|from| view.value(from));
                     let other = other.filter(|other| view.message.is_of_form(*other));
                     let set = other.map(|other| {
                         view.message.set(other, &mut e, op.spec, &mut names, &mut scratch.plain)
                     });
                     let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
-                    if set != Some(Ok(())) && !may_be_odd::<M>(field) {
+                    if set != Some(Ok(())) && !may_be_odd(field) {
                         return Err(odd.refusal(field.spec.field.name()));
                     }
                     scratch.odd.borrow_mut().push(odd);
@@ -444,7 +444,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                         continue;
                     }
                 }
-                if M::ODD_VALUES && refusal == Refusal::BadValue && view.message.flaw(value).is_some() {
+                if refusal == Refusal::BadValue && view.message.flaw(value).is_some() {
                     let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
                     return Err(odd.refusal(field.spec.field.name()));
                 }
@@ -464,9 +464,6 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     && !view.message.is_of_form(value)
                 {
                     let odd = OddValue::new(view.message, value, name, &mut scratch.plain);
-                    if !M::ODD_VALUES {
-                        return Err(odd.kept_refusal());
-                    }
                     scratch.odd.borrow_mut().push(odd);
                     continue;
                 }
@@ -529,7 +526,7 @@ fn set_long<M: ParsedMessage>(
         && !view.message.is_of_form(value)
     {
         let value = OddValue::new(view.message, value, &field.path, plain);
-        if !may_be_odd::<M>(field) {
+        if !may_be_odd(field) {
             return Err(value.refusal(field.spec.field.name()));
         }
         odd.borrow_mut().push(value);

@@ -111,9 +111,6 @@ pub trait ParsedMessage {
     /// [`unitape_codec::charset`] says.
     const UNDECLARED_TEXT: bool = false;
 
-    /// Whether an optional value that is not of its form is kept as it came, in place of a refusal of the message.
-    const ODD_VALUES: bool = false;
-
     /// For a message that was decoded as a whole: that its set of characters was guessed, or is unknown, in words.
     #[inline]
     fn charset_note(&self) -> Option<&str> {

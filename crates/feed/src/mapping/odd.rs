@@ -44,17 +44,6 @@ impl OddValue {
         &self.path
     }
 
-    /// The refusal of the message for it, where it is a kept value.
-    #[cold]
-    pub(super) fn kept_refusal(&self) -> MessageRefusal {
-        let Self { path, text, flaw, .. } = self;
-        let refusal = Refusal::BadValue;
-        MessageRefusal {
-            code: refusal.code(),
-            detail: format!("{path}: {refusal}: {}; {flaw}", printable(text)),
-        }
-    }
-
     /// The refusal of the message for it, by the name of the event's field.
     #[cold]
     pub(super) fn refusal(&self, name: &str) -> MessageRefusal {
@@ -68,10 +57,7 @@ impl OddValue {
 }
 
 /// Whether a message may be without this field if its value is not of its form.
-pub(super) fn may_be_odd<M: ParsedMessage>(field: &FieldPlan) -> bool {
-    if !M::ODD_VALUES {
-        return false;
-    }
+pub(super) fn may_be_odd(field: &FieldPlan) -> bool {
     let is_party = matches!(field.spec.field, EventField::DrName | EventField::CrName);
     let is_aside = matches!(
         field.spec.field,

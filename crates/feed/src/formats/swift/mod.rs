@@ -500,7 +500,6 @@ impl ParsedMessage for SwiftMessageView<'_> {
     const TYPE: &'static str = "message type";
     const TIME: &'static str = "day or time of its tag's form";
     const UNDECLARED_TEXT: bool = true;
-    const ODD_VALUES: bool = true;
 
     #[inline]
     fn charset_note(&self) -> Option<&str> {
