@@ -16,6 +16,7 @@
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
 //! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
 //! | [`events`] | our own events as JSON Lines |
+//! | [`charset`] | sets of characters: their names, and bytes as text in them |
 //!
 //! Every codec reads the bytes at hand and returns their message, or the number of bytes that it still needs. The
 //! caller owns the loop, so the live reader, the file reader and the fuzzer run the same decoder. A fault in the
@@ -34,6 +35,7 @@
 //!
 //! It opens no files, reads no clock, keeps no session and gives fields no meaning.
 
+pub mod charset;
 pub mod csv;
 pub mod events;
 pub mod fix;

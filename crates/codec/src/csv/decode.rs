@@ -1,10 +1,10 @@
 //! Rows out of bytes.
 
 use super::fault::{CsvFault, CsvFaultCode};
-use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
 use super::row::{RowScanOutcome, RowValueSpans, ValueSpan};
 use super::simd::CsvKernel;
+use crate::charset::Charset;
 use crate::fixed::inside::{
     CachedTimeZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read,
 };
@@ -310,8 +310,10 @@ impl CsvRowDecoder {
                 place.end += raw.len() as u32;
             }
         }
-        if self.layout.encoding == TextEncoding::Windows1252 && !raw.is_ascii() {
-            self.transcode(raw);
+        if let TextEncoding::Declared(charset) = self.layout.encoding
+            && !raw.is_ascii()
+        {
+            self.transcode(raw, charset);
         }
         if self.header.is == CsvHeaderState::Awaited {
             let names = self.row.places.iter().map(|p| {
@@ -360,19 +362,24 @@ impl CsvRowDecoder {
 
     /// Puts values that are not ASCII after the row, as UTF-8.
     #[cold]
-    fn transcode(&mut self, raw: &[u8]) {
+    fn transcode(&mut self, raw: &[u8], charset: Charset) {
         if !self.in_apart {
             self.apart.clear();
             self.apart.extend_from_slice(raw);
             self.in_apart = true;
         }
-        let mut value = Vec::new();
+        let (mut value, mut text) = (Vec::new(), String::new());
         for p in &mut self.row.places {
             value.clear();
             value.extend_from_slice(place(&self.apart, *p));
+            text.clear();
+            // A value that is no text of the set stays as it is, which is not UTF-8.
             if !value.is_ascii() {
                 let start = self.apart.len();
-                push_utf8(&value, &mut self.apart);
+                match charset.decode(&value, &mut text) {
+                    Ok(()) => self.apart.extend_from_slice(text.as_bytes()),
+                    Err(_) => self.apart.push(0xff),
+                }
                 *p = ValueSpan { start: start as u32, end: self.apart.len() as u32, apart: true };
             }
         }
@@ -418,7 +425,14 @@ impl CsvRowDecoder {
             return Err(CsvFault::numbers(CsvFaultCode::RaggedRow, wanted, found));
         }
         let record: &[u8] = if self.in_apart { &self.apart } else { raw };
-        if self.layout.encoding == TextEncoding::Utf8 && std::str::from_utf8(raw).is_err() {
+        let is_text = match self.layout.encoding {
+            TextEncoding::Utf8 => std::str::from_utf8(raw).is_ok(),
+            TextEncoding::Declared(_) => {
+                raw.is_ascii()
+                    || self.row.places.iter().all(|p| std::str::from_utf8(place(record, *p)).is_ok())
+            }
+        };
+        if !is_text {
             // A separator is ASCII, so the fault lies in one of the values.
             let bad = self.row.places.iter().position(|p| std::str::from_utf8(place(record, *p)).is_err());
             return Err(CsvFault {
@@ -490,8 +504,10 @@ impl CsvRowDecoder {
                 let lacking = lacking.join("`, `");
                 format!("the header has {found} of {wanted} columns that must be there, not `{lacking}`")
             }
-            (CsvFaultCode::NotUtf8, Some(i)) => format!("column {} is not UTF-8", name(i)),
-            (CsvFaultCode::NotUtf8, None) => "text that is not UTF-8".to_owned(),
+            (CsvFaultCode::NotUtf8, Some(i)) => {
+                format!("column {} is not {}", name(i), self.layout.encoding_name())
+            }
+            (CsvFaultCode::NotUtf8, None) => format!("text that is not {}", self.layout.encoding_name()),
             (CsvFaultCode::Value(code), i) => {
                 let i = i.unwrap_or(0);
                 // The values of the row in hand, if it is still this one.

@@ -1,5 +1,6 @@
 //! Layouts: how a file is written, read from TOML and checked.
 
+use crate::charset::Charset;
 use crate::fixed::Error;
 use crate::fixed::inside::{
     CachedTimeZone, ColumnLayout, ColumnLayoutConfig, RecordLayout, build_csv_columns, parse_day,
@@ -56,8 +57,7 @@ struct CsvLayoutConfig {
     #[serde(default = "double_quote")]
     quote: Spanned<String>,
     comment: Option<Spanned<String>>,
-    #[serde(default)]
-    encoding: TextEncoding,
+    encoding: Option<Spanned<String>>,
     #[serde(default = "yes")]
     header: bool,
     #[serde(default)]
@@ -93,14 +93,28 @@ enum CsvSeparator {
 }
 
 /// How text that is not ASCII is encoded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextEncoding {
-    #[default]
-    #[serde(rename = "utf-8")]
     Utf8,
-    /// A byte a character.
-    #[serde(rename = "windows-1252", alias = "latin1", alias = "iso-8859-1")]
-    Windows1252,
+    Declared(Charset),
+}
+
+impl TextEncoding {
+    /// The encoding of this name, in rows with this separator.
+    fn by_name(name: &str, separator: u8) -> Result<Self, String> {
+        match Charset::by_name(name) {
+            Some(charset) if charset == Charset::UTF_8 => Ok(Self::Utf8),
+            Some(charset) if !charset.keeps_ascii() => {
+                Err(format!("encoding: `{charset}` is no superset of ASCII: convert the file to UTF-8"))
+            }
+            // A byte of a character of two may be a `|`, but no comma, semicolon or tab.
+            Some(charset) if separator == b'|' && !charset.is_single_byte() => Err(format!(
+                "encoding: in `{charset}` a `|` may be part of a character: convert the file to UTF-8"
+            )),
+            Some(charset) => Ok(Self::Declared(charset)),
+            None => Err(format!("encoding: the set of characters `{name}` is not known")),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -120,6 +134,14 @@ fn double_quote() -> Spanned<String> {
 }
 
 impl CsvLayout {
+    /// The name of the set of characters, for errors.
+    pub(super) fn encoding_name(&self) -> String {
+        match self.encoding {
+            TextEncoding::Utf8 => "UTF-8".to_owned(),
+            TextEncoding::Declared(charset) => format!("in the set of characters `{charset}`"),
+        }
+    }
+
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
@@ -254,6 +276,13 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         let what = "without a header the layout must name all columns in [[column]]".to_owned();
         return fail(text.name.span().start, what);
     }
+    let encoding = match &text.encoding {
+        None => TextEncoding::Utf8,
+        Some(name) => match TextEncoding::by_name(name.get_ref(), separator) {
+            Ok(encoding) => encoding,
+            Err(what) => return fail(name.span().start, what),
+        },
+    };
     let (row, zones) = build_csv_columns(text.name, text.zone, text.column)?;
     let (header, pad) = (text.header, text.short == ShortRowPolicy::Pad);
     Ok(CsvLayout {
@@ -262,7 +291,7 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         separator,
         quote,
         comment,
-        encoding: text.encoding,
+        encoding,
         header,
         pad,
         row_bytes_max,

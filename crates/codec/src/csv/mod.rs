@@ -22,7 +22,6 @@ pub mod check;
 mod decode;
 mod fault;
 mod json;
-mod latin;
 mod layout;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]

@@ -1,7 +1,6 @@
 //! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there. Values of typed
 //! columns are read as for fixed-width records, whose twin is elsewhere.
 
-use super::latin::push_utf8;
 use super::layout::{CsvLayout, TextEncoding};
 use crate::fixed::inside::{ColumnBytes, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
@@ -73,17 +72,20 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
                 (bad_length, bad_end, Err("long_row"))
             }
             Ok((values, length, end)) => {
-                let utf8 = |value: &Vec<u8>| {
-                    let mut text = Vec::new();
-                    push_utf8(value, &mut text);
-                    text
-                };
                 let raw = &input[at..at + length];
                 let what = match layout.encoding {
                     TextEncoding::Utf8 => whole(layout, &values, raw, &mut header, day),
-                    TextEncoding::Windows1252 => {
+                    TextEncoding::Declared(charset) => {
+                        let utf8 = |value: &Vec<u8>| {
+                            let mut text = String::new();
+                            match charset.decode(value, &mut text) {
+                                Ok(()) => text.into_bytes(),
+                                Err(_) => vec![0xff],
+                            }
+                        };
                         let values: Vec<Vec<u8>> = values.iter().map(utf8).collect();
-                        whole(layout, &values, b"", &mut header, day)
+                        let all = values.concat();
+                        whole(layout, &values, &all, &mut header, day)
                     }
                 };
                 (length, end, what)

@@ -1,22 +1,39 @@
-//! Sets of characters of one byte that a document may declare in place of UTF-8.
+//! The set of characters of a document: the one that its declaration names in place of UTF-8, or a fallback.
 
 use super::{IsoFault, IsoFaultKind};
-use encoding_rs::Encoding;
+use crate::charset::{Charset, FallbackCharset, push_ascii};
 
-/// A set of characters of one byte. All of them begin with ASCII, so that markup is found before they are decoded.
+/// A set of characters that begins with ASCII, so that markup is found before it is decoded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SingleByteCharset {
-    encoding: &'static Encoding,
-    /// The set is of ISO 8859, where the bytes 0x80 to 0x9f are control characters. Text has none of them; text with
-    /// a wrong declaration has.
-    is_iso: bool,
+pub(super) enum DocumentCharset {
+    Declared {
+        charset: Charset,
+        /// The set is of ISO 8859, where the bytes 0x80 to 0x9f are control characters. Text has none of them; text
+        /// with a wrong declaration has.
+        is_iso: bool,
+    },
+    /// A name that says nothing.
+    Unknown,
+    /// Nothing is declared, and it is not UTF-8.
+    Undeclared(FallbackCharset),
 }
 
-impl SingleByteCharset {
-    /// The set of this name in small letters.
-    pub(super) fn by_name(name: &[u8]) -> Option<Self> {
-        let encoding = Encoding::for_label_no_replacement(name).filter(|e| e.is_single_byte())?;
-        Some(Self { encoding, is_iso: !name.starts_with(b"windows-") })
+impl DocumentCharset {
+    /// The set that is declared under this name.
+    ///
+    /// # Errors
+    /// The name of a set in which markup cannot be found.
+    pub(super) fn declared(name: &[u8]) -> Result<Self, &'static str> {
+        let name = String::from_utf8_lossy(name);
+        match Charset::by_name(&name) {
+            Some(charset) if charset.keeps_ascii() => {
+                let is_iso =
+                    name.to_ascii_lowercase().starts_with("iso-8859") || name.eq_ignore_ascii_case("latin1");
+                Ok(Self::Declared { charset, is_iso })
+            }
+            Some(charset) => Err(charset.name()),
+            None => Ok(Self::Unknown),
+        }
     }
 
     /// Appends `bytes` as UTF-8.
@@ -24,22 +41,24 @@ impl SingleByteCharset {
     /// # Errors
     /// The first byte that is no character of the set.
     pub(super) fn decode(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), IsoFault> {
-        let is_control = |b: &u8| self.is_iso && (0x80..0xa0).contains(b);
-        let fault = |n: usize| IsoFault { what: IsoFaultKind::Uncoded(bytes[n]), at: n as u32 };
-        if let Some(n) = bytes.iter().position(is_control) {
-            return Err(fault(n));
-        }
-        match self.encoding.decode_without_bom_handling_and_without_replacement(bytes) {
-            Some(text) => {
-                out.extend_from_slice(text.as_bytes());
-                Ok(())
+        let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+        let (charset, decoded) = match self {
+            Self::Unknown => {
+                push_ascii(bytes, &mut text);
+                (Charset::UTF_8, Ok(()))
             }
-            None => {
-                let alone = |b: &u8| {
-                    self.encoding.decode_without_bom_handling_and_without_replacement(&[*b]).is_none()
-                };
-                Err(fault(bytes.iter().position(alone).unwrap_or(0)))
+            Self::Undeclared(fallback) => (fallback.charset(), fallback.decode(bytes, &mut text)),
+            Self::Declared { charset, is_iso } => {
+                let is_control = |b: &u8| is_iso && charset.is_single_byte() && (0x80..0xa0).contains(b);
+                match bytes.iter().position(is_control) {
+                    Some(n) => (charset, Err(n)),
+                    None => (charset, charset.decode(bytes, &mut text)),
+                }
             }
-        }
+        };
+        decoded
+            .map_err(|n| IsoFault { what: IsoFaultKind::Uncoded(bytes[n], charset.name()), at: n as u32 })?;
+        out.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }

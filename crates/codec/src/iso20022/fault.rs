@@ -93,7 +93,7 @@ pub enum IsoFaultKind {
     Comment,
     Doctype,
     Entity,
-    Encoding,
+    Encoding(&'static str),
     Utf8,
     Char(u8),
     Depth,
@@ -106,7 +106,7 @@ pub enum IsoFaultKind {
     NoDocument,
     Mixed,
     Twice(&'static str),
-    Uncoded(u8),
+    Uncoded(u8, &'static str),
 }
 
 impl IsoFault {
@@ -120,9 +120,9 @@ impl IsoFault {
             IsoFaultKind::Expected(_) | IsoFaultKind::Comment => IsoFaultCode::Malformed,
             IsoFaultKind::Doctype => IsoFaultCode::Doctype,
             IsoFaultKind::Entity => IsoFaultCode::BadEntity,
-            IsoFaultKind::Encoding => IsoFaultCode::BadEncoding,
+            IsoFaultKind::Encoding(_) => IsoFaultCode::BadEncoding,
             IsoFaultKind::Utf8 => IsoFaultCode::BadUtf8,
-            IsoFaultKind::Char(_) | IsoFaultKind::Uncoded(_) => IsoFaultCode::BadChar,
+            IsoFaultKind::Char(_) | IsoFaultKind::Uncoded(..) => IsoFaultCode::BadChar,
             IsoFaultKind::Depth | IsoFaultKind::Attributes | IsoFaultKind::Long => IsoFaultCode::TooDeep,
             IsoFaultKind::NoEnd { .. } => IsoFaultCode::TooLarge,
             IsoFaultKind::Namespace | IsoFaultKind::NoNamespace | IsoFaultKind::Prefix => {
@@ -157,8 +157,14 @@ impl fmt::Display for IsoFault {
                 f,
                 "the reference at byte {at} is none of &lt; &gt; &amp; &apos; &quot; and of no character"
             ),
-            IsoFaultKind::Encoding => {
-                write!(f, "the encoding declared at byte {at} is not read; convert the file to UTF-8")
+            IsoFaultKind::Encoding("us-ascii") => {
+                write!(f, "`us-ascii` is declared at byte {at}, and the message has other characters")
+            }
+            IsoFaultKind::Encoding(name) => {
+                write!(
+                    f,
+                    "the set of characters `{name}`, declared at byte {at}, is not read; convert the file to UTF-8"
+                )
             }
             IsoFaultKind::Utf8 => write!(f, "byte {at} is not UTF-8"),
             IsoFaultKind::Char(byte) => write!(f, "the character {byte:#04x} at byte {at} is none of XML's"),
@@ -183,8 +189,8 @@ impl fmt::Display for IsoFault {
             IsoFaultKind::Twice(name) => {
                 write!(f, "{name} is there twice in one parent; the schema allows it once")
             }
-            IsoFaultKind::Uncoded(byte) => {
-                write!(f, "byte {byte:#04x} at byte {at} is no character of the encoding declared")
+            IsoFaultKind::Uncoded(byte, name) => {
+                write!(f, "byte {byte:#04x} at byte {at} is no character of the set of characters `{name}`")
             }
         }
     }

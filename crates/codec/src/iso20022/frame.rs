@@ -27,6 +27,7 @@
 use super::identifier::MessageIdentifier;
 use super::parse::{DocumentParser, ElementVisitor, ParseOutcome};
 use super::{IsoFault, IsoFaultKind};
+use crate::charset::FallbackCharset;
 use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
 
@@ -81,6 +82,8 @@ pub struct Iso20022Decoder<M> {
     context: Vec<u8>,
     /// The context and the bytes after it.
     pub(super) scratch: Vec<u8>,
+    /// Of the last message that was decoded from another set of characters: what was guessed.
+    pub(super) note: String,
 }
 
 impl<M: Copy + Default> Default for Iso20022Decoder<M> {
@@ -91,6 +94,7 @@ impl<M: Copy + Default> Default for Iso20022Decoder<M> {
             max_message: 1 << 20,
             context: Vec::new(),
             scratch: Vec::new(),
+            note: String::new(),
         }
     }
 }
@@ -100,6 +104,19 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.clamp(64, 256 << 20), ..self }
+    }
+
+    /// This decoder with another reading of documents that declare no set of characters and are not UTF-8.
+    #[must_use]
+    pub fn with_fallback(mut self, fallback: FallbackCharset) -> Self {
+        self.parser.fallback = fallback;
+        self
+    }
+
+    /// Of a message whose set of characters was guessed or is unknown: that it is, in words.
+    #[must_use]
+    pub fn charset_note(&self, message: &FramedIsoMessage) -> Option<&str> {
+        (message.recoded && !self.note.is_empty()).then_some(&self.note)
     }
 
     /// The largest whole message, in bytes.
@@ -206,7 +223,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let first_byte = Span { start: from, end: from + 1 };
         match (first, second) {
             (0xff, 0xfe) | (0xfe, 0xff) | (b'<', 0) | (0, b'<') => {
-                return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Encoding));
+                return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Encoding("UTF-16")));
             }
             (b'<', b'/') => return Ok(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage)),
             (b'<', _) => {}
@@ -280,6 +297,14 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             }
             (Some(end), _) if !self.parser.has_doctype() => {
                 let fault = self.parser.characters(buf, from, end).err();
+                if fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault)) {
+                    if let Err(what) = self.part(&buf[from..end], from) {
+                        return bad_stretch(from, limit, what, from);
+                    }
+                    self.scratch.clear();
+                    let span = Span { start: from, end };
+                    return self.decode_and_reparse(buf, span, MessagePortion::GoesOn, 0, visit);
+                }
                 match (self.part(&buf[from..end], from), fault) {
                     (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::GoesOn, 0),
                     (Ok(()), Some(fault)) => bad_stretch(from, end, fault.what, fault.at as usize),
@@ -391,8 +416,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 });
             };
             let scratch = std::mem::take(&mut self.scratch);
-            let coded = self.parser.is_coded(&scratch[live..end]);
+            let mut coded = self.parser.is_coded(&scratch[live..end]);
             let fault = if coded { None } else { self.parser.characters(&scratch, live, end).err() };
+            coded |= fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault));
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
             let span = Span { start: at, end: place(end) };

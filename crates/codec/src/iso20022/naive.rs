@@ -1,5 +1,6 @@
 //! The slow twin: a document read by another parser, event by event, into paths and texts.
 
+use crate::charset::{Charset, push_ascii};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -11,30 +12,32 @@ use quick_xml::events::Event;
 pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     match declared(text) {
-        Some(encoding) => read(decoded(text, encoding)?.as_bytes(), &mut found)?,
+        Some(label) => read(decoded(text, &label)?.as_bytes(), &mut found)?,
+        None if std::str::from_utf8(text).is_err() => {
+            read(encoding_rs::WINDOWS_1252.decode_without_bom_handling(text).0.as_bytes(), &mut found)?;
+        }
         None => read(text, &mut found)?,
     }
     Ok(found)
 }
 
-/// The set of characters of one byte that the first declaration names.
-fn declared(text: &[u8]) -> Option<&'static encoding_rs::Encoding> {
+/// The name of the set of characters that the first declaration has, in small letters.
+fn declared(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let (_, rest) = text.split_once("<?xml")?;
     let (declaration, _) = rest.split_once("?>")?;
     let (_, rest) = declaration.split_once("encoding")?;
     let quoted = rest.trim_start_matches([' ', '\t', '\r', '\n', '=']);
     let label = quoted.get(1..)?.split(['"', '\'']).next()?.to_ascii_lowercase();
-    let known = label == "latin1" || label.starts_with("iso-8859-") || label.starts_with("windows-125");
-    encoding_rs::Encoding::for_label(label.as_bytes()).filter(|_| known)
+    Some(label).filter(|label| !["utf-8", "utf8", "us-ascii", "ascii"].contains(&label.as_str()))
 }
 
-/// Byte by byte.
-fn decoded(text: &[u8], encoding: &'static encoding_rs::Encoding) -> Result<String, String> {
+/// As text of the set of this name; where nobody knows it the ASCII characters.
+fn decoded(text: &[u8], label: &str) -> Result<String, String> {
     let mut out = String::new();
-    for byte in text {
-        let one = encoding.decode_without_bom_handling_and_without_replacement(std::slice::from_ref(byte));
-        out.push_str(&one.ok_or("no character")?);
+    match Charset::by_name(label) {
+        Some(charset) => charset.decode(text, &mut out).map_err(|at| format!("no character at {at}"))?,
+        None => push_ascii(text, &mut out),
     }
     Ok(out)
 }

@@ -1,5 +1,6 @@
 //! Messages that declare another encoding than UTF-8: decoded, and read once more.
 
+use super::charset::DocumentCharset;
 use super::frame::{FramedIsoMessage, Iso20022Decoder, MessagePortion, NextIsoMessage, bad_stretch};
 use super::parse::{ElementVisitor, ParseOutcome};
 use super::{IsoFault, IsoFaultKind};
@@ -22,6 +23,15 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let Some(charset) = self.parser.charset else {
             unreachable!("bytes are coded in a set that is known")
         };
+        self.note.clear();
+        match charset {
+            DocumentCharset::Declared { .. } => {}
+            DocumentCharset::Unknown => {
+                self.note.push_str("unknown ");
+                self.note.push_str(&self.parser.unknown_charset);
+            }
+            DocumentCharset::Undeclared(fallback) => self.note.push_str(fallback.note().unwrap_or_default()),
+        }
         if let Err(fault) = charset.decode(&buf[span.start..span.end], &mut text) {
             return bad_stretch(span.start, span.end, fault.what, span.start + fault.at as usize);
         }

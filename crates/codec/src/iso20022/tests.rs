@@ -158,7 +158,7 @@ fn faults_have_their_word_and_neighbours_are_kept() {
         (doc(&format!("<A {}/>", (0..40).map(|n| format!("a{n}='' ")).collect::<String>())), "too_deep"),
         (doc(&format!("<{}/>", "A".repeat(300))), "too_deep"),
         (format!("<?xml version=\"1.0\" encoding=\"UTF-16\"?>{}", doc("")), "bad_encoding"),
-        (format!("<?xml version=\"1.0\" encoding=\"EUC-JP\"?>{}", doc("\u{e9}")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?>{}", doc("\u{e9}")), "bad_encoding"),
     ] {
         let good = doc("<B>2</B>");
         let input = format!("{bad}\n<?xml version=\"1.0\"?>{good}");
@@ -202,13 +202,62 @@ fn what_is_not_utf_8_is_told() {
     let mut input = doc("<A>~</A>").into_bytes();
     let at = input.iter().position(|b| *b == b'~').unwrap();
     input[at] = 0xe9;
-    assert_eq!(read(&input), format!("!bad_utf8 {}\n", input.len()));
+    let declared = [b"<?xml version='1.0' encoding='utf-8'?>", &input[..]].concat();
+    assert_eq!(read(&declared), format!("!bad_utf8 {}\n", declared.len()));
     let utf16: Vec<u8> = doc("<A/>").encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(read(&[&[0xff, 0xfe], &utf16[..]].concat()).starts_with("!bad_encoding "));
     assert!(read(&utf16).starts_with("!bad_encoding "));
     // In pure ASCII the name of the encoding makes no difference.
     let ascii = format!("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>{}", doc("<A>1</A>"));
     check(ascii, ONE);
+}
+
+/// The first value of the message `input`, decoded by `decoder`, and the note on its set of characters; or the fault.
+fn value_by(decoder: Iso20022Decoder<u32>, input: &[u8]) -> Result<(String, Option<String>), String> {
+    let mut out = Vec::new();
+    let mut decoder = decoder;
+    let mut none = super::json::ElementCollector::default();
+    match decoder.next(input, 0, true, &mut none) {
+        NextIsoMessage::Message(message) => {
+            let text = String::from_utf8_lossy(decoder.text(&message, input)).into_owned();
+            out.extend(text.split("<A>").nth(1).and_then(|rest| rest.split('<').next()).map(str::to_owned));
+            Ok((out.concat(), decoder.charset_note(&message).map(str::to_owned)))
+        }
+        NextIsoMessage::Bad { fault, .. } => Err(fault.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+// A payment was refused for one letter, or for the name of its set of characters.
+#[test]
+fn a_document_in_any_set_is_read() {
+    for (declaration, bytes, want, note) in [
+        ("", &b"J\xfcrgen"[..], "J\u{fc}rgen", Some("guessed windows-1252")),
+        ("<?xml version='1.0'?>", b"5 \x80", "5 \u{20ac}", Some("guessed windows-1252")),
+        ("<?xml version='1.0' encoding='EUC-KR'?>", b"\xbe\xc8\xb3\xe7", "\u{c548}\u{b155}", None),
+        ("<?xml version='1.0' encoding='Shift_JIS'?>", b"\x83\x65\x83\x58", "\u{30c6}\u{30b9}", None),
+        ("<?xml version='1.0' encoding='IBM850'?>", b"Gr\x81\xe1e", "Gr\u{fc}\u{df}e", None),
+        ("<?xml version='1.0' encoding='KOI8-R'?>", b"\xc2\xc1", "\u{431}\u{430}", None),
+        ("<?xml version='1.0' encoding='x-odd'?>", b"na\xefve", "na\u{fffd}ve", Some("unknown x-odd")),
+        ("<?xml version='1.0' encoding='x-odd'?>", b"plain", "plain", None),
+        ("", "J\u{fc}rgen".as_bytes(), "J\u{fc}rgen", None),
+    ] {
+        let text = doc("<A>~</A>");
+        let (head, tail) = text.split_once('~').unwrap();
+        let input = [declaration.as_bytes(), head.as_bytes(), bytes, tail.as_bytes()].concat();
+        let (value, said) = value_by(Iso20022Decoder::default(), &input).unwrap();
+        assert_eq!((value.as_str(), said.as_deref()), (want, note), "{declaration}");
+        check::cuts(1 << 20, false, &input).unwrap();
+    }
+    let input = doc("<A>~</A>").into_bytes();
+    let input: Vec<u8> = input.iter().map(|b| if *b == b'~' { 0x81 } else { *b }).collect();
+    let by = |name| {
+        Iso20022Decoder::default().with_fallback(crate::charset::FallbackCharset::by_name(name).unwrap())
+    };
+    assert_eq!(value_by(by("cp850"), &input).unwrap(), ("\u{fc}".to_owned(), None));
+    assert!(value_by(by("euc-kr"), &input).unwrap_err().contains("`EUC-KR`"));
+    let lies = [b"<?xml version='1.0' encoding='EUC-KR'?>", &input[..]].concat();
+    assert!(value_by(Iso20022Decoder::default(), &lies).unwrap_err().contains("0x81"));
 }
 
 // A statement as large as the disk must not be as large in memory, and its header is that of every entry.
@@ -243,7 +292,7 @@ fn what_is_carried_does_not_grow_with_the_parts() {
 fn parts_are_refused_one_by_one() {
     let entries: String = (0..40).map(|n| format!("<Ntry><N>{n}</N></Ntry>")).collect();
     let good = doc(&format!("<Stmt>{entries}</Stmt>"));
-    for (bad, code) in [(&b"\xff"[..], "bad_utf8"), (b"\x01", "bad_char")] {
+    for (bad, code) in [(&b"\x02"[..], "bad_char"), (b"\x01", "bad_char")] {
         for entry in [0, 20, 39] {
             let place = format!("<N>{entry}</N>");
             let at = good.find(&place).unwrap() + 3;

@@ -14,7 +14,7 @@ pub enum TextFaultCode {
     BadJson,
     /// Two of what may be there once, as members of one name: readers differ in which of them counts.
     Duplicate,
-    /// Bytes that are not UTF-8 where text is due.
+    /// Bytes that are no characters of the set that text is in.
     BadUtf8,
     /// A header that is none.
     BadHeader,
@@ -71,17 +71,58 @@ pub struct TextFault {
     pub at: u32,
     /// The contents at this place.
     pub what: &'static str,
+    /// The set of characters that it is about, as the input names it.
+    pub charset: Option<CharsetLabel>,
+}
+
+/// The name of a set of characters as an input has it, or its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CharsetLabel {
+    bytes: [u8; Self::BYTES_MAX],
+    length: u8,
+}
+
+impl CharsetLabel {
+    const BYTES_MAX: usize = 30;
+
+    /// The label `name`; what is not printable ASCII becomes a question mark.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut this = Self { bytes: [0; Self::BYTES_MAX], length: 0 };
+        for (slot, c) in this.bytes.iter_mut().zip(name.trim().chars()) {
+            *slot = if c.is_ascii_graphic() { c as u8 } else { b'?' };
+            this.length += 1;
+        }
+        this
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+    }
 }
 
 impl TextFault {
     #[cold]
     pub(super) fn new(code: TextFaultCode, at: usize, what: &'static str) -> Self {
-        Self { code, at: at.try_into().unwrap_or(u32::MAX), what }
+        Self { code, at: at.try_into().unwrap_or(u32::MAX), what, charset: None }
+    }
+
+    /// A byte at `at` that is no character of the set of this name.
+    #[cold]
+    pub(super) fn not_of_charset(at: usize, what: &'static str, charset: &str) -> Self {
+        Self { charset: Some(CharsetLabel::new(charset)), ..Self::new(TextFaultCode::BadUtf8, at, what) }
     }
 }
 
 impl fmt::Display for TextFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.what, self.at)
+        match &self.charset {
+            Some(charset) => {
+                write!(f, "{} the set of characters `{}` at byte {}", self.what, charset.as_str(), self.at)
+            }
+            None => write!(f, "{} at byte {}", self.what, self.at),
+        }
     }
 }

@@ -12,7 +12,9 @@
 //!
 //! This is the one part of the module that reads and writes, through what the caller gives it.
 
-use super::{NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder};
+use super::{
+    HEAD_BYTES, NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder,
+};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use unitape_base::Error;
@@ -41,6 +43,11 @@ pub fn decode_json(
     out: &mut dyn Write,
 ) -> Result<TextSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
+    // No more than it takes: whoever writes a line wants it read before there is another one.
+    while source.len < HEAD_BYTES && !source.eof && source.bytes().trim_ascii_start().len() < 4 {
+        source.read(0, source.len + 1)?;
+    }
+    decoder.begin(&source.bytes()[..source.len.min(HEAD_BYTES)]);
     let mut leaves = PathValues::default();
     let mut lines = TextJsonWriter { head: head(file_label), ..TextJsonWriter::default() };
     let mut at = 0;
@@ -106,6 +113,10 @@ impl TextJsonWriter {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
         string(&mut self.text, message.kind);
+        if let Some(note) = leaves.charset_note() {
+            self.put(b",\"encoding\":");
+            string(&mut self.text, note);
+        }
         self.put(b",\"fields\":{");
         let found = leaves.as_slice();
         self.order.clear();

@@ -39,18 +39,52 @@ pub mod jsonl;
 pub mod mail;
 mod path_values;
 pub mod time;
+mod undeclared;
 pub mod xml;
 
-pub use fault::{TextFault, TextFaultCode};
+use crate::charset::Charset;
+pub use fault::{CharsetLabel, TextFault, TextFaultCode};
 pub use json::{TextSummary, decode_json};
 pub use path_values::{ListEntry, PathValue, PathValueKind, PathValues};
 pub use unitape_base::Span;
 
+/// Bytes at the start of an input that a decoder is shown.
+pub const HEAD_BYTES: usize = 1024;
+
 /// Finds the messages of a stream and takes them apart.
 pub trait TextMessageDecoder {
+    /// Takes the first bytes of an input, [`HEAD_BYTES`] or all that there are: what they say of all of it, as the
+    /// declaration of an encoding, and the list that a file of JSON may be. Gives those bytes that a decoder needs which
+    /// begins further on in the same input; none where they say nothing.
+    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+        _ = head;
+        b""
+    }
+
     /// Finds the message at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
     /// `path_values`; after any other answer its contents have no meaning.
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
+}
+
+/// A piece of an input in UTF-16, which is refused in pieces of `most` bytes.
+#[cold]
+fn utf_16(buf: &[u8], at: usize, eof: bool, most: usize, charset: Charset) -> NextTextMessage {
+    let rest = buf.len() - at.min(buf.len());
+    match rest {
+        0 if eof => NextTextMessage::End,
+        _ if rest < most && !eof => NextTextMessage::Incomplete { from: at, need: buf.len() + 1 },
+        _ => NextTextMessage::Bad {
+            span: Span { start: at, end: at + rest.min(most) },
+            fault: TextFault {
+                charset: Some(CharsetLabel::new(charset.name())),
+                ..TextFault::new(
+                    TextFaultCode::BadEncoding,
+                    0,
+                    "UTF-16 is not read; convert the file to UTF-8 from",
+                )
+            },
+        },
+    }
 }
 
 /// The next message of the input. Bytes between the position asked for and the start of a span are separators; the

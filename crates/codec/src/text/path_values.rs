@@ -18,6 +18,9 @@ pub const LEAVES_MAX: usize = 1 << 14;
 /// Bytes of a path, at most.
 pub const PATH_BYTES_MAX: usize = 512;
 
+/// Bytes of a note on sets of characters beyond which no more is added.
+const NOTE_BYTES_MAX: usize = 256;
+
 /// Paths that are kept from one message to the next.
 const PATHS_MAX: usize = 1 << 12;
 
@@ -30,6 +33,8 @@ pub struct PathValues {
     found: Vec<PathValue>,
     entries: Vec<ListEntry>,
     text: String,
+    /// The text that was read by a guess, or in part.
+    charset_note: String,
 }
 
 /// A value.
@@ -111,7 +116,28 @@ impl PathValues {
         self.generation
     }
 
+    /// Whether the message has text whose set of characters was guessed (`guessed windows-1252`) or is unknown
+    /// (`unknown x-unknown`), so that only its ASCII characters were read; in these words.
+    #[must_use]
+    pub fn charset_note(&self) -> Option<&str> {
+        (!self.charset_note.is_empty()).then_some(&self.charset_note)
+    }
+
+    /// Adds to the note.
+    #[cold]
+    pub(super) fn note_charset(&mut self, note: &str) {
+        if self.charset_note.split("; ").any(|said| said == note) || self.charset_note.len() > NOTE_BYTES_MAX
+        {
+            return;
+        }
+        if !self.charset_note.is_empty() {
+            self.charset_note.push_str("; ");
+        }
+        self.charset_note.push_str(note);
+    }
+
     pub(super) fn clear(&mut self) {
+        self.charset_note.clear();
         self.found.clear();
         self.entries.clear();
         self.text.clear();

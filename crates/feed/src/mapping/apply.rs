@@ -7,17 +7,19 @@ use super::entries::next_entry;
 use super::explain::MappingExplainer;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up, set_venue_and_time};
+use super::odd::{ODD_NAME, OddValue, may_be_odd};
 use super::plan::{
     BestPicks, CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules,
     ValueSource,
 };
+use super::undeclared::{NOTE_NAME, set_undeclared, write_kept};
 use super::{UnmatchedPolicy, plan};
-use crate::block::json::write_json;
 use crate::block::numbers::{REPEAT, SequenceEffect};
 use crate::block::{
     Block, BlockMessageKind, BlockNameResolver, EntryTally, MessageOrigin, MessageSpan, SessionNameKey,
 };
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
+use std::cell::{Cell, RefCell};
 use unitape_model::event::EventValue;
 use unitape_model::{Dictionary, EventBuilder, FrameHeader, Price, Refusal, UnixNanos, flags, words};
 
@@ -52,6 +54,10 @@ pub(super) struct TextScratch {
     pub plain: Vec<u8>,
     /// A value with its suffix.
     pub whole: Vec<u8>,
+    /// The event in hand has text whose set of characters was guessed.
+    pub guessed: Cell<bool>,
+    /// Its values that are not of the form of their field and are of no importance, each with what is wrong with it.
+    pub odd: RefCell<Vec<OddValue>>,
 }
 
 /// The outcome of a message.
@@ -407,6 +413,8 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         view: &MappingInput<'_, M>,
     ) -> Result<(), MessageRefusal> {
         let scratch = &mut *self.scratch;
+        scratch.guessed.set(false);
+        scratch.odd.get_mut().clear();
         let (arena, mut names) = self.block.builder(self.known);
         let mut e = EventBuilder::begin(arena, plan.kind, self.ts);
         e.source(self.origin.source, self.origin.offset as u32);
@@ -460,13 +468,38 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             };
             if let Err(refusal) = set {
                 let field = &plan.fields[i];
+                if !view.message.is_of_form(value) {
+                    let other = op.or.and_then(|from| view.value(from));
+                    let other = other.filter(|other| view.message.is_of_form(*other));
+                    let set = other.map(|other| {
+                        view.message.set(other, &mut e, op.spec, &mut names, &mut scratch.plain)
+                    });
+                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
+                    if set != Some(Ok(())) && !may_be_odd(field) {
+                        return Err(odd.refusal(field.spec.field.name()));
+                    }
+                    scratch.odd.borrow_mut().push(odd);
+                    continue;
+                }
+                if M::UNDECLARED_TEXT && refusal == Refusal::NotUtf8 {
+                    let text = view.message.text(value, &mut scratch.plain);
+                    if set_undeclared(self.plan, &mut e, op.spec, text, &mut names).is_ok() {
+                        scratch.guessed.set(true);
+                        continue;
+                    }
+                }
+                if refusal == Refusal::BadValue && view.message.flaw(value).is_some() {
+                    let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
+                    return Err(odd.refusal(field.spec.field.name()));
+                }
                 let refused =
                     field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.plain));
                 return Err(with_flaw(refused, view.message, value));
             }
         }
+        let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
         let mut keep = |name: &str, value: &[u8]| {
-            let kept = e.keep_unmapped_with(name, |out| write_json(out, value));
+            let kept = e.keep_unmapped_with(name, |out| write_kept(out, value, fallback, guessed));
             kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {
@@ -474,14 +507,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 if let MappedValue::Value(value) = found
                     && !view.message.is_of_form(value)
                 {
-                    let shown = printable(view.message.text(value, &mut scratch.plain));
-                    let refusal = Refusal::BadValue;
-                    let detail = format!("{name}: {refusal}: {shown}");
-                    return Err(with_flaw(
-                        MessageRefusal { code: refusal.code(), detail },
-                        view.message,
-                        value,
-                    ));
+                    let odd = OddValue::new(view.message, value, name, &mut scratch.plain);
+                    scratch.odd.borrow_mut().push(odd);
+                    continue;
                 }
                 keep(name, view.text(found, &mut scratch.plain))?;
             }
@@ -493,7 +521,19 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         }
         // An unlisted value belongs to the message, not to the entry: only the first event has it.
         if self.plan.keeps && self.count == 0 {
-            view.message.unlisted(keep)?;
+            view.message.unlisted(&mut keep)?;
+        }
+        let odd = scratch.odd.get_mut();
+        if !odd.is_empty() {
+            for value in odd.iter() {
+                keep(value.name(), &value.text)?;
+            }
+            let flaws: Vec<_> = odd.iter().map(|value| value.flaw.as_str()).collect();
+            keep(ODD_NAME, flaws.join("; ").as_bytes())?;
+        }
+        let note = if guessed.get() { self.plan.fallback.note() } else { view.message.charset_note() };
+        if let Some(note) = note {
+            keep(NOTE_NAME, note.as_bytes())?;
         }
         if self.is_resent {
             let kept = e.keep_unmapped(REPEAT, "\"Y\"");
@@ -552,19 +592,28 @@ fn set_long<M: ParsedMessage>(
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
     let EventTarget { event, names } = target;
-    let TextScratch { plain, whole } = scratch;
+    let TextScratch { plain, whole, guessed, odd } = scratch;
     let found = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f)));
     let Some(found) = found else { return Ok(()) };
     if let MappedValue::Value(value) = found
         && !view.message.is_of_form(value)
     {
-        let refused = field_refusal::<M>(Refusal::BadValue, field, view.message.text(value, plain));
-        return Err(with_flaw(refused, view.message, value));
+        let value = OddValue::new(view.message, value, &field.path, plain);
+        if !may_be_odd(field) {
+            return Err(value.refusal(field.spec.field.name()));
+        }
+        odd.borrow_mut().push(value);
+        return Ok(());
     }
     let value = view.text(found, plain);
     match translate::<M>(plan, field, value, whole)? {
         Some(value) => {
-            event.set_text(field.spec, value, names).map_err(|r| field_refusal::<M>(r, field, value))
+            let mut set = event.set_text(field.spec, value, names);
+            if M::UNDECLARED_TEXT && set == Err(Refusal::NotUtf8) {
+                set = set_undeclared(plan, event, field.spec, value, names);
+                guessed.set(guessed.get() || set.is_ok());
+            }
+            set.map_err(|r| field_refusal::<M>(r, field, value))
         }
         None => Ok(()),
     }

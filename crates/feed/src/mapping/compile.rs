@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use unitape_base::toml::suggest_word;
+use unitape_codec::charset::FallbackCharset;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{EventKind, EventSchema, PreparedValue};
 
@@ -66,6 +67,23 @@ impl MappingRefusal {
     fn after(mut self, words: impl AsRef<str>) -> Self {
         self.what.insert_str(0, words.as_ref());
         self
+    }
+}
+
+/// Formats whose mappings may name a set of characters.
+const WITH_ENCODING: [&str; 5] = ["jsonl", "mail", "newsxml", "swift", "iso20022"];
+
+/// The set of characters that the mapping names.
+fn fallback(mapping: &Mapping) -> Result<FallbackCharset, String> {
+    match &mapping.message.encoding {
+        None => Ok(FallbackCharset::default()),
+        Some(name) if WITH_ENCODING.contains(&mapping.format.as_str()) => {
+            FallbackCharset::by_name(name).map_err(|what| format!("message.encoding: {what}"))
+        }
+        Some(_) => Err(format!(
+            "message.encoding: for {}; layouts of rows and records have an `encoding` of their own",
+            WITH_ENCODING.join(", ")
+        )),
     }
 }
 
@@ -209,6 +227,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             possdup,
             possresend,
             keeps,
+            fallback: fallback(m).map_err(|e| MappingRefusal::from(e).under("encoding").under("message"))?,
             reference: m.reference.clone(),
             entry_slots,
             inherit: self.inherit,

@@ -107,6 +107,16 @@ pub trait ParsedMessage {
     /// The required form of an event time, in errors: `UTCTimestamp`.
     const TIME: &'static str;
 
+    /// Whether its text may be of a set of characters that nothing declares: values that are not UTF-8 are read as
+    /// [`unitape_codec::charset`] says.
+    const UNDECLARED_TEXT: bool = false;
+
+    /// For a message that was decoded as a whole: that its set of characters was guessed, or is unknown, in words.
+    #[inline]
+    fn charset_note(&self) -> Option<&str> {
+        None
+    }
+
     /// The bytes of the whole message, as they go into quarantine.
     fn raw(&self) -> &[u8];
 

@@ -37,7 +37,7 @@ pub(super) fn set_venue_and_time<M: ParsedMessage, I: InstrumentLookup>(
         return;
     }
     let TimedLookup { by, ts } = time;
-    let TextScratch { plain, whole } = scratch;
+    let TextScratch { plain, whole, .. } = scratch;
     let venue = event.fields.iter().find(|f| matches!(f.spec.field, EventField::Venue | EventField::Mic));
     let found = venue.and_then(|f| Some((f, view.get(&f.from).or_else(|| view.get(f.or.as_ref()?))?)));
     // A value that its table refuses is refused where the mapper sets it.
@@ -54,7 +54,7 @@ pub(super) fn set_looked_up<M: ParsedMessage, I: InstrumentLookup>(
     scratch: &mut TextScratch,
 ) -> Result<(), MessageRefusal> {
     let LookupTarget { target: EventTarget { event, names }, by } = target;
-    let TextScratch { plain, whole } = scratch;
+    let TextScratch { plain, whole, .. } = scratch;
     let Some(found) = view.get(&field.from).or_else(|| field.or.as_ref().and_then(|f| view.get(f))) else {
         return match field.required {
             true => Err(field_refusal::<M>(Refusal::Missing, field, b"")),

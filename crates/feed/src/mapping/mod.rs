@@ -9,6 +9,7 @@
 //! ts = "52"                 # event time
 //! sequence = "1181"
 //! unlisted = "keep"         # fields that nothing below names: "keep" in the event, or "drop"
+//! encoding = "cp850"        # of text formats: text that declares no set of characters and is not UTF-8
 //! drop = ["1180"]           # fields that are known and not wanted
 //! keep = { resent = "97" }  # kept in every event, as `keep` of an event
 //!
@@ -74,7 +75,9 @@ mod explain;
 mod field_hints;
 mod format_adapter;
 mod instruments;
+mod odd;
 mod plan;
+mod undeclared;
 
 pub use crate::block::MessageOrigin;
 pub(crate) use apply::translate_const;
@@ -90,6 +93,7 @@ pub use field_hints::FieldHint;
 pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};
+pub(crate) use undeclared::is_free_text;
 
 use crate::error::Error;
 use crate::reference::InstrumentMaster;
@@ -221,6 +225,11 @@ pub struct MessageConfig {
     /// Whether it may have been sent before under another number: `Y`. Its events have the field `repeat` then.
     #[serde(default)]
     pub possresend: Option<String>,
+    /// The set of characters of text that declares none and is not UTF-8; without it windows-1252 is guessed.
+    pub encoding: Option<String>,
+    /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see [`crate::formats::text`].
+    #[serde(default)]
+    pub words: Vec<String>,
     /// Treatment of unlisted fields.
     #[serde(default)]
     pub unlisted: UnlistedFields,

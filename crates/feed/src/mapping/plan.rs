@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use unitape_codec::charset::FallbackCharset;
 use unitape_model::schema::EventFieldSpec;
 use unitape_model::{EventKind, PreparedValue, words};
 
@@ -36,6 +37,8 @@ pub struct MappingPlan {
     pub possresend: Option<u8>,
     /// Whether fields that nothing names are kept.
     pub keeps: bool,
+    /// The reading of text whose set of characters nothing declares and that is not UTF-8.
+    pub fallback: FallbackCharset,
     /// By which names of instruments are looked up, if by any.
     pub reference: Option<Arc<InstrumentMaster>>,
     /// The number of slots of an entry of each group, slot 0 (none) included.

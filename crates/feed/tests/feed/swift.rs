@@ -270,6 +270,96 @@ fn what_the_rule_does_not_name_is_kept() {
     }
 }
 
+/// The events of one message, and the reasons why it was refused.
+fn read_one(text: &[u8]) -> (Vec<Value>, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("one.fin"), dir.path().join("tape"));
+    std::fs::write(&file, text).unwrap();
+    run(&tape, &[named(&file)], 1, 1 << 20);
+    let found = events(&tape).into_iter().filter(|e| e["kind"] != "quarantine").collect();
+    let why = quarantine::list(&tape).unwrap();
+    (found, why.into_iter().map(|e| format!("{}: {}", e.reason, e.detail)).collect())
+}
+
+// A payment was refused for one letter in a name, and a statement had its text as digits of bytes.
+#[test]
+fn letters_of_other_sets_are_read_and_noted() {
+    let payment = |name: &[u8], reference: &[u8], account: &[u8]| {
+        [
+            &b"{1:F01AAAABEBBAXXX0000000000}{2:O1030915260302BBBBDEFFAXXX00000000002603020930N}{4:\n:20:"[..],
+            reference,
+            b"\n:23B:CRED\n:32A:260302EUR10,\n:50K:/",
+            account,
+            b"\n",
+            name,
+            b"\n:59:/GB2\nPAID\n:70:",
+            name,
+            b"\n-}",
+        ]
+        .concat()
+    };
+    let (events, refused) = read_one(&payment(b"J\xfcrgen \x80", b"R", b"DE1"));
+    assert_eq!(refused, [""; 0]);
+    assert_eq!(events[0]["dr_name"], "J\u{fc}rgen \u{20ac}");
+    assert_eq!(events[0]["70"], "J\u{fc}rgen \u{20ac}");
+    assert_eq!(events[0]["encoding"], "guessed windows-1252");
+    let (events, _) = read_one(&payment("J\u{fc}rgen".as_bytes(), b"R", b"DE1"));
+    assert_eq!((&events[0]["dr_name"], &events[0]["encoding"]), (&json!("J\u{fc}rgen"), &Value::Null));
+    let (events, refused) = read_one(&payment(b"A", b"R\xe9", b"DE1"));
+    assert!(events.is_empty() && refused[0].starts_with("not_utf8: ref (field 20.reference)"), "{refused:?}");
+    let (events, refused) = read_one(&payment(b"A", b"R", b"DE\xe9"));
+    assert!(
+        events.is_empty() && refused[0].starts_with("not_utf8: dr_acct (field 50a.account)"),
+        "{refused:?}"
+    );
+    let statement = b":20:S1\n:25:NL81\n:28C:1/2\n:60F:C260302EUR0,\n:61:2603020303C1,00FMSCREF//BANK\nf\xfcr\n:86:M\xfcller\n:86:S\xf6hne\n:62F:C260303EUR1,\n-\n";
+    let (events, refused) = read_one(statement);
+    assert_eq!(refused, [""; 0]);
+    let line = &events[0]["entries"][0];
+    assert_eq!((&line["info"], &line["details"]), (&json!("M\u{fc}ller\nS\u{f6}hne"), &json!("f\u{fc}r")));
+    assert_eq!(events[0]["encoding"], "guessed windows-1252");
+    let odd: Vec<u8> = statement.iter().map(|b| if *b == b'R' { 0xe9 } else { *b }).collect();
+    assert!(read_one(&odd).0.is_empty());
+}
+
+// A floor limit with a blank in it cost the whole report of the day.
+#[test]
+fn an_odd_value_of_no_importance_is_kept_as_it_came() {
+    let report = |floor: &str, rest: &str| {
+        format!(
+            ":20:D1\n:25:1/2\n:28C:0/1\n:34F:{floor}\n:13D:2603020930+0100\n:61:2603020302C1,00NTRFNONREF\n{rest}-\n"
+        )
+    };
+    for (floor, rest) in [
+        ("EUR 999999999999,99", ":90D:EUR,00\n:90C:1EUR1,00\n"),
+        ("999,", ":90D:0EUR\n"),
+        ("EUR", ""),
+        ("EURD 0,", ":90C:\n"),
+        ("eur0,", ":90D:x\n:90C:y\n"),
+    ] {
+        let (events, refused) = read_one(report(floor, rest).as_bytes());
+        assert_eq!(refused, [""; 0], "{floor}");
+        assert_eq!((events.len(), &events[0]["entries"][0]["amt"]), (1, &json!("1")), "{floor}");
+        assert_eq!(events[0]["34F.currency"], floor);
+        assert!(events[0]["odd"].as_str().unwrap().contains("field 34F"), "{}", events[0]);
+    }
+    let (events, _) = read_one(report("EUR0,", "").as_bytes());
+    assert_eq!((&events[0]["ccy"], &events[0]["odd"]), (&json!("EUR"), &Value::Null));
+    // What counts is refused as before, and the reason names the field and what is wrong with it.
+    for (text, words) in [
+        (":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:61:2603020303C1.00NTRFX\n:62F:C260302EUR1,\n-\n", "61"),
+        (":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:62F:C260302EUR 1,\n-\n", "field 62F"),
+    ] {
+        let (events, refused) = read_one(text.as_bytes());
+        assert!(events.is_empty() && refused[0].contains(words), "{refused:?}");
+        assert!(!refused[0].contains("not one of the values"), "{refused:?}");
+    }
+    let (events, refused) =
+        read_one(b":20:S\n:25:1\n:28C:x\n:60F:C260302EUR0,\n:62F:C260302EUR1,\n:64:odd\n-\n");
+    assert_eq!(refused, [""; 0]);
+    assert_eq!((&events[0]["number"], &events[0]["available"]), (&json!("x"), &json!("odd")));
+}
+
 // A notice of the network about a message is a message, too, and has no number.
 #[test]
 fn acknowledgements_by_a_mapping_of_ones_own() {

@@ -104,7 +104,7 @@ fn news_in_xml_by_the_shipped_mappings() {
                 "headline": "Vodafone: profit above what was expected", "source": "Example Wire",
                 "text": "<p>Profit before tax was <b>1.20</b> billion.</p>", "link": "https://wire.example/1", "category": "VOD"}),
             json!({"ts": 1_772_435_700_000_000_000i64, "kind": "news", "news_id": "https://wire.example/2",
-                "headline": "SAP & ASML: Partnerschaft", "text": "Walldorf – die beiden Konzerne …",
+                "headline": "SAP & ASML: Partnerschaft", "text": "Zwei Konzerne …\n\nWalldorf – die beiden Konzerne …",
                 "link": "https://wire.example/2", "creator": "Redaktion"}),
         ]
     );
@@ -134,6 +134,142 @@ fn news_in_xml_by_the_shipped_mappings() {
                 "headline": "SAP & ASML", "source": "nprov:EXW", "text": "Walldorf – die beiden Konzerne …", "version": "1"}),
         ]
     );
+}
+
+/// The words of bots are in attachments and blocks, those of people there a second time.
+#[test]
+fn all_words_of_a_chat_reach_the_event() {
+    let text = |line: &str| {
+        let (events, refused) = mapped(&shipped("slack-messages"), line.as_bytes());
+        assert_eq!(refused, [""; 0], "{line}");
+        events[0]["text"].as_str().unwrap_or_default().to_owned()
+    };
+    for (rest, want) in [
+        (
+            r#""text":"","attachments":[{"fallback":"Order 7 filled","text":"Order 7 filled"}]"#,
+            "Order 7 filled",
+        ),
+        (
+            r#""text":"","attachments":[{"pretext":"Fill","title":"VOD","text":"7 @ 71","fields":[{"title":"Side","value":"sell"}],"fallback":"VOD"}]"#,
+            "Fill\n\nVOD\n\n7 @ 71\n\nSide\n\nsell",
+        ),
+        (
+            r#""text":"","blocks":[{"type":"header","text":{"type":"plain_text","text":"Limit"}},{"type":"section","fields":[{"type":"mrkdwn","text":"*desk* A"}]},{"type":"context","elements":[{"type":"mrkdwn","text":"by bot"},{"type":"image","alt_text":"chart"}]}]"#,
+            "Limit\n\n*desk* A\n\nby bot\n\nchart",
+        ),
+        (
+            r#""text":"sell 100 VOD","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"sell "},{"type":"text","text":"100","style":{"bold":true}},{"type":"text","text":" VOD"}]}]}]"#,
+            "sell 100 VOD",
+        ),
+        (
+            r#""text":"see","files":[{"name":"fills.csv","title":"Fills of today"}]"#,
+            "see\n\nfills.csv\n\nFills of today",
+        ),
+    ] {
+        let line =
+            format!(r#"{{"type":"message","channel":"C1","user":"U1","ts":"1772438400.000005",{rest}}}"#);
+        assert_eq!(text(&line), want, "{rest}");
+    }
+    let changed = r#"{"type":"message","subtype":"message_changed","channel":"C1","ts":"1772438400.000005","message":{"user":"U1","ts":"1772438400.000004","text":"","attachments":[{"text":"now 8"}]},"previous_message":{"text":"7"}}"#;
+    assert_eq!(text(changed), "now 8");
+}
+
+/// A file as Slack exports it: one list, over many blocks of the reader, with an entry that is broken.
+#[test]
+fn a_list_is_read_however_it_is_cut() {
+    let entry = |n: usize| {
+        format!(
+            "    {{\n        \"type\": \"message\",\n        \"user\": \"U1\",\n        \"channel\": \"c\",\n        \"text\": \"a ]}},{{ b {n}\",\n        \"ts\": \"17724{:05}.000100\"\n    }}",
+            n
+        )
+    };
+    let mut entries: Vec<String> = (0..300).map(entry).collect();
+    entries[150] = "    {\n        \"type\": \"message,\n        \"user\": \"U1\"\n    }".to_owned();
+    let list = format!("[\n{}\n]\n", entries.join(",\n"));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("in.json");
+    std::fs::write(&file, &list).unwrap();
+    for (workers, block) in [(1, 1 << 20), (1, 700), (3, 300), (2, 64)] {
+        let tape = dir.path().join(format!("tape-{workers}-{block}"));
+        let feed =
+            FileFeed { name: "s".to_owned(), format: shipped("slack-messages"), files: vec![file.clone()] };
+        let summary = run(&tape, &[feed], workers, block).summary;
+        assert_eq!((summary.events, summary.quarantined), (299, 1), "{workers} workers, blocks of {block}");
+        assert!(TapeAccount::load(&tape).unwrap().sources.iter().all(|s| s.end && s.tally.is_balanced()));
+    }
+}
+
+/// Each block of a feed is read in the set of characters that its first bytes declare; where nothing is declared a guess is noted.
+#[test]
+fn news_in_another_set_is_read_however_it_is_cut() {
+    let item = |n: usize| {
+        [
+            format!("<item><title>{n} ").as_bytes(),
+            b"\xc1\xe0\xed\xea",
+            format!("</title><guid>{n}</guid><pubDate>Mon, 02 Mar 2026 09:30:00 GMT</pubDate></item>\n")
+                .as_bytes(),
+        ]
+        .concat()
+    };
+    let items: Vec<u8> = (0..200).flat_map(item).collect();
+    let feed = |declaration: &str| {
+        [
+            declaration.as_bytes(),
+            b"<rss version=\"2.0\"><channel><title>x</title>\n",
+            &items,
+            b"</channel></rss>\n",
+        ]
+        .concat()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("in.xml");
+    for (declaration, word, note) in [
+        ("<?xml version=\"1.0\" encoding=\"windows-1251\"?>", "\u{411}\u{430}\u{43d}\u{43a}", Value::Null),
+        ("<?xml version=\"1.0\"?>", "\u{c1}\u{e0}\u{ed}\u{ea}", json!("guessed windows-1252")),
+        (
+            "<?xml version=\"1.0\" encoding=\"x-unknown\"?>",
+            "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            json!("unknown x-unknown"),
+        ),
+    ] {
+        std::fs::write(&file, feed(declaration)).unwrap();
+        for (workers, block) in [(1, 1 << 20), (3, 600)] {
+            let tape = dir.path().join(format!("tape-{}-{block}", word.len() + usize::from(note.is_null())));
+            let feed =
+                FileFeed { name: "n".to_owned(), format: shipped("rss-news"), files: vec![file.clone()] };
+            let summary = run(&tape, &[feed], workers, block).summary;
+            assert_eq!((summary.events, summary.quarantined), (200, 0), "{declaration}, blocks of {block}");
+            for (n, event) in events(&tape).iter().filter(|e| e["kind"] == "news").enumerate() {
+                assert_eq!((&event["headline"], &event["encoding"]), (&json!(format!("{n} {word}")), &note));
+            }
+            std::fs::remove_dir_all(&tape).unwrap();
+        }
+    }
+}
+
+/// A guess must not be an identifier, and the mapping's set is none.
+#[test]
+fn text_that_declares_nothing_is_read_by_the_mapping() {
+    let rest = "[[rule]]\n[[rule.event]]\nkind='comm'\nfields={msg_id='id',from='by',text='t'}\n";
+    let line = b"{\"at\":1,\"id\":\"7\",\"by\":\"J\x81rgen\",\"t\":\"Gr\x81\xe1e\"}";
+    let (events, refused) = mapped(&mine(&format!("[message]\nts='at@s'\nencoding='IBM850'\n{rest}")), line);
+    assert_eq!((events.len(), refused.len()), (1, 0), "{refused:?}");
+    assert_eq!(
+        (&events[0]["text"], &events[0]["from"], &events[0]["encoding"]),
+        (&json!("Gr\u{fc}\u{df}e"), &json!("J\u{fc}rgen"), &Value::Null)
+    );
+    let guess = mine(&format!("[message]\nts='at@s'\n{rest}"));
+    let (events, refused) = mapped(&guess, b"{\"at\":1,\"id\":\"7\",\"by\":\"a\",\"t\":\"caf\xe9\"}\n{\"at\":1,\"id\":\"\xe9\",\"by\":\"a\",\"t\":\"x\"}");
+    assert_eq!(
+        (&events[0]["text"], &events[0]["encoding"]),
+        (&json!("caf\u{e9}"), &json!("guessed windows-1252"))
+    );
+    assert!(refused.len() == 1 && refused[0].starts_with("not_utf8: msg_id (path id)"), "{refused:?}");
+    for (name, words) in [("klingon", "`klingon`"), ("utf-16", "superset of ASCII")] {
+        let text = format!("name='m'\nformat='jsonl'\n[message]\nts='at'\nencoding='{name}'\n{rest}");
+        let error = Mapping::parse(&text, "m.toml").unwrap_err().to_string();
+        assert!(error.contains("encoding") && error.contains(words), "{error}");
+    }
 }
 
 /// The elements of one path are a group: each is an event of its own, with the attributes that are its own.
@@ -198,7 +334,7 @@ fn what_is_not_as_it_should_be_is_refused_with_its_reason() {
         (br#"{"at":1,"i":"","px":1,"q":1}"#, "missing"),
         (br#"{"at":1,"i":"VOD","px":"1,5","q":1}"#, "bad_decimal"),
         (br#"{"at":1,"i":"VOD","px":1e-10,"q":1}"#, "decimal_fit"),
-        (b"{\"at\":1,\"i\":\"V\xf6D\",\"px\":1,\"q\":1}", "bad_utf8"),
+        (b"{\"at\":1,\"i\":\"V\xf6D\",\"px\":1,\"q\":1}", "not_utf8"),
         (br#"{"at":1,"i":"VOD","px":1,"#, "truncated"),
         (br#"{"at":1,"at":2,"i":"VOD","px":1,"q":1}"#, "duplicate"),
         (b"not at all", "garbage"),

@@ -1,6 +1,6 @@
 //! Markup that begins with `<!` or `<?`: comments, CDATA, document types, instructions and declarations.
 
-use super::super::charset::SingleByteCharset;
+use super::super::charset::DocumentCharset;
 use super::super::frame::starts_message;
 use super::super::{DEPTH_MAX, IsoFaultKind, Span};
 use super::{DocumentParser, OpenElement, ParseResult, ParseStop, ParserLocation, TEXT};
@@ -156,15 +156,21 @@ impl<M: Copy + Default> DocumentParser<M> {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
             let at = encoding.value.start as usize;
             match &name[..] {
-                b"utf-8" | b"utf8" => {}
+                b"utf-8" | b"utf8" => self.is_utf8 = true,
                 // Where only ASCII is used they all are the same.
                 b"us-ascii" | b"ascii" => self.encoding = Some(at),
-                n if n == b"latin1" || n.starts_with(b"iso-8859-") || n.starts_with(b"windows-125") => {
-                    self.encoding = Some(at);
-                    self.charset = SingleByteCharset::by_name(n);
-                    self.declaration = Span { start: lt, end: end + 2 };
-                }
-                _ => return Err(ParseStop::Bad(IsoFaultKind::Encoding, at)),
+                name => match DocumentCharset::declared(name) {
+                    Ok(charset) => {
+                        if matches!(charset, DocumentCharset::Unknown) {
+                            let printable = name.iter().filter(|b| b.is_ascii_graphic()).take(40);
+                            self.unknown_charset = printable.map(|b| char::from(*b)).collect();
+                        }
+                        self.encoding = Some(at);
+                        self.charset = Some(charset);
+                        self.declaration = Span { start: lt, end: end + 2 };
+                    }
+                    Err(name) => return Err(ParseStop::Bad(IsoFaultKind::Encoding(name), at)),
+                },
             }
         }
         Ok(end + 2)

@@ -14,11 +14,12 @@ mod markup;
 mod roots;
 mod tag;
 
-use super::charset::SingleByteCharset;
+use super::charset::DocumentCharset;
 use super::identifier::MessageIdentifier;
 use super::value::{ElementValueForm, ElementValueSpan};
 use super::{DEPTH_MAX, NAME_BYTES_MAX};
 use super::{IsoFault, IsoFaultKind};
+use crate::charset::FallbackCharset;
 use tag::end_tag;
 use unitape_base::Span;
 use unitape_base::xml::reference;
@@ -102,7 +103,13 @@ pub(super) struct DocumentParser<M> {
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
     /// The set of characters that it is, if it is read, and the declaration.
-    pub(super) charset: Option<SingleByteCharset>,
+    pub(super) charset: Option<DocumentCharset>,
+    /// The declaration names UTF-8.
+    pub(super) is_utf8: bool,
+    /// The declared name of a set that is not known.
+    pub(super) unknown_charset: String,
+    /// The reading of a document that declares nothing and is not UTF-8.
+    pub(super) fallback: FallbackCharset,
     declaration: Span,
     /// The text was decoded from that set, and is UTF-8.
     pub(super) recoded: bool,
@@ -197,7 +204,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.part_at = None;
         self.kind = MessageIdentifier::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
-        self.charset = None;
+        (self.charset, self.is_utf8) = (None, false);
         (self.doctype, self.over, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
@@ -223,6 +230,10 @@ impl<M: Copy + Default> DocumentParser<M> {
             },
             ParseOutcome::Message { end, .. } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
+                Err(fault) if self.takes_fallback(&fault) => match outcome {
+                    ParseOutcome::Message { end, open } => ParseOutcome::Coded { end, open },
+                    other => other,
+                },
                 Err(fault) => ParseOutcome::Bad(fault),
             },
             _ => outcome,
@@ -268,6 +279,21 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.charset.is_some() && !self.recoded && !bytes.is_ascii()
     }
 
+    /// Whether a message with this fault is to be decoded by the fallback, which is noted.
+    #[cold]
+    pub(super) fn takes_fallback(&mut self, fault: &IsoFault) -> bool {
+        let takes = fault.what == IsoFaultKind::Utf8
+            && !self.recoded
+            && !self.is_utf8
+            && self.charset.is_none()
+            && self.encoding.is_none();
+        if takes {
+            self.charset = Some(DocumentCharset::Undeclared(self.fallback));
+            self.declaration = Span::default();
+        }
+        takes
+    }
+
     /// Encoding and characters of a message.
     pub(super) fn characters(&self, buf: &[u8], live: usize, end: usize) -> Result<(), IsoFault> {
         let bytes = &buf[live..end];
@@ -276,7 +302,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             && !self.recoded
             && !bytes.is_ascii()
         {
-            return Err(fault(IsoFaultKind::Encoding, at));
+            return Err(fault(IsoFaultKind::Encoding("us-ascii"), at));
         }
         if let Err(error) = std::str::from_utf8(bytes) {
             return Err(fault(IsoFaultKind::Utf8, live + error.valid_up_to()));

@@ -5,10 +5,13 @@
 //!     id           author.name              recipients[].email  (twice)              score
 //! ```
 //!
+//! A file that begins with `[` is **one list** of such objects, as exports of chats are, on one line or on many: each entry
+//! of the list is a message ([`TextMessageDecoder::begin`] says so to the decoder).
+//!
 //! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. A fault in a line
 //! affects that line alone: the decoder reads the next one as if nothing had been. A line longer than the limit goes
-//! in pieces of that size. A line that is not UTF-8 or not JSON is refused, and so is an object with two members of
-//! one name.
+//! in pieces of that size. A line that is not JSON is refused, and so is an object with two members of one name; one that
+//! is not UTF-8 is read as [`crate::charset`] says.
 //!
 //! **Paths** are the names of members with `.` between them, `[]` for the entries of a list. A name that has other
 //! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, is in quotes,
@@ -19,6 +22,7 @@
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
+mod list;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
@@ -29,6 +33,9 @@ mod tests;
 mod walk;
 
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
+
+use crate::charset::{Charset, FallbackCharset};
+use list::ListStep;
 
 /// The longest line that is read as a message, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
@@ -43,12 +50,25 @@ pub const KIND: &str = "object";
 #[derive(Debug, Clone, Copy)]
 pub struct JsonlDecoder {
     max_line: usize,
+    shape: InputShape,
+    fallback: FallbackCharset,
+}
+
+/// What the first bytes of an input say of all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InputShape {
+    /// A message is a line.
+    Lines,
+    /// A message is an entry of a list.
+    List,
+    /// UTF-16, which is not read.
+    Utf16(Charset),
 }
 
 impl Default for JsonlDecoder {
     /// Lines up to [`LINE_BYTES_MAX`].
     fn default() -> Self {
-        Self { max_line: LINE_BYTES_MAX }
+        Self { max_line: LINE_BYTES_MAX, shape: InputShape::Lines, fallback: FallbackCharset::default() }
     }
 }
 
@@ -56,7 +76,57 @@ impl JsonlDecoder {
     /// This decoder with another bound on a line, in bytes; 8 at least.
     #[must_use]
     pub fn with_max_line(self, max_line: usize) -> Self {
-        Self { max_line: max_line.max(8) }
+        Self { max_line: max_line.max(8), ..self }
+    }
+
+    /// This decoder with another reading of lines that are not UTF-8.
+    #[must_use]
+    pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
+        Self { fallback, ..self }
+    }
+
+    /// The entry of a list at `buf[at..]`.
+    #[cold]
+    fn next_entry(&self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+        let (from, entry) = match list::step(buf, at, self.max_line) {
+            ListStep::Nothing { .. } if eof => return NextTextMessage::End,
+            // Whether the list begins here, or one in it, is looked at again with more bytes.
+            ListStep::Nothing { .. } => {
+                return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
+            }
+            ListStep::Entry { from, end } => (from, Some(end)),
+            // What begins at the end of the bytes may be a byte order mark.
+            ListStep::Open { from, .. } if !eof && buf.len() - from < self.max_line => {
+                return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
+            }
+            ListStep::Open { from, .. } => (from, None),
+        };
+        let limit = buf.len().min(from + self.max_line);
+        let end = entry.unwrap_or(limit);
+        leaves.clear();
+        let text = buf[from..end].trim_ascii_end();
+        let whole = Span { start: from, end: from + text.len() };
+        let fault = match walk::line(text, self.fallback, leaves) {
+            Ok(()) if entry.is_some() => {
+                return NextTextMessage::Message(TextMessage { span: whole, kind: KIND });
+            }
+            Err(fault) if entry.is_some() => return NextTextMessage::Bad { span: whole, fault },
+            Ok(()) => TextFault::new(TextFaultCode::Truncated, 0, "the object is not over"),
+            Err(fault) => fault,
+        };
+        // An entry without end: what follows the place where it is no JSON any more may be another one.
+        let behind = match fault.code {
+            TextFaultCode::BadJson => list::resync(&buf[..limit], from + (fault.at as usize).max(1)),
+            _ => None,
+        };
+        match behind {
+            Some(end) => NextTextMessage::Bad { span: Span { start: from, end }, fault },
+            None if limit - from == self.max_line => NextTextMessage::Bad {
+                span: Span { start: from, end: limit },
+                fault: TextFault::new(TextFaultCode::TooLarge, 0, "an entry of the list without end"),
+            },
+            None => NextTextMessage::Bad { span: whole, fault },
+        }
     }
 
     /// Behind the last line end of `buf`: a place to cut a stream into blocks.
@@ -67,7 +137,27 @@ impl JsonlDecoder {
 }
 
 impl TextMessageDecoder for JsonlDecoder {
+    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+        let start = skip(head, 0, true).unwrap_or(0);
+        let rest = &head[start..];
+        self.shape = match crate::charset::utf_16(head) {
+            Some(charset) => InputShape::Utf16(charset),
+            None if rest.first() == Some(&b'[') => InputShape::List,
+            None => InputShape::Lines,
+        };
+        match self.shape {
+            InputShape::Lines => b"",
+            InputShape::List => &rest[..1],
+            InputShape::Utf16(_) => &head[..head.len().min(4)],
+        }
+    }
+
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+        match self.shape {
+            InputShape::Lines => {}
+            InputShape::List => return self.next_entry(buf, at, eof, leaves),
+            InputShape::Utf16(charset) => return super::utf_16(buf, at, eof, self.max_line, charset),
+        }
         let from = match skip(buf, at, eof) {
             Ok(from) => from,
             Err(from) => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
@@ -97,7 +187,7 @@ impl TextMessageDecoder for JsonlDecoder {
         let line = buf[from..end].trim_ascii_end();
         let span = Span { start: from, end: from + line.len() };
         leaves.clear();
-        match walk::line(line, leaves) {
+        match walk::line(line, self.fallback, leaves) {
             Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
             Err(fault) => NextTextMessage::Bad { span, fault },
         }

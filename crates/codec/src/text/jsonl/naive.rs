@@ -8,7 +8,14 @@ use serde_json::value::RawValue;
 /// # Errors
 /// The message of the other parser.
 pub fn leaves(line: &[u8]) -> Result<Vec<(String, String)>, String> {
-    let text = std::str::from_utf8(line).map_err(|e| e.to_string())?;
+    let mut guessed = String::new();
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(_) => {
+            guessed.extend(encoding_rs::WINDOWS_1252.decode_without_bom_handling(line).0.chars());
+            &guessed
+        }
+    };
     if !text.starts_with('{') {
         return Err("no object".to_owned());
     }

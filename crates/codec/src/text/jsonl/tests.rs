@@ -65,12 +65,101 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         );
         assert!(lines[0].contains("\"x\":\"1\"") && lines[2].contains("\"y\":\"2\""), "{line}: {lines:?}");
     }
-    let bad = b"{\"a\":\"\xe9\"}\n{\"b\":\"2\"}";
-    let mut leaves = PathValues::default();
-    let NextTextMessage::Bad { fault, .. } = JsonlDecoder::default().next(bad, 0, true, &mut leaves) else {
-        panic!()
-    };
-    assert_eq!((fault.code, fault.at), (TextFaultCode::BadUtf8, 6));
+}
+
+/// The output of `decode` for these bytes, without the name of the file.
+fn printed_bytes(input: &[u8], fallback: FallbackCharset) -> Vec<String> {
+    let mut out = Vec::new();
+    decode_json(&mut &input[..], "f", &mut JsonlDecoder::default().with_fallback(fallback), &mut out)
+        .unwrap();
+    String::from_utf8(out).unwrap().lines().map(|line| line.replace("\"file\":\"f\",", "")).collect()
+}
+
+// A line was lost for one letter of its text.
+#[test]
+fn a_line_in_another_set_is_read_by_the_mapping_or_a_guess() {
+    let guess = FallbackCharset::default();
+    let lines = printed_bytes(b"{\"a\":\"caf\xe9 \x80\"}\n{\"b\":\"\xc3\xa9\"}", guess);
+    assert!(
+        lines[0].contains("\"encoding\":\"guessed windows-1252\",\"fields\":{\"a\":\"caf\u{e9} \u{20ac}\"}"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].contains("\"type\":\"object\",\"fields\":{\"b\":\"\u{e9}\"}"), "{}", lines[1]);
+    let by = |name| FallbackCharset::by_name(name).unwrap();
+    assert!(
+        printed_bytes(b"{\"a\":\"\x81\"}", by("cp850"))[0]
+            .contains("\"type\":\"object\",\"fields\":{\"a\":\"\u{fc}\"}")
+    );
+    // The lead byte of Shift_JIS takes the quote with it: no text of the set.
+    let lines = printed_bytes(b"{\"a\":\"x\x83\"}\n{\"b\":1}", by("shift_jis"));
+    assert!(lines[0].contains("bad_utf8") && lines[0].contains("`Shift_JIS` at byte 7"), "{}", lines[0]);
+    assert!(lines[1].contains("\"b\":\"1\""), "{}", lines[1]);
+    for utf16 in [&b"\xff\xfe{\0\"\0a\0\n\0"[..], b"\xfe\xff\0{\0\n\0}", b"{\0}\0\n\0"] {
+        let lines = printed_bytes(utf16, guess);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("bad_encoding") && lines[0].contains("UTF-16"), "{}", lines[0]);
+    }
+}
+
+// A file as Slack exports it was a piece of garbage for each of its lines.
+#[test]
+fn a_file_that_is_one_list_is_read_entry_by_entry() {
+    let printed = |text: &str| printed_bytes(text.as_bytes(), FallbackCharset::default());
+    for text in [
+        "[{\"a\":\"]}\\\"{\"},{\"b\":[{\"c\":1}]}]",
+        " [\n  {\n    \"a\": \"]}\\\"{\"\n  },\n  {\n    \"b\": [\n      {\"c\": 1}\n    ]\n  }\n]\n",
+        "\u{feff}[{\"a\":\"]}\\\"{\"}]\n[{\"b\":[{\"c\":1}]}]",
+    ] {
+        let lines = printed(text);
+        assert_eq!(lines.len(), 2, "{text}: {lines:?}");
+        assert!(lines[0].contains("\"a\":\"]}\\\"{\""), "{}", lines[0]);
+        assert!(lines[1].contains("\"b[].c\":[\"1\"]"), "{}", lines[1]);
+    }
+    assert!(printed("[]").is_empty() && printed("[ \n ]\n").is_empty());
+    // Each of these entries is bad, and those beside it are kept.
+    for (entry, code) in [
+        ("1", "garbage"),
+        ("\"text\"", "garbage"),
+        ("[{\"n\":1}]", "garbage"),
+        ("{\"n\":\"open,\n \"m\":2}", "bad_json"),
+        ("{\"n\":\"\\ud800\"}", "bad_json"),
+        ("{\"n\":1,\"n\":2}", "duplicate"),
+        ("{\"n\":1, ", "bad_json"),
+        ("{\"n\":[1}", "bad_json"),
+    ] {
+        let lines = printed(&format!("[{{\"x\":1}},{entry},{{\"y\":2}},{{\"z\":3}}]"));
+        let (first, last) = (&lines[0], lines.last().unwrap());
+        assert!(first.contains("\"x\":\"1\"") && last.contains("\"z\":\"3\""), "{entry}: {lines:?}");
+        assert!(lines.iter().any(|l| l.contains("\"y\":\"2\"")), "{entry}: {lines:?}");
+        assert_eq!(lines.len(), 4, "{entry}: {lines:?}");
+        assert!(lines[1].contains(&format!("\"code\":\"{code}\"")), "{entry}: {}", lines[1]);
+    }
+}
+
+#[test]
+fn lists_in_lists_and_lists_without_end_are_refused() {
+    let printed = |text: &str| printed_bytes(text.as_bytes(), FallbackCharset::default());
+    let deep = format!("[{}{}]", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(printed(&deep).len(), 1);
+    assert!(printed(&deep)[0].contains("garbage"));
+    let open = "[".repeat(10_000);
+    assert!(printed(&open).len() == 1 && printed(&open)[0].contains("\"error\""));
+    let objects = format!("[{}1{},{{\"b\":1}}]", "{\"a\":".repeat(10_000), "}".repeat(10_000));
+    let lines = printed(&objects);
+    assert!(
+        lines.len() == 2 && lines[0].contains("too_deep") && lines[1].contains("\"b\""),
+        "{}",
+        lines.len()
+    );
+    let cut = printed("[{\"a\":1},{\"b\":");
+    assert!(cut.len() == 2 && cut[1].contains("truncated"), "{cut:?}");
+    let mut decoder = JsonlDecoder::default().with_max_line(64);
+    decoder.begin(b"[");
+    let long = format!("[{{\"a\":\"{}\"}},{{\"b\":1}}]", "x".repeat(500));
+    let next = decoder.next(long.as_bytes(), 0, true, &mut PathValues::default());
+    let NextTextMessage::Bad { span, fault } = next else { panic!("{next:?}") };
+    assert_eq!((span.len(), fault.code), (64, TextFaultCode::TooLarge));
 }
 
 // A file without line ends was read into memory to its end.

@@ -1,27 +1,44 @@
 //! A line to its leaves. That it is JSON is looked at first, by a parser of JSON; what is walked over here is.
 
 use super::{DEPTH_MAX, path};
+use crate::charset::FallbackCharset;
+use crate::text::undeclared;
 use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::borrow::Cow;
 
 /// Puts the values of a line, trimmed and not empty, into `path_values`.
-pub(super) fn line(line: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
+pub(super) fn line(line: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<(), TextFault> {
     if line.first() != Some(&b'{') {
         return Err(TextFault::new(TextFaultCode::Garbage, 0, "no object of JSON"));
     }
-    let text = std::str::from_utf8(line)
-        .map_err(|e| TextFault::new(TextFaultCode::BadUtf8, e.valid_up_to(), "bytes that are not UTF-8"))?;
+    match undeclared::text(line, fallback, leaves)? {
+        Cow::Borrowed(text) => object(text, leaves),
+        Cow::Owned(text) => object(&text, leaves).map_err(undeclared::without_place),
+    }
+}
+
+fn object(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
+    let line = text;
     let mut json = serde_json::Deserializer::from_str(text);
     let valid = IgnoredAny::deserialize(&mut json).and_then(|_| json.end());
     valid.map_err(|e| match e.is_eof() {
         true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object is not over"),
-        false => {
-            TextFault::new(TextFaultCode::BadJson, e.column().saturating_sub(1).min(line.len()), "not JSON")
-        }
+        false => TextFault::new(TextFaultCode::BadJson, place_of(&e, line), "not JSON"),
     })?;
     let mut walk = JsonWalker { json: text, at: 0, path: String::new(), depth: 0, leaves };
     walk.object()
+}
+
+/// The place of an error of the parser, which counts lines and columns.
+#[cold]
+fn place_of(error: &serde_json::Error, text: &str) -> usize {
+    let mut start = 0;
+    for _ in 1..error.line() {
+        start += memchr::memchr(b'\n', &text.as_bytes()[start..]).map_or(0, |n| n + 1);
+    }
+    (start + error.column().saturating_sub(1)).min(text.len())
 }
 
 struct JsonWalker<'w> {

@@ -14,9 +14,10 @@
 //! content, or where its message has no other text. Text before the first boundary and after the last is ignored
 //! (RFC 2046, 5.1.1). Parts in each other and parts in all are bounded, those of forwarded messages among them.
 
+use super::charsets::{DeclaredCharset, MailCharsets};
 use super::header::{MailHeaderField, fields, fields_of_part, unfold};
 use super::mime_field::MimeField;
-use super::words::{base64, characters, charset_by_name, decode_quoted_printable, decode_words};
+use super::words::{base64, decode_quoted_printable, decode_words};
 use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use unitape_base::Span;
 
@@ -35,10 +36,11 @@ pub(super) fn read(
     message: &[u8],
     fields: &[MailHeaderField],
     from: usize,
+    charsets: &MailCharsets,
     leaves: &mut PathValues,
 ) -> Result<(), TextFault> {
     let mut content = MailContent::default();
-    let whole = MimeEntity { message, fields, span: Span { start: from, end: message.len() } };
+    let whole = MimeEntity { message, charsets, fields, span: Span { start: from, end: message.len() } };
     let mut pieces = Vec::new();
     content.part(whole, MimePartContext::BODY, &mut pieces)?;
     put_pieces(pieces, ["text", "html"], from, leaves)?;
@@ -162,6 +164,7 @@ struct MailAttachment {
 #[derive(Clone, Copy)]
 struct MimeEntity<'m> {
     message: &'m [u8],
+    charsets: &'m MailCharsets,
     fields: &'m [MailHeaderField],
     span: Span,
 }
@@ -196,7 +199,7 @@ impl MailContent {
         position: MimePartContext,
         pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
-        let MimeEntity { message, fields, span } = entity;
+        let MimeEntity { message, charsets, fields, span } = entity;
         let at = span.start;
         self.parts += 1;
         if position.depth > DEPTH_MAX || self.parts > PARTS_MAX {
@@ -206,7 +209,7 @@ impl MailContent {
                 "more than 16 parts in each other, or 1024 in all",
             ));
         }
-        let typed = MimeField::find(message, fields, "content-type")?;
+        let typed = MimeField::find(message, fields, "content-type", charsets)?;
         let kind = match &typed {
             None => position.default,
             // RFC 2045, 5.2: a type that is none is plain text.
@@ -222,10 +225,11 @@ impl MailContent {
             let multipart = MultipartType { subtype, boundary };
             return self.multipart(entity, multipart, position.depth, pieces);
         }
-        let disposition = MimeField::find(message, fields, "content-disposition")?;
+        let disposition = MimeField::find(message, fields, "content-disposition", charsets)?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
-        let named = disposition.as_ref().and_then(|d| d.get("filename")).or(typed.get("name"));
-        let name = decode_words(named.unwrap_or_default()).into_owned();
+        let named = disposition.as_ref().and_then(|d| d.long("filename", charsets));
+        let name = named.or_else(|| typed.long("name", charsets)).unwrap_or_default();
+        let name = decode_words(&name, charsets).into_owned();
         if matches!(kind.as_str(), "message/rfc822" | "message/global") {
             self.attachments.push(MailAttachment { name, kind, at });
             return self.forward(entity, position.depth);
@@ -236,9 +240,13 @@ impl MailContent {
         }
         let charset = typed.get("charset").unwrap_or_default();
         let known = matches!(kind.as_str(), "text/plain" | "text/html");
-        if attached || !known && charset_by_name(charset).is_none() {
+        let unreadable = !known && DeclaredCharset::by_name(charset) == DeclaredCharset::Unknown;
+        if attached || unreadable {
             let is_file = !name.is_empty() && !position.is_body;
             self.attachments.push(MailAttachment { name, kind: kind.clone(), at });
+            if unreadable {
+                return Ok(());
+            }
             // An attachment that cannot be read is named all the same.
             if let Ok(text) = words(entity, charset) {
                 push_piece(pieces, MailTextPart { kind, text, is_file });
@@ -263,7 +271,7 @@ impl MailContent {
         let mut alternatives = Vec::new();
         for span in part_spans(entity, boundary)? {
             let mut found = Vec::new();
-            self.one(entity.message, span, position, &mut found)?;
+            self.one(entity, span, position, &mut found)?;
             match subtype {
                 "alternative" => alternatives.push(found),
                 _ => pieces.append(&mut found),
@@ -287,12 +295,12 @@ impl MailContent {
     /// A part with its header.
     fn one(
         &mut self,
-        message: &[u8],
+        around: MimeEntity<'_>,
         span: Span,
         position: MimePartContext,
         pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
-        let view = &message[..span.end];
+        let view = &around.message[..span.end];
         // A part may have no header at all, and one that is empty no content.
         if span.is_empty() {
             return Ok(());
@@ -303,45 +311,52 @@ impl MailContent {
             other => other?,
         };
         let span = Span { start: from, end: span.end };
-        self.part(MimeEntity { message: view, fields: &fields, span }, position, pieces)
+        let entity = MimeEntity { message: view, charsets: around.charsets, fields: &fields, span };
+        self.part(entity, position, pieces)
     }
 
     /// A message in this one.
     fn forward(&mut self, carrier: MimeEntity<'_>, depth: usize) -> Result<(), TextFault> {
         let at = carrier.span.start;
-        let encoding = MimeField::find(carrier.message, carrier.fields, "content-transfer-encoding")?;
-        let encoding = encoding.unwrap_or_default();
+        let encoding = transfer_encoding(carrier)?;
         // RFC 2046, 5.2.1 allows none but 7bit, 8bit and binary. Some senders encode it: to read it is no guess.
-        if matches!(encoding.value.as_str(), "base64" | "quoted-printable") {
-            let bytes = bytes(carrier, &encoding.value)?;
+        if matches!(encoding.as_str(), "base64" | "quoted-printable") {
+            let bytes = bytes(carrier, &encoding)?;
             let span = Span { start: 0, end: bytes.len() };
             // A place in decoded bytes is none in the message.
-            return self.letter(&bytes, span, depth, at).map_err(|f| TextFault { at: at as u32, ..f });
+            let letter = MimeEntity { message: &bytes, span, ..carrier };
+            return self.letter(letter, depth, at).map_err(|f| TextFault { at: at as u32, ..f });
         }
-        if !matches!(encoding.value.as_str(), "" | "7bit" | "8bit" | "binary") {
+        if !matches!(encoding.as_str(), "" | "7bit" | "8bit" | "binary") {
             return Err(TextFault::new(
                 TextFaultCode::BadEncoding,
                 at,
                 "a transfer encoding that is not known",
             ));
         }
-        self.letter(carrier.message, carrier.span, depth, at)
+        self.letter(carrier, depth, at)
     }
 
-    fn letter(&mut self, message: &[u8], span: Span, depth: usize, at: usize) -> Result<(), TextFault> {
+    fn letter(&mut self, letter: MimeEntity<'_>, depth: usize, at: usize) -> Result<(), TextFault> {
+        let MimeEntity { message, charsets, span, .. } = letter;
         let view = &message[..span.end];
         let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
         let (fields, from) = fields_of_part(view, start)?;
         let mut head = Vec::new();
         for (name, path) in FORWARDED {
             for field in fields.iter().filter(|field| field.is(view, name)) {
-                head.push((path, decode_words(&unfold(view, field)?).into_owned()));
+                head.push((path, decode_words(&unfold(view, field, charsets)?, charsets).into_owned()));
             }
         }
         // Its place comes before those of messages in it.
         let n = self.forwarded.len();
         self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), at });
-        let entity = MimeEntity { message: view, fields: &fields, span: Span { start: from, end: span.end } };
+        let entity = MimeEntity {
+            message: view,
+            charsets,
+            fields: &fields,
+            span: Span { start: from, end: span.end },
+        };
         let mut pieces = Vec::new();
         self.part(entity, MimePartContext { depth: depth + 1, ..MimePartContext::BODY }, &mut pieces)?;
         self.forwarded[n].pieces = pieces;
@@ -367,16 +382,22 @@ fn push_piece(pieces: &mut Vec<MailTextPart>, piece: MailTextPart) {
 /// The characters of a part.
 fn words(entity: MimeEntity<'_>, charset: &str) -> Result<String, TextFault> {
     let at = entity.span.start;
-    let encoding =
-        MimeField::find(entity.message, entity.fields, "content-transfer-encoding")?.unwrap_or_default();
-    let bytes = bytes(entity, &encoding.value)?;
-    let set = charset_by_name(charset).ok_or_else(|| {
-        TextFault::new(TextFaultCode::BadEncoding, at, "a set of characters that is not known")
-    })?;
-    let text = characters(set, &bytes).ok_or_else(|| {
-        TextFault::new(TextFaultCode::BadUtf8, at, "bytes that are no characters of the part's set")
+    let encoding = transfer_encoding(entity)?;
+    let bytes = bytes(entity, &encoding)?;
+    let is_raw = !matches!(encoding.as_str(), "quoted-printable" | "base64");
+    let text = entity.charsets.text(charset, bytes, at).map_err(|fault| match is_raw {
+        true => fault,
+        // A place in decoded bytes is none in the message.
+        false => TextFault { at: at as u32, ..fault },
     })?;
     Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text })
+}
+
+/// The transfer encoding of a part, in small letters; empty where it says none.
+fn transfer_encoding(entity: MimeEntity<'_>) -> Result<String, TextFault> {
+    let name = "content-transfer-encoding";
+    let field = MimeField::find(entity.message, entity.fields, name, entity.charsets)?;
+    Ok(field.unwrap_or_default().value)
 }
 
 /// The bytes of a part.

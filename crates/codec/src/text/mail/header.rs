@@ -1,5 +1,6 @@
 //! The header of a message, or of a part of one: its fields, unfolded and decoded.
 
+use super::charsets::MailCharsets;
 use super::{address, words};
 use crate::text::{PathValues, TextFault, TextFaultCode, jsonl::path};
 use unitape_base::Span;
@@ -99,15 +100,40 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHead
 }
 
 /// The value of a field: its lines joined, without white space around it.
-pub(super) fn unfold(message: &[u8], field: &MailHeaderField) -> Result<String, TextFault> {
+pub(super) fn unfold(
+    message: &[u8],
+    field: &MailHeaderField,
+    charsets: &MailCharsets,
+) -> Result<String, TextFault> {
+    unfold_noting_guess(message, field, charsets).map(|(text, _)| text)
+}
+
+/// The same, and whether its set of characters was guessed.
+fn unfold_noting_guess(
+    message: &[u8],
+    field: &MailHeaderField,
+    charsets: &MailCharsets,
+) -> Result<(String, bool), TextFault> {
     let raw = field.value.slice(message);
-    let text = std::str::from_utf8(raw).map_err(|e| {
-        let at = field.value.start + e.valid_up_to();
-        TextFault::new(TextFaultCode::BadUtf8, at, "a header field that is neither ASCII nor UTF-8")
+    let (text, guessed) = charsets.header(raw).map_err(|place| {
+        let at = field.value.start + place;
+        TextFault::new(
+            TextFaultCode::BadUtf8,
+            at,
+            "a header field with a byte that is in no set of characters",
+        )
     })?;
     let mut out = String::with_capacity(text.len());
     out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n')));
-    Ok(out.trim().to_owned())
+    Ok((out.trim().to_owned(), guessed))
+}
+
+/// An identifier that would have a character by a guess is refused: messages are matched by it.
+#[cold]
+fn guessed_identifier(message: &[u8], field: &MailHeaderField, what: &'static str) -> TextFault {
+    let raw = field.value.slice(message);
+    let at = raw.iter().position(|b| !b.is_ascii()).unwrap_or(0);
+    TextFault::new(TextFaultCode::BadUtf8, field.value.start + at, what)
 }
 
 /// The fields of a header that were read so far.
@@ -146,10 +172,11 @@ impl MailHeaderSummary {
         &mut self,
         message: &[u8],
         field: &MailHeaderField,
+        charsets: &MailCharsets,
         leaves: &mut PathValues,
     ) -> Result<(), TextFault> {
         let at = field.name.start;
-        let value = unfold(message, field)?;
+        let (value, guessed) = unfold_noting_guess(message, field, charsets)?;
         if let Some(name) = ONCE.iter().find(|name| field.is(message, name)) {
             if self.seen.contains(name) {
                 return Err(TextFault::new(
@@ -161,21 +188,34 @@ impl MailHeaderSummary {
             self.seen.push(name);
         }
         if let Some((_, path)) = ADDRESSES.iter().find(|(name, _)| field.is(message, name)) {
-            return self.addresses(path, &value, at, leaves);
+            let non_ascii = self.addresses(path, &value, charsets, at, leaves)?;
+            if guessed && non_ascii {
+                let what = "an address with bytes that are neither ASCII nor UTF-8, in a field of senders or receivers";
+                return Err(guessed_identifier(message, field, what));
+            }
+            return Ok(());
         }
         let ids = || value.split_whitespace().map(|id| id.trim_start_matches('<').trim_end_matches('>'));
         for (name, path) in [("message-id", "message_id"), ("in-reply-to", "in_reply_to")] {
             if field.is(message, name) {
+                if guessed {
+                    let what = "a Message-ID or In-Reply-To with bytes that are neither ASCII nor UTF-8";
+                    return Err(guessed_identifier(message, field, what));
+                }
                 return ids().next().map_or(Ok(()), |id| leaves.put_text(path, id, at));
             }
         }
         if field.is(message, "references") {
+            if guessed {
+                let what = "References with bytes that are neither ASCII nor UTF-8";
+                return Err(guessed_identifier(message, field, what));
+            }
             return ids().try_for_each(|id| leaves.list_text("references[]", id, at));
         }
         if field.is(message, "date") {
             return leaves.put_text("date", &value, at);
         }
-        let value = words::decode_words(&value);
+        let value = words::decode_words(&value, charsets);
         if field.is(message, "subject") {
             return leaves.put_text("subject", &value, at);
         }
@@ -185,20 +225,28 @@ impl MailHeaderSummary {
         leaves.put_text(&place, &value, at)
     }
 
+    /// Puts the addresses of a field; gives whether one of them is not ASCII.
     fn addresses(
         &mut self,
         path: &'static str,
         value: &str,
+        charsets: &MailCharsets,
         at: usize,
         leaves: &mut PathValues,
-    ) -> Result<(), TextFault> {
+    ) -> Result<bool, TextFault> {
+        let mut non_ascii = false;
         let list = format!("{path}[]");
         for address in address::list(value) {
             let entry = leaves.begin_entry(&list, at)?;
             if !address.name.is_empty() {
-                leaves.put_text(&format!("{list}.name"), &words::decode_words(&address.name), at)?;
+                leaves.put_text(
+                    &format!("{list}.name"),
+                    &words::decode_words(&address.name, charsets),
+                    at,
+                )?;
             }
             if !address.email.is_empty() {
+                non_ascii |= !address.email.is_ascii();
                 leaves.put_text(&format!("{list}.email"), &address.email, at)?;
                 if matches!(path, "to" | "cc" | "bcc") {
                     self.addresses.push((path, address.email));
@@ -206,6 +254,6 @@ impl MailHeaderSummary {
             }
             leaves.end_entry(entry);
         }
-        Ok(())
+        Ok(non_ascii)
     }
 }

@@ -1,5 +1,6 @@
 //! The fields of MIME, which have a value and parameters: `text/plain; charset=utf-8`.
 
+use super::charsets::MailCharsets;
 use super::header::{MailHeaderField, unfold};
 use crate::text::{TextFault, TextFaultCode};
 
@@ -20,9 +21,10 @@ impl MimeField {
         message: &[u8],
         fields: &[MailHeaderField],
         name: &str,
+        charsets: &MailCharsets,
     ) -> Result<Option<Self>, TextFault> {
         let Some(field) = fields.iter().find(|f| f.is(message, name)) else { return Ok(None) };
-        let text = without_comments(unfold(message, field)?);
+        let text = without_comments(unfold(message, field, charsets)?);
         let (value, mut rest) = text.split_once(';').unwrap_or((&text, ""));
         let mut this = Self { value: value.trim().to_ascii_lowercase(), parameters: Vec::new() };
         while let Some((name, behind)) = rest.split_once('=') {
@@ -62,9 +64,73 @@ impl MimeField {
         Ok(Some(this))
     }
 
+    /// The parameter of this name in any form of RFC 2231: with a set of characters and escapes (`filename*`), in pieces
+    /// (`filename*0`, `filename*1*`), or plain.
+    pub(super) fn long(&self, name: &str, charsets: &MailCharsets) -> Option<String> {
+        let (mut label, mut bytes) = (None::<String>, Vec::new());
+        let mut put = |value: &str, is_first: bool, escaped: bool| {
+            let mut value = value;
+            if escaped && is_first {
+                let mut parts = value.splitn(3, '\'');
+                if let (Some(set), Some(_), Some(rest)) = (parts.next(), parts.next(), parts.next()) {
+                    label = Some(set.to_owned());
+                    value = rest;
+                }
+            }
+            match escaped {
+                true => push_unescaped(value, &mut bytes),
+                false => bytes.extend_from_slice(value.as_bytes()),
+            }
+        };
+        if let Some(value) = self.get(&format!("{name}*")) {
+            put(value, true, true);
+        } else {
+            let mut n = 0;
+            loop {
+                let (plain, escaped) = (format!("{name}*{n}"), format!("{name}*{n}*"));
+                match (self.get(&escaped), self.get(&plain)) {
+                    (Some(value), _) => put(value, n == 0, true),
+                    (None, Some(value)) => put(value, n == 0, false),
+                    (None, None) => break,
+                }
+                n += 1;
+            }
+            if n == 0 {
+                return self.get(name).map(str::to_owned);
+            }
+        }
+        let mut out = String::new();
+        match charsets.word(label.as_deref().unwrap_or_default(), &bytes, &mut out) {
+            Some(()) => Some(out),
+            // The plain form stands beside the other one for programs that cannot read it.
+            None => self
+                .get(name)
+                .map(str::to_owned)
+                .or_else(|| Some(String::from_utf8_lossy(&bytes).into_owned())),
+        }
+    }
+
     /// The parameter of this name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Appends the bytes of a value with escapes `%E9`; one that is malformed stays unchanged.
+fn push_unescaped(value: &str, out: &mut Vec<u8>) {
+    let mut rest = value.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        let hex = |n: usize| behind.get(n).and_then(|b| char::from(*b).to_digit(16));
+        match (byte, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high << 4 | low) as u8);
+                rest = &behind[2..];
+            }
+            _ => {
+                out.push(byte);
+                rest = behind;
+            }
+        }
     }
 }
 

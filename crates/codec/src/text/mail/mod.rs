@@ -15,11 +15,13 @@
 //! 2. A **message** begins with a postmark (`From `, who, and a date as `asctime` writes it) or with a header field. It goes
 //!    up to the next line that is a postmark, or to the end of the input. Lines in it that are a postmark with `>` before
 //!    it lose one `>`, where the message itself has a postmark.
-//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. Bytes that are neither ASCII nor UTF-8 are
-//!    refused; an encoded word that cannot be decoded stays unchanged. `Date`, `From`, `Sender`, `Subject`,
+//! 3. **Header fields** are unfolded, encoded words (RFC 2047) decoded. Bytes that are neither ASCII nor UTF-8 are read as
+//!    [`crate::charset`] says, but in addresses and identifiers, where they are refused; an encoded word that cannot be
+//!    decoded stays unchanged. `Date`, `From`, `Sender`, `Subject`,
 //!    `TextMessage-ID` and the fields of MIME may be there once.
 //! 4. **Text** is what parts `text/*` hold, of alternatives the plain one; the table in `body.rs` cites RFC 2045 and 2046
-//!    for each kind of part. Its bytes must be characters of the set that is declared; without one ASCII or UTF-8. The text
+//!    for each kind of part. Its bytes must be characters of the set that is declared; without one the rule of
+//!    [`crate::charset`] holds. Of a set that nobody knows the ASCII characters are read. The text
 //!    of a forwarded message is a value of its own, under its From, Date and Subject. Attachments are named and counted.
 //! 5. A message **longer than the limit** is refused in pieces of that size. A **bad** message goes up to the next
 //!    postmark, too.
@@ -39,6 +41,7 @@
 
 mod address;
 mod body;
+mod charsets;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
@@ -50,6 +53,9 @@ mod tests;
 mod words;
 
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
+use crate::charset::FallbackCharset;
+
+use charsets::MailCharsets;
 
 /// The largest message that is read, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -64,6 +70,7 @@ const POSTMARK_BYTES_MAX: usize = 512;
 #[derive(Debug, Clone)]
 pub struct MailDecoder {
     max_message: usize,
+    fallback: FallbackCharset,
     /// The message without the marks that its mbox put into it.
     unquoted: Vec<u8>,
 }
@@ -71,7 +78,7 @@ pub struct MailDecoder {
 impl Default for MailDecoder {
     /// Messages up to [`MESSAGE_BYTES_MAX`].
     fn default() -> Self {
-        Self { max_message: MESSAGE_BYTES_MAX, unquoted: Vec::new() }
+        Self { max_message: MESSAGE_BYTES_MAX, fallback: FallbackCharset::default(), unquoted: Vec::new() }
     }
 }
 
@@ -80,6 +87,12 @@ impl MailDecoder {
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.max(64), ..self }
+    }
+
+    /// This decoder with another reading of text that declares no set of characters and is not UTF-8.
+    #[must_use]
+    pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
+        Self { fallback, ..self }
     }
 
     /// Where the last message of `buf` starts, after its first: a place to cut a stream into blocks.
@@ -130,7 +143,7 @@ impl TextMessageDecoder for MailDecoder {
         } else {
             &message[start..]
         };
-        match read(text, leaves) {
+        match read(text, self.fallback, leaves) {
             Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
             // The place in the bytes as received is reported only for a message without marks.
             Err(fault) => bad(TextFault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
@@ -257,11 +270,13 @@ fn unquote(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Puts the values of a message without its postmark into `path_values`.
-fn read(message: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
+fn read(message: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<(), TextFault> {
     let (fields, content) = header::fields(message, 0)?;
+    let mut charsets = MailCharsets::new(fallback);
+    charsets.look_at(message, &fields, content);
     let mut summary = header::MailHeaderSummary::default();
     for field in &fields {
-        summary.field(message, field, leaves)?;
+        summary.field(message, field, &charsets, leaves)?;
     }
     let mut recipients = Vec::new();
     for name in ["to", "cc", "bcc"] {
@@ -272,5 +287,7 @@ fn read(message: &[u8], leaves: &mut PathValues) -> Result<(), TextFault> {
     for email in recipients {
         leaves.list_text("recipients[]", email, 0)?;
     }
-    body::read(message, &fields, content, leaves)
+    body::read(message, &fields, content, &charsets, leaves)?;
+    charsets.into_notes().iter().for_each(|note| leaves.note_charset(note));
+    Ok(())
 }

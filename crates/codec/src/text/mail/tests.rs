@@ -102,12 +102,10 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         (&b"nothing of the sort\n"[..], "garbage"),
         (b"Subject: x\n no body", "truncated"),
         (b"Subject: x\nno field at all\n\nbody\n", "bad_header"),
-        (b"Subject: caf\xe9\n\nbody\n", "bad_utf8"),
-        (b"Subject: x\n\ncaf\xe9\n", "bad_utf8"),
-        (b"Content-Type: text/plain; charset=us-ascii\n\ncaf\xe9\n", "bad_utf8"),
+        (b"To: caf\xe9@x\n\nbody\n", "bad_utf8"),
+        (b"Message-ID: <\xe9@x>\n\nbody\n", "bad_utf8"),
+        (b"Content-Type: text/plain; charset=euc-kr\n\n\xbe\xc8\xb3\n", "bad_utf8"),
         (b"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\ncaf=E9\n", "bad_utf8"),
-        (b"Content-Type: text/plain; charset=utf-7\n\nx\n", "bad_encoding"),
-        (b"Content-Type: text/plain; charset=klingon\n\nx\n", "bad_encoding"),
         (b"Content-Transfer-Encoding: uuencode\n\nx\n", "bad_encoding"),
         (b"Content-Transfer-Encoding: base64\n\nQUJDR\n", "truncated"),
         (b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\npart\n", "truncated"),
@@ -127,6 +125,107 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         assert!(all[0] == ["subject=good", "text=body"] && all[2] == all[0], "{shown}: {all:?}");
     }
     assert_eq!(one("nothing of the sort\n")[0], "garbage");
+}
+
+/// Text and note on sets of characters of a mail with this header and body, read by `decoder`; or the fault in words.
+fn read_by(decoder: MailDecoder, mail: &[u8]) -> Result<(Vec<String>, Option<String>), String> {
+    let (mut decoder, mut leaves) = (decoder, PathValues::default());
+    match decoder.next(mail, 0, true, &mut leaves) {
+        NextTextMessage::Message(_) => Ok((
+            leaves.iter().map(|(path, text)| format!("{path}={text}")).collect(),
+            leaves.charset_note().map(str::to_owned),
+        )),
+        NextTextMessage::Bad { fault, .. } => Err(fault.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+// A mail was lost for one letter of its subject, or for the name of its set of characters.
+#[test]
+fn text_of_any_set_is_read_and_guesses_are_noted() {
+    for (mail, want, note) in [
+        (
+            &b"Subject: caf\xe9\n\nbody\n"[..],
+            &["subject=caf\u{e9}", "text=body"][..],
+            Some("guessed windows-1252"),
+        ),
+        (b"Subject: x\n\n5 \x80\n", &["subject=x", "text=5 \u{20ac}"], Some("guessed windows-1252")),
+        (
+            b"Content-Type: text/plain; charset=us-ascii\n\ncaf\xe9\n",
+            &["text=caf\u{e9}"],
+            Some("guessed windows-1252"),
+        ),
+        (
+            b"Content-Type: text/plain; charset=x-unknown\n\nsell na\xefve\n",
+            &["text=sell na\u{fffd}ve"],
+            Some("unknown x-unknown"),
+        ),
+        (b"Content-Type: text/plain; charset=klingon\n\nsell\n", &["text=sell"], Some("unknown klingon")),
+        (b"Content-Type: text/plain; charset=IBM437\n\nna\x8bve\n", &["text=na\u{ef}ve"], None),
+        (b"Content-Type: text/plain; charset=utf-7\n\nGr+APwA3w-e\n", &["text=Gr\u{fc}\u{df}e"], None),
+        // Raw bytes of the header are of the set that the text declares.
+        (
+            b"Subject: \xc2\xc1\xce\xcb\nContent-Type: text/plain; charset=koi8-r\n\n\xc2\xc1\xce\xcb\n",
+            &["subject=\u{431}\u{430}\u{43d}\u{43a}", "text=\u{431}\u{430}\u{43d}\u{43a}"],
+            Some("guessed KOI8-R"),
+        ),
+        (
+            b"From: J\xfcrgen <j@x>\n\nbody\n",
+            &["from[].name=J\u{fc}rgen", "from[].email=j@x", "text=body"],
+            Some("guessed windows-1252"),
+        ),
+        (
+            b"Subject: =?x-unknown?q?sell_=E9?=\n\nbody\n",
+            &["subject=sell \u{fffd}", "text=body"],
+            Some("unknown x-unknown"),
+        ),
+        (b"Subject: caf\xc3\xa9\n\nbody\n", &["subject=caf\u{e9}", "text=body"], None),
+    ] {
+        let (values, said) = read_by(MailDecoder::default(), mail).unwrap();
+        let values: Vec<_> = values.iter().filter(|v| !v.starts_with("headers.")).collect();
+        assert_eq!(values, want, "{}", mail.escape_ascii());
+        assert_eq!(said.as_deref(), note, "{}", mail.escape_ascii());
+    }
+    let by = |name| MailDecoder::default().with_fallback(FallbackCharset::by_name(name).unwrap());
+    let (values, note) = read_by(by("cp850"), b"Subject: x\n\nGr\x81\xe1e\n").unwrap();
+    assert_eq!((values[1].as_str(), note), ("text=Gr\u{fc}\u{df}e", None));
+}
+
+// The reason did not say which set it was about.
+#[test]
+fn a_label_that_lies_is_named_with_the_place() {
+    for (mail, words) in [
+        (
+            &b"Content-Type: text/plain; charset=\"ks_c_5601-1987\"\n\nab\xbe\n"[..],
+            "`ks_c_5601-1987` at byte 54",
+        ),
+        (b"Content-Type: text/plain; charset=utf-8\n\ncaf\xe9\n", "`utf-8` at byte 44"),
+        (
+            b"Content-Type: text/plain; charset=utf-16\nContent-Transfer-Encoding: base64\n\nANg=\n",
+            "`utf-16`",
+        ),
+        (b"To: caf\xe9@x\n\nbody\n", "an address with bytes that are neither ASCII nor UTF-8"),
+    ] {
+        let error = read_by(MailDecoder::default(), mail).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+// A file's name in the form of RFC 2231 was no name.
+#[test]
+fn long_names_of_files_are_read() {
+    for (field, want) in [
+        ("attachment; filename*=utf-8''Gr%C3%BC%C3%9Fe.csv", "Gr\u{fc}\u{df}e.csv"),
+        ("attachment; filename*=iso-8859-1'de'f%FCr.csv; filename=\"fur.csv\"", "f\u{fc}r.csv"),
+        ("attachment; filename*0=\"a long \"; filename*1=\"name.pdf\"", "a long name.pdf"),
+        ("attachment; filename*0*=cp850''%81; filename*1=\"%20.pdf\"", "\u{fc}%20.pdf"),
+        ("attachment; filename*=utf-8''%FF; filename=plain.pdf", "plain.pdf"),
+        ("attachment; filename=\"plain.pdf\"", "plain.pdf"),
+        ("attachment; filename*=x", "x"),
+    ] {
+        let mail = format!("Content-Type: application/pdf\nContent-Disposition: {field}\n\nx\n");
+        assert!(one(&mail).contains(&format!("attachments[].name={want}")), "{field}: {:?}", one(&mail));
+    }
 }
 
 // A file without end was read into memory to its end; a mail of ten thousand parts in each other took the stack.

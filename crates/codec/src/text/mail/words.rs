@@ -1,22 +1,23 @@
 //! Encoded words of RFC 2047, the two encodings of MIME, and sets of characters.
 
-use encoding_rs::{Encoding, UTF_8};
+use super::charsets::MailCharsets;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text of a field: encoded words decoded. A word that cannot be decoded stays unchanged.
-pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
+/// The text of a field: encoded words decoded. A word that cannot be decoded stays unchanged; of one whose set is unknown
+/// the ASCII characters are read.
+pub(super) fn decode_words<'v>(value: &'v str, charsets: &MailCharsets) -> Cow<'v, str> {
     if !value.contains("=?") {
         return Cow::Borrowed(value);
     }
     let mut out = String::with_capacity(value.len());
-    let mut run: Option<EncodedWordRun> = None;
+    let mut run: Option<EncodedWordRun<'v>> = None;
     let mut at = 0;
     while at < value.len() {
         let start = value[at..].find("=?").map_or(value.len(), |n| at + n);
         let before = &value[at..start];
         let Some((set, bytes, length)) = encoded_word(&value[start..]) else {
-            flush(&mut out, run.take(), value);
+            flush(&mut out, run.take(), value, charsets);
             out.push_str(before);
             at = value.len().min(start + 2);
             out.push_str(&value[start..at]);
@@ -26,12 +27,12 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
         // Blanks between encoded words are none of the text.
         let blank = run.is_some() && before.chars().all(char::is_whitespace);
         match &mut run {
-            Some(run) if blank && run.set == set => {
+            Some(run) if blank && run.set.eq_ignore_ascii_case(set) => {
                 run.bytes.extend_from_slice(&bytes);
                 run.stood.end = end;
             }
             _ => {
-                flush(&mut out, run.take(), value);
+                flush(&mut out, run.take(), value, charsets);
                 if !blank {
                     out.push_str(before);
                 }
@@ -40,29 +41,30 @@ pub(super) fn decode_words(value: &str) -> Cow<'_, str> {
         }
         at = end;
     }
-    flush(&mut out, run, value);
+    flush(&mut out, run, value, charsets);
     Cow::Owned(out)
 }
 
 /// Consecutive encoded words of one set, each of which may hold half of a character.
-struct EncodedWordRun {
-    set: &'static Encoding,
+struct EncodedWordRun<'v> {
+    set: &'v str,
     bytes: Vec<u8>,
     /// The range of the words in the text.
     stood: Range<usize>,
 }
 
-fn flush(out: &mut String, run: Option<EncodedWordRun>, value: &str) {
+fn flush(out: &mut String, run: Option<EncodedWordRun<'_>>, value: &str, charsets: &MailCharsets) {
     let Some(run) = run else { return };
-    match characters(run.set, &run.bytes) {
+    let mut text = String::new();
+    match charsets.word(run.set, &run.bytes, &mut text) {
         // A reader of the output would take a line end in a field for the end of the field.
-        Some(text) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
+        Some(()) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
         None => out.push_str(&value[run.stood]),
     }
 }
 
 /// The word at the start of `text`: set, bytes, and how long it is.
-fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
+fn encoded_word(text: &str) -> Option<(&str, Vec<u8>, usize)> {
     let rest = text.strip_prefix("=?")?;
     let (set, rest) = rest.split_once('?')?;
     let (way, rest) = rest.split_once('?')?;
@@ -73,8 +75,8 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
     }
     // A language may follow the set.
     let length = set.len() + way.len() + content.len() + "=????=".len();
-    let set = charset_by_name(set.split('*').next().unwrap_or_default())?;
-    if content.contains([' ', '\t']) {
+    let set = set.split('*').next().unwrap_or_default();
+    if !set.bytes().all(|b| b.is_ascii_graphic()) || content.contains([' ', '\t']) {
         return None;
     }
     let bytes = match way {
@@ -83,22 +85,6 @@ fn encoded_word(text: &str) -> Option<(&'static Encoding, Vec<u8>, usize)> {
         _ => return None,
     };
     Some((set, bytes, length))
-}
-
-/// The set of characters of this name.
-pub(super) fn charset_by_name(name: &str) -> Option<&'static Encoding> {
-    let ascii = ["us-ascii", "ascii", "ansi_x3.4-1968", "utf-8", "utf8", ""];
-    // A text that claims to be ASCII and is not is read as UTF-8; to read it as Windows-1252, as browsers do, is a
-    // guess.
-    if ascii.iter().any(|a| a.eq_ignore_ascii_case(name.trim())) {
-        return Some(UTF_8);
-    }
-    Encoding::for_label_no_replacement(name.trim().as_bytes())
-}
-
-/// Bytes as text; `None` where they are no characters of the set.
-pub(super) fn characters(set: &'static Encoding, bytes: &[u8]) -> Option<String> {
-    set.decode_without_bom_handling_and_without_replacement(bytes).map(Cow::into_owned)
 }
 
 /// Decodes Base64 and skips other bytes between its letters. `None` where it is cut off, or continues after its end:
@@ -186,7 +172,9 @@ mod tests {
             ("=?utf-8?q?=C3?= =?utf-8?q?=84?=", "Ä"),
             ("=?utf-8*en?q?x?=", "x"),
             ("=?utf-8?q?=C3?= tail", "=?utf-8?q?=C3?= tail"),
-            ("=?nope?q?x?=", "=?nope?q?x?="),
+            ("=?nope?q?sell=20x=E9?=", "sell x\u{fffd}"),
+            ("=?cp850?q?Gr=81=E1e?=", "Grüße"),
+            ("=?us-ascii?q?caf=E9?=", "café"),
             ("=?utf-8?b?QQ?=", "=?utf-8?b?QQ?="),
             ("=?utf-8?x?QQ?=", "=?utf-8?x?QQ?="),
             ("=?utf-8?q?a?b?= =?utf-8?q?c?=", "=?utf-8?q?a?b?= c"),
@@ -196,7 +184,7 @@ mod tests {
             ("=?koi8-r?B?8NLJ18XU?=", "Привет"),
             ("plain", "plain"),
         ] {
-            assert_eq!(decode_words(text), want, "{text}");
+            assert_eq!(decode_words(text, &MailCharsets::default()), want, "{text}");
         }
     }
 
@@ -230,7 +218,7 @@ mod tests {
 
         #[test]
         fn any_field_is_some_text(value in "(=\\?|\\?=|utf-8|\\?[qb]\\?|[ a-zA-Z=_ä]|=[0-9A-F]{2}){0,12}") {
-            decode_words(&value);
+            decode_words(&value, &MailCharsets::default());
         }
     }
 }

@@ -15,7 +15,13 @@ pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
         at = match decoder.next(input, at, true, &mut leaves) {
             NextTextMessage::Message(message) => {
                 if message.kind != SURROUNDINGS && message.kind != OTHER {
-                    let slow = naive::leaves(message.span.slice(input));
+                    let text = decoder.encoding.text(
+                        message.span.slice(input),
+                        decoder.fallback,
+                        &mut PathValues::default(),
+                    );
+                    let slow =
+                        text.map_err(|e| e.to_string()).and_then(|text| naive::leaves(text.as_bytes()));
                     let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
                     if slow.as_ref() != Ok(&fast) {
                         return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));

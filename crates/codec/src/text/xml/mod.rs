@@ -16,8 +16,9 @@
 //! 3. **Surroundings** are the bytes between: start tags and elements up to the next item or declaration, or to the end
 //!    of the input. They are a message too, of kind `feed`, or `other` where their first element is none that these
 //!    formats have there.
-//! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: UTF-8, the five entities and
-//!    characters by number. A **document type** is refused, so that there is nothing to expand; the items after it are
+//! 4. **XML** is read as in [`crate::iso20022`], with its tables and its references: the five entities and characters by
+//!    number. Its set of characters is the one that the declaration names, or else by the rule of [`crate::charset`]; of a
+//!    name that nobody knows the ASCII characters are read. A **document type** is refused, so that there is nothing to expand; the items after it are
 //!    read.
 //! 5. A **bad** message with an end is bad up to its end. Without one it is bad up to the next item or declaration, or
 //!    to the end of the input or the limit. Where a comment or section has no end, only those two end it.
@@ -37,6 +38,7 @@
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod check;
+mod encoding;
 mod lex;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
@@ -47,8 +49,13 @@ pub mod sample;
 mod tests;
 mod walk;
 
+use super::undeclared::without_place;
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
+use crate::charset::FallbackCharset;
+use encoding::XmlEncoding;
 use lex::{LexStop, XmlToken, local, token};
+use std::borrow::Cow;
+use std::cell::Cell;
 use unitape_base::xml::{is_white, skip_white};
 
 /// The largest message that is read, in bytes.
@@ -120,6 +127,9 @@ const BESIDE: [&str; 34] = [
 #[derive(Debug, Clone)]
 pub struct XmlDecoder {
     max_message: usize,
+    /// Of the document in hand.
+    encoding: XmlEncoding,
+    fallback: FallbackCharset,
     /// Names of the elements that are not over.
     open: Vec<Span>,
 }
@@ -127,7 +137,12 @@ pub struct XmlDecoder {
 impl Default for XmlDecoder {
     /// Messages up to [`MESSAGE_BYTES_MAX`].
     fn default() -> Self {
-        Self { max_message: MESSAGE_BYTES_MAX, open: Vec::new() }
+        Self {
+            max_message: MESSAGE_BYTES_MAX,
+            encoding: XmlEncoding::Undeclared,
+            fallback: FallbackCharset::default(),
+            open: Vec::new(),
+        }
     }
 }
 
@@ -155,6 +170,12 @@ impl XmlDecoder {
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.max(64), ..self }
+    }
+
+    /// This decoder with another reading of documents that declare no set of characters and are not UTF-8.
+    #[must_use]
+    pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
+        Self { fallback, ..self }
     }
 
     /// Where the last item of `buf` starts: a place to cut a stream into blocks.
@@ -237,14 +258,18 @@ impl XmlDecoder {
                             "another document begins before this one is over",
                         );
                     }
-                    None if foreign(inside.slice(view)) => {
-                        let what = "an encoding that is not read is declared; convert the file to UTF-8";
-                        return XmlScanOutcome::Bad {
-                            fault: (TextFaultCode::BadEncoding, at, what),
-                            end: Some(next),
-                        };
+                    None => {
+                        self.encoding = XmlEncoding::of_declaration(inside.slice(view));
+                        if let XmlEncoding::Unread(_) = self.encoding {
+                            let what =
+                                "an encoding that is not read is declared; convert the file to UTF-8 from";
+                            return XmlScanOutcome::Bad {
+                                fault: (TextFaultCode::BadEncoding, at, what),
+                                end: Some(next),
+                            };
+                        }
+                        return XmlScanOutcome::Skip(next);
                     }
-                    None => return XmlScanOutcome::Skip(next),
                 },
                 XmlToken::Doctype { end: next } => {
                     return match kind {
@@ -310,7 +335,23 @@ impl XmlDecoder {
     }
 }
 
+impl XmlDecoder {
+    /// Puts the values of a message into `leaves`.
+    fn read(&self, message: &[u8], item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
+        match self.encoding.text(message, self.fallback, leaves)? {
+            Cow::Borrowed(text) => walk::read(text, item, leaves),
+            Cow::Owned(text) => walk::read(&text, item, leaves).map_err(without_place),
+        }
+    }
+}
+
 impl TextMessageDecoder for XmlDecoder {
+    fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
+        let (encoding, declaration) = XmlEncoding::of_head(head, skip(head, 0, true).unwrap_or(0));
+        self.encoding = encoding;
+        if encoding == XmlEncoding::Undeclared { b"" } else { declaration }
+    }
+
     fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
         let mut at = at;
         loop {
@@ -329,9 +370,15 @@ impl TextMessageDecoder for XmlDecoder {
             let limit = from.saturating_add(self.max_message);
             let view = &buf[..buf.len().min(limit)];
             let (full, whole) = (buf.len() >= limit, eof && buf.len() < limit);
+            // The set that a fault is about.
+            let encoding = Cell::new(None);
             let bad = |end: usize, (code, at, what): (TextFaultCode, usize, &'static str)| {
                 let span = Span { start: from, end };
-                NextTextMessage::Bad { span, fault: TextFault::new(code, at.min(end) - from, what) }
+                let mut fault = TextFault::new(code, at.min(end) - from, what);
+                if code == TextFaultCode::BadEncoding {
+                    fault.charset = encoding.get();
+                }
+                NextTextMessage::Bad { span, fault }
             };
             // UTF-16, recognised by a mark or by the first tag.
             if matches!(view[from..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'<', 0, ..] | [0, b'<', ..]) {
@@ -343,7 +390,11 @@ impl TextMessageDecoder for XmlDecoder {
                     (TextFaultCode::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
                 );
             }
-            return match self.step(view, from, whole) {
+            let step = self.step(view, from, whole);
+            if let XmlEncoding::Unread(label) = self.encoding {
+                encoding.set(Some(label));
+            }
+            return match step {
                 XmlScanOutcome::Skip(end) => {
                     at = end;
                     continue;
@@ -351,7 +402,7 @@ impl TextMessageDecoder for XmlDecoder {
                 XmlScanOutcome::Message { end, kind } => {
                     leaves.clear();
                     let item = kind != SURROUNDINGS && kind != OTHER;
-                    match walk::read(&buf[from..end], item, leaves) {
+                    match self.read(&buf[from..end], item, leaves) {
                         Ok(()) => {
                             NextTextMessage::Message(TextMessage { span: Span { start: from, end }, kind })
                         }
@@ -431,11 +482,4 @@ fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
             return Ok(at.min(buf.len()));
         }
     }
-}
-
-/// Whether a declaration says that the bytes are not UTF-8.
-fn foreign(declaration: &[u8]) -> bool {
-    let Some(n) = memchr::memmem::find(declaration, b"encoding") else { return false };
-    let said = declaration[n + 8..].split(|b| matches!(b, b'"' | b'\'')).nth(1).unwrap_or_default();
-    !["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| known.as_bytes().eq_ignore_ascii_case(said))
 }

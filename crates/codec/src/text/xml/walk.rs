@@ -46,15 +46,8 @@ pub(super) const BLOCKS: [&str; 25] = [
 pub(super) const SILENT: [&str; 3] = ["head", "style", "script"];
 
 /// Puts the values of `message` into `path_values`. `item`: its first element is one.
-pub(super) fn read(message: &[u8], item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
-    let text = std::str::from_utf8(message).map_err(|e| {
-        TextFault::new(
-            TextFaultCode::BadUtf8,
-            e.valid_up_to(),
-            "bytes that are not UTF-8; other encodings are not read",
-        )
-    })?;
-    if let Some(at) = control(message) {
+pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
+    if let Some(at) = control(text.as_bytes()) {
         return Err(TextFault::new(TextFaultCode::BadXml, at, "a character that XML does not have"));
     }
     let walk = XmlItemWalker {

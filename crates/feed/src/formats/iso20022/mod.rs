@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
-    ParsedMessage, compile,
+    ParsedMessage, compile, is_free_text,
 };
 use field_table::{ElementRegisters, MESSAGE, NodeOccurrence, RepeatedElementFault};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl IsoFeedDecoder {
         let mut tree = tree::ElementTree::new(&places, plan.slot_count).map_err(wrong)?;
         tree.part(&parting(&plan, places.groups.len()), plan.slot_count);
         Ok(Self {
-            decoder: Iso20022Decoder::default(),
+            decoder: Iso20022Decoder::default().with_fallback(plan.fallback),
             noted: ElementRegisters::new(tree),
             mapper: MessageMapper::new(plan),
             detail: String::new(),
@@ -148,6 +148,7 @@ impl IsoFeedDecoder {
             raw: message.span.slice(bytes),
             text: self.decoder.text(message, bytes),
             all: self.decoder.with_context(message, bytes),
+            note: self.decoder.charset_note(message),
             noted: &self.noted,
         };
         if message.part && self.noted.entries.is_empty() {
@@ -288,6 +289,8 @@ struct IsoMessageView<'m> {
     text: &'m [u8],
     /// The message with its context.
     all: &'m [u8],
+    /// What was guessed of its set of characters.
+    note: Option<&'m str>,
     noted: &'m ElementRegisters,
 }
 
@@ -304,6 +307,10 @@ impl ParsedMessage for IsoMessageView<'_> {
     const FIELD: &'static str = "path";
     const TYPE: &'static str = "message";
     const TIME: &'static str = "day or time of XML";
+
+    fn charset_note(&self) -> Option<&str> {
+        self.note
+    }
 
     fn raw(&self) -> &[u8] {
         self.raw
@@ -350,6 +357,9 @@ impl ParsedMessage for IsoMessageView<'_> {
         names: &mut crate::block::BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
+        if self.note.is_some() && !is_free_text(spec.field) && !self.text(found, scratch).is_ascii() {
+            return Err(Refusal::NotUtf8);
+        }
         match (found.is, spec.slot) {
             (IsoFieldKind::Line(at), FieldLayout::Json) => {
                 self.line(at, scratch)?;

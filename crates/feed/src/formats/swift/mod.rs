@@ -20,6 +20,7 @@
 //! the qualifier if they have one (`22F:SETR`), and with `#2`, `#3`, … when they repeat. A field is listed where a rule
 //! for the message's type names it and took its value: what rules for other types name, and what comes again, is not.
 
+mod lines;
 mod path;
 mod selection;
 mod sequences;
@@ -38,11 +39,12 @@ use crate::mapping::{
 };
 use selection::{SwiftFieldSelection, SwiftFieldSelector, SwiftSequenceContext, option_bit, qualifier_word};
 use sequences::SwiftSequenceTracker;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use time::SwiftTimeCandidates;
+use unitape_codec::charset::FallbackCharset;
 use unitape_codec::swift_mt::parts::{self, SubfieldFormat, SwiftComponents};
 use unitape_codec::swift_mt::{
     NextSwiftFrame, Span, SwiftField, SwiftFieldTokenizer, SwiftFramer, SwiftMessageType, SwiftTag, entries,
@@ -184,8 +186,15 @@ impl FormatDecoder for SwiftDecoder {
                     let text = message.text().slice(&bytes);
                     let tokens = self.fields.as_slice();
                     self.noted.read(&self.wants, &message, &bytes, tokens);
-                    let taken =
-                        SwiftMessageView { message: &message, buf: &bytes, text, tokens, noted: &self.noted };
+                    let taken = SwiftMessageView {
+                        message: &message,
+                        buf: &bytes,
+                        text,
+                        tokens,
+                        noted: &self.noted,
+                        fallback: self.mapper.plan().fallback,
+                        guessed: Cell::new(false),
+                    };
                     self.mapper.message(block, &taken, origin, known);
                     message.span
                 }
@@ -451,6 +460,9 @@ impl SwiftFieldTable {
     }
 }
 
+/// How JSON has bytes that are not text; in text the quotes have a backslash.
+const BYTES_IN_JSON: &[u8] = b"{\"hex\":\"";
+
 fn push(found: &mut Vec<SwiftFieldValue>, one: SwiftFieldValue) -> ValueIndex {
     found.push(one);
     ValueIndex::new(found.len() as u32).expect("one at least, and fewer than bytes in a message")
@@ -470,6 +482,9 @@ struct SwiftMessageView<'m> {
     text: &'m [u8],
     tokens: &'m [SwiftField],
     noted: &'m SwiftFieldTable,
+    /// The reading of text that is not UTF-8, and whether it was a guess.
+    fallback: FallbackCharset,
+    guessed: Cell<bool>,
 }
 
 impl SwiftMessageView<'_> {
@@ -484,6 +499,12 @@ impl ParsedMessage for SwiftMessageView<'_> {
     const FIELD: &'static str = "field";
     const TYPE: &'static str = "message type";
     const TIME: &'static str = "day or time of its tag's form";
+    const UNDECLARED_TEXT: bool = true;
+
+    #[inline]
+    fn charset_note(&self) -> Option<&str> {
+        self.fallback.note().filter(|_| self.guessed.get())
+    }
 
     fn raw(&self) -> &[u8] {
         self.message.span.slice(self.buf)
@@ -572,6 +593,11 @@ impl ParsedMessage for SwiftMessageView<'_> {
             (SwiftValueKind::Entries, FieldLayout::Json) => {
                 scratch.clear();
                 let has_entries = entries(self.text, self.tokens, scratch).map_err(|_| Refusal::BadValue)?;
+                if memchr::memmem::find(scratch, BYTES_IN_JSON).is_some() {
+                    let (decoded, guessed) = lines::decoded_entries(self.text, self.fallback)?;
+                    self.guessed.set(guessed);
+                    *scratch = decoded;
+                }
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::BadValue)?;
                 if has_entries { event.set(spec, EventValue::Json(json)) } else { Ok(()) }
             }

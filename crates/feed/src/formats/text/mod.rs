@@ -6,6 +6,7 @@
 //! **Unlisted** values are kept under their path, with `#2`, `#3`, … when they repeat.
 
 mod path;
+mod words;
 
 pub use path::{TextDialect, TextPath};
 
@@ -14,17 +15,20 @@ use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
-    PathSlots, compile,
+    Dialect, EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
+    ParsedMessage, PathSlots, compile, is_free_text,
 };
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
+use unitape_codec::charset::FallbackCharset;
 use unitape_codec::text::{self, NextTextMessage, PathValues, TextMessageDecoder, jsonl, mail, time, xml};
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+use words::WordPaths;
 
 /// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +42,11 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    fn codec(self) -> Box<dyn TextCodec> {
+    fn codec(self, fallback: FallbackCharset) -> Box<dyn TextCodec> {
         match self {
-            TextKind::Jsonl => Box::new(jsonl::JsonlDecoder::default()),
-            TextKind::Mail => Box::new(mail::MailDecoder::default()),
-            TextKind::NewsXml => Box::new(xml::XmlDecoder::default()),
+            TextKind::Jsonl => Box::new(jsonl::JsonlDecoder::default().with_fallback(fallback)),
+            TextKind::Mail => Box::new(mail::MailDecoder::default().with_fallback(fallback)),
+            TextKind::NewsXml => Box::new(xml::XmlDecoder::default().with_fallback(fallback)),
         }
     }
 }
@@ -76,6 +80,19 @@ impl ByteFormat for TextKind {
             TextKind::Mail => mail::MailDecoder::cut(buf),
             TextKind::NewsXml => xml::XmlDecoder::cut(buf),
         }
+    }
+
+    fn head_bytes(&self) -> usize {
+        match self {
+            TextKind::Mail => 0,
+            TextKind::Jsonl | TextKind::NewsXml => text::HEAD_BYTES,
+        }
+    }
+
+    /// The declaration of a set of characters, or the bracket of a list that is all of the file.
+    fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
+        let head = &bytes[..bytes.len().min(text::HEAD_BYTES)];
+        self.codec(FallbackCharset::default()).begin(head).into()
     }
 }
 
@@ -120,6 +137,8 @@ struct TextFieldSelection {
     words: Vec<u8>,
     /// Lists whose entries are those of each group.
     groups: Vec<String>,
+    /// Paths of a message's words, but of a mail.
+    word_paths: WordPaths,
     slots: usize,
     keeps: bool,
 }
@@ -146,10 +165,19 @@ impl TextDecoder {
     /// # Errors
     /// When the mapping cannot be compiled.
     pub fn new(sort: TextKind, mapping: &Mapping) -> Result<Self, Error> {
-        let (plan, places) = compile(mapping, &TextDialect(sort))?;
+        let dialect = TextDialect(sort);
+        let (plan, places) = compile(mapping, &dialect)?;
+        let read = |path: &str| match dialect.path(path)? {
+            TextPath::Value { path, .. } => Ok(path),
+            TextPath::Kind | TextPath::Words => Err(format!("`{path}` is no path of words")),
+        };
+        let word_paths = WordPaths::new(&mapping.message.words, read).map_err(|what| Error::Mapping {
+            origin: mapping.origin.clone(),
+            what: format!("message.words: {what}"),
+        })?;
         Ok(Self {
-            codec: sort.codec(),
-            wants: TextFieldSelection::new(&places, plan.slot_count),
+            codec: sort.codec(plan.fallback),
+            wants: TextFieldSelection::new(&places, word_paths, plan.slot_count),
             mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
             noted: TextFieldTable::default(),
@@ -161,6 +189,10 @@ impl TextDecoder {
 impl FormatDecoder for TextDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
+        match &block.head[..] {
+            [] if block.base == 0 => self.codec.begin(&bytes[..bytes.len().min(text::HEAD_BYTES)]),
+            head => self.codec.begin(head),
+        };
         let mut at = 0;
         loop {
             let next = self.codec.next(&bytes, at, block.eof, &mut self.leaves);
@@ -207,12 +239,13 @@ impl FormatDecoder for TextDecoder {
 }
 
 impl TextFieldSelection {
-    fn new(places: &PathSlots<TextPath>, slots: usize) -> Self {
+    fn new(places: &PathSlots<TextPath>, word_paths: WordPaths, slots: usize) -> Self {
         let mut this = Self {
             by_path: FxHashMap::default(),
             kind: Vec::new(),
             words: Vec::new(),
             groups: Vec::new(),
+            word_paths,
             slots,
             keeps: places.keeps,
         };
@@ -297,6 +330,9 @@ impl TextMessageView<'_> {
 
     /// Subject, text, markup without a plain alternative, and each forwarded message under its head; blank lines between.
     fn words(&self, out: &mut Vec<u8>) {
+        if !self.wants.word_paths.is_empty() {
+            return self.wants.word_paths.write(self.leaves, out);
+        }
         let get = |name: &str| self.leaves.iter().find(|(path, _)| *path == name).map(|(_, text)| text);
         let parts = [get("subject"), get("text"), get("html")];
         parts.into_iter().flatten().for_each(|part| paragraph(out, part));
@@ -351,6 +387,10 @@ impl ParsedMessage for TextMessageView<'_> {
     const TIME: &'static str =
         "time (ISO 8601, RFC 5322, or a count since 1970 with its unit: path@s, @ms, @us, @ns)";
 
+    fn charset_note(&self) -> Option<&str> {
+        self.leaves.charset_note()
+    }
+
     fn raw(&self) -> &[u8] {
         self.raw
     }
@@ -401,6 +441,12 @@ impl ParsedMessage for TextMessageView<'_> {
         names: &mut BlockNameResolver<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
+        if self.leaves.charset_note().is_some()
+            && !is_free_text(spec.field)
+            && !self.text(found, scratch).is_ascii()
+        {
+            return Err(Refusal::NotUtf8);
+        }
         match spec.slot {
             FieldLayout::Syms { .. } => event.set_names(spec, self.all(found).map(str::as_bytes), names),
             FieldLayout::Json => {
@@ -466,8 +512,9 @@ impl ParsedMessage for TextMessageView<'_> {
 
 /// Whether the first message of `head` has a value at each of these paths, and none at any of `not`.
 pub fn has_paths(sort: TextKind, head: &[u8], paths: &[String], not: &[&str]) -> bool {
-    let mut leaves = PathValues::default();
-    let next = sort.codec().next(head, 0, true, &mut leaves);
+    let (mut leaves, mut codec) = (PathValues::default(), sort.codec(FallbackCharset::default()));
+    codec.begin(&head[..head.len().min(text::HEAD_BYTES)]);
+    let next = codec.next(head, 0, true, &mut leaves);
     let present: FxHashSet<&str> = leaves.iter().map(|(path, _)| path).collect();
     matches!(next, NextTextMessage::Message(_))
         && paths.iter().all(|path| present.contains(path.as_str()))

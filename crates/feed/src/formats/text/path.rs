@@ -8,7 +8,7 @@
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
 //! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
-//! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; blank lines between |
+//! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; of JSON and XML the values at the paths of the list `words` in `[message]`; blank lines between |
 //!
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
 //! longer ones.
@@ -54,7 +54,7 @@ impl Dialect for TextDialect {
         if text == KIND_PATH {
             return Ok(TextPath::Kind);
         }
-        if text == WORDS_PATH && self.0 == TextKind::Mail {
+        if text == WORDS_PATH {
             return Ok(TextPath::Words);
         }
         if self.0 == TextKind::NewsXml {

@@ -1,0 +1,96 @@
+//! A file that is one list of objects, as exports have it: `[ {…}, {…} ]`, on one line or on many.
+//!
+//! Each entry of the list is a message by itself. Where it begins and ends is found by its brackets, without a memory of
+//! the entries before it, so that a list of any length flows entry by entry. In an entry that is not JSON a line end ends
+//! a string, and a bracket that closes another one ends the entry; what follows begins at the next `{`.
+
+/// The entry at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListStep {
+    /// Nothing but the list's own brackets, commas and white space up to here.
+    Nothing { end: usize },
+    /// An entry in `from..end`.
+    Entry { from: usize, end: usize },
+    /// An entry begins at `from`, whose brackets do not match before the bytes or the limit end.
+    Open { from: usize, mismatch: bool },
+}
+
+/// Finds the entry at `buf[at..]` within `limit` bytes.
+pub(super) fn step(buf: &[u8], at: usize, limit: usize) -> ListStep {
+    let (mut from, mut after_comma) = (at, false);
+    loop {
+        match buf.get(from) {
+            None => return ListStep::Nothing { end: from },
+            Some(byte) if byte.is_ascii_whitespace() => from += 1,
+            Some(0xef) if buf[from..].starts_with(b"\xef\xbb\xbf") => from += 3,
+            Some(b',') => (from, after_comma) = (from + 1, true),
+            Some(b']') => (from, after_comma) = (from + 1, false),
+            // The list's own bracket; one behind it, or behind a comma, begins a list in the list.
+            Some(b'[') if !after_comma => (from, after_comma) = (from + 1, true),
+            Some(_) => break,
+        }
+    }
+    let view = &buf[..buf.len().min(from.saturating_add(limit))];
+    entry(view, from)
+}
+
+fn entry(view: &[u8], from: usize) -> ListStep {
+    // Which brackets are open, the innermost last: a bit each, set for objects. Deeper ones than that are refused later on,
+    // whatever they are.
+    let (mut kinds, mut depth, mut deep) = (0u128, 0usize, false);
+    let mut at = from;
+    while let Some(&byte) = view.get(at) {
+        at += 1;
+        match byte {
+            b'"' => {
+                at = string_end(view, at);
+            }
+            b'{' | b'[' => {
+                kinds = kinds << 1 | u128::from(byte == b'{');
+                depth += 1;
+                deep |= depth > 128;
+            }
+            b'}' | b']' => {
+                let matches = deep || kinds & 1 == u128::from(byte == b'}');
+                // The bracket of the list ends a value that is none.
+                if depth == 0 {
+                    return ListStep::Entry { from, end: (at - 1).max(from + 1) };
+                }
+                if !matches {
+                    return ListStep::Open { from, mismatch: true };
+                }
+                kinds >>= 1;
+                depth -= 1;
+                if depth == 0 {
+                    return ListStep::Entry { from, end: at };
+                }
+            }
+            b',' | b'\n' if depth == 0 => return ListStep::Entry { from, end: at - 1 },
+            _ => {}
+        }
+    }
+    ListStep::Open { from, mismatch: false }
+}
+
+/// Behind the quote that ends a string, or at the line end that no string can have.
+fn string_end(view: &[u8], mut at: usize) -> usize {
+    loop {
+        let rest = &view[at..];
+        match memchr::memchr3(b'"', b'\\', b'\n', rest) {
+            None => return view.len(),
+            Some(n) => {
+                at += n + 1;
+                match rest[n] {
+                    b'"' => return at,
+                    b'\n' => return at - 1,
+                    _ => at = view.len().min(at + 1),
+                }
+            }
+        }
+    }
+}
+
+/// Where the first `{` behind the start of a broken entry is.
+pub(super) fn resync(view: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr(b'{', view.get(from..)?).map(|n| from + n)
+}

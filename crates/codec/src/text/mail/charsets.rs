@@ -1,0 +1,154 @@
+//! The sets of characters of a message: what its parts declare, and what is done where nothing does.
+
+use super::header::MailHeaderField;
+use super::mime_field::MimeField;
+use crate::charset::{Charset, FallbackCharset, push_ascii};
+use crate::text::TextFault;
+use std::cell::RefCell;
+
+/// The reading of bytes of a message whose set is not declared, and what was guessed so far.
+#[derive(Debug, Default)]
+pub(super) struct MailCharsets {
+    fallback: FallbackCharset,
+    /// The set that the message's text declares: raw bytes in its header are most likely of it, too.
+    of_text: Option<Charset>,
+    notes: RefCell<Vec<String>>,
+}
+
+/// The declaration of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeclaredCharset {
+    /// None, or ASCII, which many programs declare without having looked.
+    Nothing,
+    Known(Charset),
+    /// A name that says nothing.
+    Unknown,
+}
+
+impl DeclaredCharset {
+    pub(super) fn by_name(name: &str) -> Self {
+        match Charset::by_name(name) {
+            Some(charset) if charset == Charset::ASCII => Self::Nothing,
+            Some(charset) => Self::Known(charset),
+            None if name.trim().is_empty() => Self::Nothing,
+            None => Self::Unknown,
+        }
+    }
+}
+
+impl MailCharsets {
+    pub(super) fn new(fallback: FallbackCharset) -> Self {
+        Self { fallback, ..Self::default() }
+    }
+
+    /// Looks at what the text declares, where the header has bytes that need it.
+    pub(super) fn look_at(&mut self, message: &[u8], fields: &[MailHeaderField], content: usize) {
+        if std::str::from_utf8(&message[..content]).is_ok() {
+            return;
+        }
+        let kind = MimeField::find(message, fields, "content-type", self).ok().flatten().unwrap_or_default();
+        self.of_text = kind
+            .get("charset")
+            .and_then(Charset::by_name)
+            .filter(|charset| charset.keeps_ascii() && ![Charset::UTF_8, Charset::ASCII].contains(charset));
+        self.notes.borrow_mut().clear();
+    }
+
+    fn note(&self, note: String) {
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// What was guessed, in order.
+    pub(super) fn into_notes(self) -> Vec<String> {
+        self.notes.into_inner()
+    }
+
+    /// A field of the header, which declares nothing; whether its set was guessed.
+    ///
+    /// # Errors
+    /// The place of a byte that is no character of the mapping's set.
+    pub(super) fn header(&self, bytes: &[u8]) -> Result<(String, bool), usize> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok((text.to_owned(), false)),
+            Err(_) => self.header_by_guess(bytes),
+        }
+    }
+
+    #[cold]
+    fn header_by_guess(&self, bytes: &[u8]) -> Result<(String, bool), usize> {
+        let mut out = String::new();
+        if let Some(charset) = self.of_text
+            && charset.decode(bytes, &mut out).is_ok()
+        {
+            self.note(format!("guessed {charset}"));
+            return Ok((out, true));
+        }
+        self.undeclared(bytes, &mut out)?;
+        Ok((out, true))
+    }
+
+    /// Appends text whose set is not declared and that is not UTF-8.
+    fn undeclared(&self, bytes: &[u8], out: &mut String) -> Result<(), usize> {
+        self.fallback.decode(bytes, out)?;
+        if let Some(note) = self.fallback.note() {
+            self.note(note.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Text whose set is declared under the name `label`, or not at all; `at` is its place.
+    ///
+    /// # Errors
+    /// A byte that is no character of the set.
+    pub(super) fn text(&self, label: &str, bytes: Vec<u8>, at: usize) -> Result<String, TextFault> {
+        let mut out = String::new();
+        match DeclaredCharset::by_name(label) {
+            DeclaredCharset::Nothing if bytes.is_ascii() => {
+                out = String::from_utf8(bytes).unwrap_or_default();
+            }
+            DeclaredCharset::Known(charset) => charset.decode(&bytes, &mut out).map_err(|place| {
+                let what = "a byte of the part that is no character of";
+                TextFault::not_of_charset(at + place, what, label)
+            })?,
+            DeclaredCharset::Unknown => {
+                push_ascii(&bytes, &mut out);
+                self.note_unknown(label);
+            }
+            DeclaredCharset::Nothing => match String::from_utf8(bytes) {
+                Ok(text) => out = text,
+                Err(error) => self.undeclared(error.as_bytes(), &mut out).map_err(|place| {
+                    let what = "a byte that is no character of the mapping's set,";
+                    TextFault::not_of_charset(at + place, what, self.fallback.charset().name())
+                })?,
+            },
+        }
+        Ok(out)
+    }
+
+    /// Appends the characters of an encoded word; `None` where its bytes are no characters of its set.
+    pub(super) fn word(&self, label: &str, bytes: &[u8], out: &mut String) -> Option<()> {
+        match DeclaredCharset::by_name(label) {
+            DeclaredCharset::Known(charset) => charset.decode(bytes, out).ok(),
+            DeclaredCharset::Nothing => match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    out.push_str(text);
+                    Some(())
+                }
+                Err(_) => self.undeclared(bytes, out).ok(),
+            },
+            DeclaredCharset::Unknown => {
+                push_ascii(bytes, out);
+                self.note_unknown(label);
+                Some(())
+            }
+        }
+    }
+
+    fn note_unknown(&self, label: &str) {
+        let label: String = label.trim().chars().filter(char::is_ascii_graphic).take(40).collect();
+        self.note(format!("unknown {label}"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The set of characters of a document: what its declaration says (XML 1.0, section 4.3.3), and its text in it.
+
+use super::lex::{XmlToken, token};
+use crate::charset::{Charset, FallbackCharset, push_ascii};
+use crate::text::undeclared;
+use crate::text::{CharsetLabel, PathValues, TextFault};
+use std::borrow::Cow;
+
+/// What a document's declaration says of its set of characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum XmlEncoding {
+    /// Nothing; or UTF-16, where the bytes are plainly not.
+    #[default]
+    Undeclared,
+    /// A set in which the brackets of markup are bytes of ASCII, by the name that it has there.
+    Declared(Charset, CharsetLabel),
+    /// A name that says nothing.
+    Unknown(CharsetLabel),
+    /// A set in which markup cannot be found.
+    Unread(CharsetLabel),
+}
+
+impl XmlEncoding {
+    /// By what is between `<?xml` and `?>`.
+    pub(super) fn of_declaration(declaration: &[u8]) -> Self {
+        let Some(n) = memchr::memmem::find(declaration, b"encoding") else { return Self::Undeclared };
+        let quoted = declaration[n + 8..].split(|b| matches!(b, b'"' | b'\'')).nth(1).unwrap_or_default();
+        let name = String::from_utf8_lossy(quoted);
+        let label = CharsetLabel::new(&name);
+        match Charset::by_name(&name) {
+            Some(charset) if charset.keeps_ascii() => Self::Declared(charset, label),
+            Some(charset) if charset.name().starts_with("UTF-16") => Self::Undeclared,
+            Some(_) => Self::Unread(label),
+            None if name.trim().is_empty() => Self::Undeclared,
+            None => Self::Unknown(label),
+        }
+    }
+
+    /// By the declaration with which `head` begins behind a mark and white space; and that declaration.
+    pub(super) fn of_head(head: &[u8], at: usize) -> (Self, &[u8]) {
+        match head.get(at).map(|_| token(head, at)) {
+            Some(Ok(XmlToken::Declaration { inside, end })) => {
+                (Self::of_declaration(inside.slice(head)), &head[at..end])
+            }
+            _ => (Self::Undeclared, b""),
+        }
+    }
+
+    /// The text of `bytes`.
+    ///
+    /// # Errors
+    /// A byte that is no character of the declared set, or of the mapping's.
+    #[inline]
+    pub(super) fn text<'b>(
+        self,
+        bytes: &'b [u8],
+        fallback: FallbackCharset,
+        leaves: &mut PathValues,
+    ) -> Result<Cow<'b, str>, TextFault> {
+        match self {
+            Self::Undeclared | Self::Unread(_) => undeclared::text(bytes, fallback, leaves),
+            // ASCII is the same in all of them.
+            Self::Declared(..) | Self::Unknown(_) if bytes.is_ascii() => {
+                Ok(Cow::Borrowed(std::str::from_utf8(bytes).unwrap_or_default()))
+            }
+            Self::Declared(charset, label) => self::declared(bytes, charset, label),
+            Self::Unknown(label) => {
+                let mut out = String::with_capacity(bytes.len());
+                push_ascii(bytes, &mut out);
+                leaves.note_charset(&format!("unknown {}", label.as_str()));
+                Ok(Cow::Owned(out))
+            }
+        }
+    }
+}
+
+fn declared(bytes: &[u8], charset: Charset, label: CharsetLabel) -> Result<Cow<'_, str>, TextFault> {
+    let fault = |at| {
+        let what = "a byte that is no character of the declared set,";
+        TextFault::not_of_charset(at, what, label.as_str())
+    };
+    if charset == Charset::UTF_8 {
+        return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| fault(e.valid_up_to()));
+    }
+    let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
+    charset.decode(bytes, &mut out).map_err(fault)?;
+    Ok(Cow::Owned(out))
+}

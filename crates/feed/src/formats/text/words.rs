@@ -1,0 +1,170 @@
+//! The words of a message of JSON or XML: all values at the paths that its mapping lists as `words`, in their order.
+//!
+//! ```text
+//! words = ["text", "attachments[].title", "blocks[]**.text"]      **: any path between
+//! ```
+//!
+//! Each value is a paragraph of its own, but for pieces of one list in a list, such as the words of a sentence of which one
+//! is bold: these are joined as they are. A value that was there before, or is part of the message's first one, as in a
+//! copy for programs that show no markup, is left out.
+
+use unitape_codec::text::PathValues;
+
+/// The paths of words.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WordPaths(Vec<WordPath>);
+
+#[derive(Clone, Debug)]
+enum WordPath {
+    Exact(String),
+    Between(String, String),
+}
+
+/// Comparisons, in bytes, beyond which values that are there twice stay: a message of thousands of values is no copy.
+const COMPARED_BYTES_MAX: usize = 1 << 24;
+
+impl WordPaths {
+    /// Reads the paths as mappings write them; `read` reads one without `**`.
+    ///
+    /// # Errors
+    /// What `read` says.
+    pub(super) fn new(
+        paths: &[String],
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, String> {
+        let path = |path: &String| match path.split_once("**") {
+            Some((before, after)) if !before.is_empty() && !after.is_empty() && !after.contains("**") => {
+                Ok(WordPath::Between(before.to_owned(), after.to_owned()))
+            }
+            Some(_) => {
+                Err(format!("`{path}`: a path of words has `**` once, with a path before and after it"))
+            }
+            None => read(path).map(WordPath::Exact),
+        };
+        paths.iter().map(path).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.0.iter().any(|word| match word {
+            WordPath::Exact(exact) => exact == path,
+            WordPath::Between(before, after) => {
+                path.len() >= before.len() + after.len() && path.starts_with(before) && path.ends_with(after)
+            }
+        })
+    }
+
+    /// Appends the words of a message.
+    pub(super) fn write(&self, leaves: &PathValues, out: &mut Vec<u8>) {
+        let (mut compared, mut known) = (0, None::<(u32, bool)>);
+        let mut seen: Vec<&str> = Vec::new();
+        let (mut last, mut entry) = (None::<(u32, usize)>, 0);
+        for (i, leaf) in leaves.as_slice().iter().enumerate() {
+            let text = leaves.text(leaf);
+            let is_word = match known {
+                Some((path, is_word)) if path == leaf.path => is_word,
+                _ => self.has(leaves.path(leaf.path)),
+            };
+            known = Some((leaf.path, is_word));
+            if !is_word || text.is_empty() {
+                continue;
+            }
+            // Whether a list around it has begun anew since the last piece.
+            let around = list_around(leaves.path(leaf.path));
+            let mut is_joined = last.is_some_and(|(path, _)| path == leaf.path) && around.is_some();
+            while let Some(begun) = leaves.entries().get(entry).filter(|begun| begun.from as usize <= i) {
+                let after_last = last.is_some_and(|(_, n)| begun.from as usize > n);
+                is_joined &= !(after_last && Some(leaves.path(begun.path)) == around);
+                entry += 1;
+            }
+            last = Some((leaf.path, i));
+            let trimmed = text.trim();
+            let cost =
+                seen.iter().map(|s| if s.len() == trimmed.len() { trimmed.len() } else { 1 }).sum::<usize>()
+                    + seen.first().map_or(0, |first| first.len());
+            compared += cost;
+            let is_known = compared <= COMPARED_BYTES_MAX
+                && (seen.contains(&trimmed) || seen.first().is_some_and(|first| first.contains(trimmed)));
+            if is_known && !trimmed.is_empty() {
+                continue;
+            }
+            if trimmed.is_empty() {
+                if is_joined && !out.is_empty() {
+                    out.extend_from_slice(text.as_bytes());
+                }
+                continue;
+            }
+            if !is_joined && !out.is_empty() {
+                out.truncate(out.trim_ascii_end().len());
+                out.extend_from_slice(b"\n\n");
+            }
+            out.extend_from_slice(text.as_bytes());
+            seen.push(trimmed);
+        }
+        out.truncate(out.trim_ascii_end().len());
+    }
+}
+
+/// The list around the innermost list of a path: `a[].b[]` of `a[].b[].c[].text`.
+fn list_around(path: &str) -> Option<&str> {
+    let inner = path.rfind("[]")?;
+    let outer = path[..inner].rfind("[]")?;
+    Some(&path[..outer + 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unitape_codec::text::{NextTextMessage, TextMessageDecoder, jsonl};
+
+    fn words(paths: &[&str], line: &str) -> String {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let paths = WordPaths::new(&paths, |path| Ok(path.to_owned())).unwrap();
+        let (mut leaves, mut out) = (PathValues::default(), Vec::new());
+        let next = jsonl::JsonlDecoder::default().next(line.as_bytes(), 0, true, &mut leaves);
+        assert!(matches!(next, NextTextMessage::Message(_)), "{next:?}");
+        paths.write(&leaves, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    const PATHS: [&str; 4] = ["text", "attachments[].text", "attachments[].fallback", "blocks[]**.text"];
+
+    // The words of a bot are in places of their own; those of a person are there twice.
+    #[test]
+    fn words_are_read_in_order_and_once() {
+        for (line, want) in [
+            (r#"{"text":"","attachments":[{"fallback":"Order 7","text":"Order 7"}]}"#, "Order 7"),
+            (r#"{"text":"hello","blocks":[{"elements":[{"elements":[{"text":"hello"}]}]}]}"#, "hello"),
+            (
+                r#"{"blocks":[{"elements":[{"elements":[{"text":"sell "},{"text":"100"},{"text":" VOD"}]},{"elements":[{"text":"now"}]}]}]}"#,
+                "sell 100 VOD\n\nnow",
+            ),
+            (
+                r#"{"blocks":[{"text":{"text":"Head"}},{"fields":[{"text":"a"},{"text":"b"}]}]}"#,
+                "Head\n\na\n\nb",
+            ),
+            (r#"{"text":"a","attachments":[{"text":"b","blocks":[{"text":{"text":"no path"}}]}]}"#, "a\n\nb"),
+            (r#"{"other":"x"}"#, ""),
+        ] {
+            assert_eq!(words(&PATHS, line), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn many_words_cost_no_more_than_their_bytes() {
+        let many: Vec<String> = (0..5000).map(|n| format!("{{\"text\":\"{n}\"}}")).collect();
+        let line = format!("{{\"text\":\"{}\",\"blocks\":[{}]}}", "x".repeat(1 << 20), many.join(","));
+        assert!(words(&PATHS, &line).ends_with("4999"));
+    }
+
+    #[test]
+    fn a_path_of_words_has_a_beginning_and_an_end() {
+        for path in ["**.text", "blocks[]**", "a**b**c"] {
+            let error = WordPaths::new(&[path.to_owned()], |path| Ok(path.to_owned())).unwrap_err();
+            assert!(error.contains(path), "{error}");
+        }
+    }
+}
