@@ -179,7 +179,9 @@ pub fn read(
     }
     let (from, to) = trim_range(whole, column.pad, column.trim);
     let text = &whole[from..to];
-    if column.none.iter().any(|n| n == whole) {
+    // A separated value has no length, and blanks around it say nothing.
+    let says_none = |n: &Vec<u8>| n == whole || column.length() == 0 && n == whole.trim_ascii();
+    if column.none.iter().any(says_none) {
         return Ok(ColumnValue::None);
     }
     if let ColumnFormat::Flag { yes, no } = &column.sort {
