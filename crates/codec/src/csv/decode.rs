@@ -359,7 +359,7 @@ impl CsvRowDecoder {
     pub(super) fn names_of(&mut self, raw: &[u8]) -> Option<Vec<String>> {
         self.place_values(raw);
         let names = self.row_names(raw).and_then(number_names).ok()?;
-        Some(names.0)
+        Some(names.names)
     }
 
     fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
@@ -431,7 +431,7 @@ impl CsvRowDecoder {
     /// Takes the names of the file's columns. Of several columns of one name the second is `name#2`.
     fn know(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
         let columns = self.layout.row.columns();
-        let (names, doubled) = number_names(names)?;
+        let NumberedNames { names, doubled } = number_names(names)?;
         for (i, name) in doubled {
             let numbered = |c: &ColumnLayout| {
                 c.source().strip_prefix(&name).and_then(|rest| rest.strip_prefix('#')).is_some_and(is_number)
@@ -553,7 +553,7 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadHeader, None) => {
                 let names: Vec<_> = self.row.places.iter().map(|p| self.text(self.record(raw), *p)).collect();
                 let names = names.iter().map(|n| String::from_utf8_lossy(n).trim().to_owned()).collect();
-                let names = number_names(names).map(|(names, _)| names).unwrap_or_default();
+                let names = number_names(names).unwrap_or_default().names;
                 let lacks =
                     |c: &&ColumnLayout| (c.required || c.expected) && column_of(&names, c.source()).is_none();
                 let lacking: Vec<_> =
@@ -581,8 +581,16 @@ impl CsvRowDecoder {
     }
 }
 
-/// Names of which none is there twice, and the columns whose name was, with that name.
-fn number_names(mut names: Vec<String>) -> Result<(Vec<String>, Vec<(usize, String)>), CsvFault> {
+/// Names of columns of which none is there twice.
+#[derive(Default)]
+struct NumberedNames {
+    names: Vec<String>,
+    /// The columns whose name was there already, with that name.
+    doubled: Vec<(usize, String)>,
+}
+
+/// Numbers the second and later of several equal names.
+fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
     let mut doubled = Vec::new();
     for i in 1..names.len() {
         if names[i].is_empty() || !names[..i].contains(&names[i]) {
@@ -597,7 +605,7 @@ fn number_names(mut names: Vec<String>) -> Result<(Vec<String>, Vec<(usize, Stri
         names[i] = numbered;
         doubled.push((i, name));
     }
-    Ok((names, doubled))
+    Ok(NumberedNames { names, doubled })
 }
 
 /// The column of this name; `name#1` is the first of several.

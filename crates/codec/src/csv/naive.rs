@@ -355,7 +355,8 @@ fn whole(
         out.push((column.name().to_owned(), text));
     }
     for (name, value) in names.iter().zip(values) {
-        let is_of_layout = |c: &crate::fixed::ColumnLayout| position(&[name.clone()], c.source()).is_some();
+        let is_of_layout =
+            |c: &crate::fixed::ColumnLayout| position(std::slice::from_ref(name), c.source()).is_some();
         if !value.is_empty() && !columns.iter().any(is_of_layout) {
             out.push((name.clone(), value.clone()));
         }

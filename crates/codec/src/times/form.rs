@@ -368,7 +368,7 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
     }
     if parts.windows(2).any(|pair| pair[0].is_short() && pair[1].is_digits()) {
         return Err(format!(
-            "`{text}` has a part of one or two digits with digits right behind it: two letters stand for two digits; {SEE}"
+            "`{text}` has a part of one or two digits with digits right behind it: two letters are two digits; {SEE}"
         ));
     }
     let (kind, half_days) = kind_of(&parts)

@@ -35,7 +35,7 @@ fn check(form: &str, text: &str, wanted: &str) {
 }
 
 #[test]
-fn forms_of_digits() {
+fn forms() {
     for (form, text, wanted) in [
         ("HHMMSSfff", "093109362", "1970-01-01T09:31:09.362"),
         ("HHMM", "2359", "1970-01-01T23:59:00"),
@@ -253,7 +253,7 @@ fn a_column_may_have_several_forms() {
     assert_eq!(either.read(b"23/03/2026").unwrap().days, days(2026, 3, 23).unwrap());
 }
 
-/// A newcomer who writes the form of another tool is told what is near it here.
+/// For a newcomer who writes the form of another tool.
 #[test]
 fn what_is_no_form_is_named_with_forms_that_are_near() {
     let parse = |text: &str, kind| {
@@ -270,7 +270,7 @@ fn what_is_no_form_is_named_with_forms_that_are_near() {
         ("HHMMSSffffffffff", TimeFormKind::Time, "no form of a date or time"),
         ("é", TimeFormKind::Date, "no form of a date or time"),
         ("", TimeFormKind::Date, "not a whole date"),
-        ("DMYYYY", TimeFormKind::Date, "two letters stand for two digits"),
+        ("DMYYYY", TimeFormKind::Date, "two letters are two digits"),
         ("DD.MM.YY", TimeFormKind::Date, "pivot = 1970"),
         ("@ms", TimeFormKind::Date, "type = \"timestamp\""),
         ("midnight_ms", TimeFormKind::Both, "type = \"time\""),
@@ -372,7 +372,7 @@ proptest! {
 
     /// Plain forms are read a quick way: the general way says the same.
     #[test]
-    fn the_quick_way_agrees(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9] [0-2][0-9]:[0-6][0-9]:[0-6][0-9]") {
+    fn plain_values_are_read_alike(text in "[0-9]{4}-[0-9]{2}-[0-3][0-9] [0-2][0-9]:[0-6][0-9]:[0-6][0-9]") {
         let quick = form_of(&["YYYY-MM-DD HH:MM:SS"], None);
         let mut general = quick.clone();
         general.plain_length = None;
