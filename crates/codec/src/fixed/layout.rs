@@ -355,6 +355,16 @@ impl ColumnLayout {
         self.pad
     }
 
+    /// Whether it is a column of separated values, which have no length.
+    pub(crate) fn is_separated(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether its numbers may have an exponent: an `E` among the digits of a fixed-width record is a broken byte.
+    pub(crate) fn has_exponents(&self) -> bool {
+        self.is_separated()
+    }
+
     /// Whether it holds a number that is no text.
     pub(crate) fn is_stored(&self) -> bool {
         matches!(self.sort, ColumnFormat::Stored(..))

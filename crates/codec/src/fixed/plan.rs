@@ -180,7 +180,7 @@ pub fn read(
     let (from, to) = trim_range(whole, column.pad, column.trim);
     let text = &whole[from..to];
     // A separated value has no length, and blanks around it say nothing.
-    let says_none = |n: &Vec<u8>| n == whole || column.length() == 0 && n == whole.trim_ascii();
+    let says_none = |n: &Vec<u8>| n == whole || column.is_separated() && n == whole.trim_ascii();
     if column.none.iter().any(says_none) {
         return Ok(ColumnValue::None);
     }
@@ -216,8 +216,8 @@ pub fn read(
         ColumnFormat::Int(sign) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
             match integer(text, sign) {
-                Err(RecordFaultCode::BadNumber) if exponent_at(text).is_some() => {
-                    let d = written_decimal(text, sign)?;
+                Err(RecordFaultCode::BadNumber) if column.has_exponents() && exponent_at(text).is_some() => {
+                    let d = written_decimal(text, sign, true)?;
                     let n = d.scaled(0).ok_or(RecordFaultCode::BadNumber)?;
                     i64::try_from(n).map(ColumnValue::Int).map_err(|_| RecordFaultCode::NumberRange)
                 }
@@ -229,7 +229,7 @@ pub fn read(
         }
         ColumnFormat::Decimal(sign, None) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
-            let d = written_decimal(text, sign)?;
+            let d = written_decimal(text, sign, column.has_exponents())?;
             Ok(ColumnValue::Decimal { mantissa: d.mantissa(), exponent: d.exponent() })
         }
         ColumnFormat::Date(form) => {
@@ -255,13 +255,15 @@ pub fn read(
 
 /// A number whose point is written.
 #[inline]
-fn written_decimal(text: &[u8], sign: SignStyle) -> Result<Decimal, RecordFaultCode> {
+fn written_decimal(text: &[u8], sign: SignStyle, has_exponents: bool) -> Result<Decimal, RecordFaultCode> {
     let (negative, digits) = split_sign(text, sign)?;
     // The sign was removed; another one is no digit.
     let signed = digits.bytes().first() == Some(&b'-');
     let d = if signed { Err(NumberFault::Malformed) } else { Decimal::parse(digits.bytes()) };
     let d = match d {
-        Err(NumberFault::Malformed) if !signed => with_exponent(digits.bytes()).map_err(code_of)?,
+        Err(NumberFault::Malformed) if !signed && has_exponents => {
+            with_exponent(digits.bytes()).map_err(code_of)?
+        }
         d => d.map_err(code_of)?,
     };
     Ok(if negative { Decimal::from_canonical(-d.mantissa(), d.exponent()) } else { d })
