@@ -44,3 +44,4 @@ pub mod iso20022;
 pub mod itch;
 pub mod swift_mt;
 pub mod text;
+pub mod times;

@@ -14,7 +14,7 @@ zone = "Europe/London"
 trailer = { first = "END", columns = ["mark", "n"], count = "n" }
 column = [
   { name = "t", type = "time", form = "HHMM", date = "file" },
-  { name = "d", type = "date", form = "YYMMDD" },
+  { name = "d", type = "date", form = "YYMMDD", pivot = 1970 },
   { name = "at", type = "time", form = "HHMM", date = "d" },
   { name = "n", type = "int", sign = "leading", none = ["-", "NA"] },
   { name = "p", type = "decimal", sign = "leading", required = true },

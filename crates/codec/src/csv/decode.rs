@@ -2,13 +2,13 @@
 
 use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::{CsvLayout, TextEncoding};
+use super::preamble::{self, Preamble};
 use super::row::{RowScanOutcome, RowValueSpans, ValueSpan};
 use super::simd::CsvKernel;
 use crate::charset::Charset;
-use crate::fixed::inside::{
-    CachedTimeZone, ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read,
-};
+use crate::fixed::inside::{ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
+use crate::times::CachedTimeZone;
 use std::sync::Arc;
 use unitape_base::Span;
 
@@ -128,7 +128,7 @@ impl CsvRowDecoder {
         order.sort_by_key(|i| needs_other_column(&columns[usize::from(*i)]));
         let mut this = CsvRowDecoder {
             kernel: CsvKernel::best(),
-            row: RowValueSpans::default(),
+            row: RowValueSpans { separator: layout.separator, ..RowValueSpans::default() },
             values: vec![ColumnValue::None; columns.len()],
             others: Vec::new(),
             header: CsvHeader::default(),
@@ -160,10 +160,22 @@ impl CsvRowDecoder {
     /// A file begins: whatever was known of another header is forgotten.
     pub fn begin(&mut self) {
         self.header = CsvHeader::default();
+        self.row.separator = self.layout.separator;
         if !self.layout.header {
-            let names = self.layout.row.columns().iter().map(|c| c.name().to_owned()).collect();
+            let own = self.layout.row.columns().iter().filter(|c| c.source() == c.name());
+            let names = own.map(|c| c.name().to_owned()).collect();
             _ = self.know(names);
         }
+    }
+
+    /// A source begins: the order of another one's times says nothing.
+    pub fn begin_source(&mut self) {
+        self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
+    }
+
+    /// Takes over what another decoder of the same columns knew of the order of its source's times.
+    pub fn resume_from(&mut self, before: &Self) {
+        CachedTimeZone::resume_all(&mut self.zones, &before.zones);
     }
 
     /// Sets the file's name, which may contain its day.
@@ -175,7 +187,9 @@ impl CsvRowDecoder {
     /// Takes the header out of the first bytes of a file, for a decoder that begins further on.
     pub fn read_header(&mut self, head: &[u8]) {
         self.begin();
-        if self.header.is == CsvHeaderState::Awaited {
+        if !self.layout.header {
+            _ = self.preamble(head, true);
+        } else if self.header.is == CsvHeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
             if self.header.is == CsvHeaderState::Awaited {
                 self.header.is = CsvHeaderState::Bad;
@@ -188,7 +202,7 @@ impl CsvRowDecoder {
     #[must_use]
     pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
         if !layout.header {
-            return &[];
+            return preamble::separator_line(bytes);
         }
         match CsvRowDecoder::new(layout.clone()).next(bytes, 0, 0, true) {
             NextCsvRow::Header { end, .. }
@@ -248,10 +262,13 @@ impl CsvRowDecoder {
         let most = self.layout.row_bytes_max;
         let mut from = at;
         if base + at as u64 == 0 {
-            match buf {
-                [0xef, 0xbb, 0xbf, ..] => from = 3,
-                [] | [0xef] | [0xef, 0xbb] if !eof => return NextCsvRow::Incomplete { from: 0, need: 3 },
-                _ => {}
+            match self.preamble(buf, eof) {
+                Preamble::Until(end) => from = end,
+                Preamble::More(need) => return NextCsvRow::Incomplete { from: 0, need },
+                Preamble::Bad { span, fault, end } => {
+                    self.header.is = CsvHeaderState::Bad;
+                    return NextCsvRow::Bad { span, fault, end };
+                }
             }
         }
         loop {
@@ -299,7 +316,9 @@ impl CsvRowDecoder {
         }
     }
 
-    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
+    /// Puts the values of the row in hand where they can be read as UTF-8.
+    #[inline]
+    fn place_values(&mut self, raw: &[u8]) {
         self.in_apart = !self.row.text.is_empty();
         if self.in_apart {
             self.apart.clear();
@@ -315,15 +334,40 @@ impl CsvRowDecoder {
         {
             self.transcode(raw, charset);
         }
+    }
+
+    /// Sets the separator that the file states.
+    pub(super) fn set_separator(&mut self, separator: u8) {
+        self.row.separator = separator;
+    }
+
+    /// Reads the row that `input` begins with.
+    pub(super) fn scan_row(&mut self, input: &[u8], eof: bool) -> RowScanOutcome {
+        self.row.read(&self.layout, self.kernel, input, eof)
+    }
+
+    /// The values of the row in hand as names.
+    fn row_names(&self, raw: &[u8]) -> Result<Vec<String>, CsvFault> {
+        let names = self.row.places.iter().map(|p| {
+            let text = self.text(self.record(raw), *p);
+            std::str::from_utf8(text)
+                .map(|t| t.trim().to_owned())
+                .map_err(|_| CsvFault::from_code(CsvFaultCode::NotUtf8))
+        });
+        names.collect()
+    }
+
+    /// The names of the columns if this row were the header.
+    pub(super) fn names_of(&mut self, raw: &[u8]) -> Option<Vec<String>> {
+        self.place_values(raw);
+        let names = self.row_names(raw).and_then(number_names).ok()?;
+        Some(names.names)
+    }
+
+    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
+        self.place_values(raw);
         if self.header.is == CsvHeaderState::Awaited {
-            let names = self.row.places.iter().map(|p| {
-                let text = self.text(self.record(raw), *p);
-                std::str::from_utf8(text)
-                    .map(|t| t.trim().to_owned())
-                    .map_err(|_| CsvFault::from_code(CsvFaultCode::NotUtf8))
-            });
-            let names: Result<Vec<String>, CsvFault> = names.collect();
-            return match names.and_then(|names| self.know(names)) {
+            return match self.row_names(raw).and_then(|names| self.know(names)) {
                 Ok(()) => NextCsvRow::Header { span, end },
                 Err(fault) => {
                     self.header.is = CsvHeaderState::Bad;
@@ -391,21 +435,22 @@ impl CsvRowDecoder {
         self.day[0]
     }
 
-    /// Takes the names of the file's columns.
+    /// Takes the names of the file's columns. Of several columns of one name the second is `name#2`.
     fn know(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
         let columns = self.layout.row.columns();
-        let mut at = vec![None; columns.len()];
-        let mut of = Vec::new();
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) && !name.is_empty() {
+        let NumberedNames { names, doubled } = number_names(names)?;
+        for (i, name) in doubled {
+            let numbered = |c: &ColumnLayout| {
+                c.source().strip_prefix(&name).and_then(|rest| rest.strip_prefix('#')).is_some_and(is_number)
+            };
+            if columns.iter().any(|c| c.source() == name) && !columns.iter().any(numbered) {
                 return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
             }
-            let column = columns.iter().position(|c| c.name() == name);
-            if let Some(column) = column {
-                at[column] = Some(i as u16);
-            }
-            of.push(column.map(|c| c as u16));
         }
+        let at: Vec<Option<u16>> =
+            columns.iter().map(|c| column_of(&names, c.source()).map(|i| i as u16)).collect();
+        let column_at = |i: usize| at.iter().position(|at| *at == Some(i as u16)).map(|c| c as u16);
+        let of = (0..names.len()).map(column_at).collect();
         let must = |c: &ColumnLayout| c.required || c.expected;
         let lacking = columns.iter().zip(&at).filter(|(c, at)| must(c) && at.is_none()).count();
         if lacking > 0 {
@@ -493,14 +538,40 @@ impl CsvRowDecoder {
             }
             (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
-            (CsvFaultCode::BadHeader, Some(i)) => format!("the header names column {} twice", i + 1),
+            (CsvFaultCode::BadHeader, Some(i)) => {
+                let place = self.row.places.get(usize::from(i)).copied();
+                let name = place.map(|p| self.text(self.record(raw), p)).unwrap_or_default();
+                let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+                let column = i + 1;
+                format!(
+                    "the header names column {column} twice, `{name}`: the layout may call the two `{name}#1` and `{name}#2`"
+                )
+            }
+            (CsvFaultCode::BadSeparator, _) => {
+                format!(
+                    "the file states the separator `{}` in its first line, the layout `{}`",
+                    char::from(found as u8).escape_default(),
+                    char::from(wanted as u8).escape_default()
+                )
+            }
+            (CsvFaultCode::HeaderNotFound, _) if self.layout.finds_header => {
+                let names: Vec<_> = self.layout.row.columns().iter().map(ColumnLayout::source).collect();
+                format!(
+                    "none of the first {found} lines has all columns of the layout: `{}`",
+                    names.join("`, `")
+                )
+            }
+            (CsvFaultCode::HeaderNotFound, _) => {
+                format!("the {wanted} lines before the header are longer than 64 KiB")
+            }
             (CsvFaultCode::BadHeader, None) => {
                 let names: Vec<_> = self.row.places.iter().map(|p| self.text(self.record(raw), *p)).collect();
-                let lacks = |c: &&ColumnLayout| {
-                    (c.required || c.expected) && !names.iter().any(|n| n.trim_ascii() == c.name().as_bytes())
-                };
+                let names = names.iter().map(|n| String::from_utf8_lossy(n).trim().to_owned()).collect();
+                let names = number_names(names).unwrap_or_default().names;
+                let lacks =
+                    |c: &&ColumnLayout| (c.required || c.expected) && column_of(&names, c.source()).is_none();
                 let lacking: Vec<_> =
-                    self.layout.row.columns().iter().filter(lacks).map(ColumnLayout::name).collect();
+                    self.layout.row.columns().iter().filter(lacks).map(ColumnLayout::source).collect();
                 let lacking = lacking.join("`, `");
                 format!("the header has {found} of {wanted} columns that must be there, not `{lacking}`")
             }
@@ -514,10 +585,53 @@ impl CsvRowDecoder {
                 let text = self.row.places.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
                 let text = text.unwrap_or_default();
                 let cut = &text[..text.len().min(60)];
-                format!("column {}: \"{}\" {}", name(i), cut.escape_ascii(), code.description())
+                // A column of the file may be read in several ways.
+                let readings = self.layout.row.columns().iter().zip(&self.header.at);
+                let readings = readings.filter(|(_, at)| **at == Some(i)).map(|(c, _)| c.reason(code, text));
+                let general = code.description();
+                let reason = readings.into_iter().reduce(|a, b| if a == general { b } else { a });
+                let reason = reason.unwrap_or_else(|| general.to_owned());
+                format!("column {}: \"{}\" {reason}", name(i), cut.escape_ascii())
             }
         }
     }
+}
+
+/// Names of columns of which none is there twice.
+#[derive(Default)]
+struct NumberedNames {
+    names: Vec<String>,
+    /// The columns whose name was there already, with that name.
+    doubled: Vec<(usize, String)>,
+}
+
+/// Numbers the second and later of several equal names.
+fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
+    let mut doubled = Vec::new();
+    for i in 1..names.len() {
+        if names[i].is_empty() || !names[..i].contains(&names[i]) {
+            continue;
+        }
+        let name = names[i].clone();
+        let number = 2 + doubled.iter().filter(|(_, n)| *n == name).count();
+        let numbered = format!("{name}#{number}");
+        if names.contains(&numbered) {
+            return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
+        }
+        names[i] = numbered;
+        doubled.push((i, name));
+    }
+    Ok(NumberedNames { names, doubled })
+}
+
+/// The column of this name; `name#1` is the first of several.
+pub(super) fn column_of(names: &[String], name: &str) -> Option<usize> {
+    let position = |name: &str| names.iter().position(|n| n == name);
+    position(name).or_else(|| position(name.strip_suffix("#1")?))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn place(record: &[u8], p: ValueSpan) -> &[u8] {

@@ -18,6 +18,10 @@ pub enum CsvFaultCode {
     NotUtf8,
     /// The header lacks columns that the layout requires, has one twice, or cannot be read.
     BadHeader,
+    /// The file states another separator than the layout.
+    BadSeparator,
+    /// No line near the start of the file has the columns of the layout, or more lines are to be skipped than may be.
+    HeaderNotFound,
     /// A row of a file whose header cannot be read.
     NoHeader,
     /// The trailer's count cannot be read.
@@ -39,6 +43,8 @@ impl CsvFaultCode {
             CsvFaultCode::LongRow => "long_row",
             CsvFaultCode::NotUtf8 => "not_utf8",
             CsvFaultCode::BadHeader => "bad_header",
+            CsvFaultCode::BadSeparator => "bad_separator",
+            CsvFaultCode::HeaderNotFound => "header_not_found",
             CsvFaultCode::NoHeader => "no_header",
             CsvFaultCode::BadTrailer => "bad_trailer",
             CsvFaultCode::RecordCount => "record_count",

@@ -3,8 +3,9 @@
 use crate::charset::Charset;
 use crate::fixed::Error;
 use crate::fixed::inside::{
-    CachedTimeZone, ColumnLayout, ColumnLayoutConfig, RecordLayout, build_csv_columns, parse_day,
+    ColumnLayout, ColumnLayoutConfig, CsvTimeKeys, RecordLayout, build_csv_columns, parse_day,
 };
+use crate::times::{AmbiguousTimes, CachedTimeZone};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -14,6 +15,12 @@ pub struct CsvLayout {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) separator: u8,
+    /// The layout names its separator: a file must not state another.
+    pub(super) states_separator: bool,
+    /// Lines at the start of the file that say nothing.
+    pub(super) skip: usize,
+    /// The header is the first line that has all columns.
+    pub(super) finds_header: bool,
     pub(super) quote: Option<u8>,
     pub(super) comment: Option<u8>,
     pub(super) encoding: TextEncoding,
@@ -26,6 +33,8 @@ pub struct CsvLayout {
     /// The columns as the layout describes them.
     pub(super) row: RecordLayout,
     pub(super) zones: Vec<CachedTimeZone>,
+    /// The zone of the layout, among them.
+    pub(super) zone: Option<u16>,
 }
 
 /// How the last row is known, and where in it is how many rows there are.
@@ -43,6 +52,12 @@ pub const ROW_BYTES_MAX: usize = 64 << 10;
 
 const ROW_BYTES_LIMIT: usize = 4 << 20;
 
+/// Lines to be skipped at the start of a file, at most.
+const SKIP_LINES_MAX: usize = 1_000;
+
+/// Bytes of the lines before a header, at most.
+pub(super) const PREAMBLE_BYTES_MAX: usize = 64 << 10;
+
 /// Maximum values of a row.
 pub(super) const VALUES_MAX: usize = 4096;
 
@@ -52,19 +67,20 @@ struct CsvLayoutConfig {
     name: Spanned<String>,
     #[serde(default)]
     title: String,
-    #[serde(default)]
-    separator: CsvSeparator,
+    separator: Option<CsvSeparator>,
+    skip: Option<Spanned<usize>>,
     #[serde(default = "double_quote")]
     quote: Spanned<String>,
     comment: Option<Spanned<String>>,
     encoding: Option<Spanned<String>>,
-    #[serde(default = "yes")]
-    header: bool,
+    header: Option<Spanned<HeaderConfig>>,
     #[serde(default)]
     short: ShortRowPolicy,
     row_bytes_max: Option<Spanned<usize>>,
     day: Option<Spanned<String>>,
     zone: Option<Spanned<String>>,
+    ambiguous: Option<Spanned<String>>,
+    pivot: Option<Spanned<i64>>,
     trailer: Option<Spanned<CsvTrailerConfig>>,
     #[serde(default)]
     column: Vec<Spanned<ColumnLayoutConfig>>,
@@ -80,6 +96,14 @@ struct CsvTrailerConfig {
     columns: Vec<String>,
     /// The one of them that counts the rows.
     count: Option<Spanned<String>>,
+}
+
+/// Where the header is: `true`, `false` or `"find"`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum HeaderConfig {
+    Is(bool),
+    Word(String),
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -123,10 +147,6 @@ enum ShortRowPolicy {
     #[default]
     Error,
     Pad,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn double_quote() -> Spanned<String> {
@@ -205,22 +225,92 @@ impl CsvLayout {
         self.header
     }
 
+    /// Whether a time of a column depends on the times before it in the source.
+    #[must_use]
+    pub fn needs_order(&self) -> bool {
+        self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
+    }
+
     /// Bytes of a row, at most.
     #[must_use]
     pub fn row_bytes_max(&self) -> usize {
         self.row_bytes_max
     }
 
-    /// The day that a file's name contains: the last eight digits in a row that are a day, `YYYYMMDD`.
+    /// This layout with another choice for local times that occur twice or never; `None` for an unknown word.
+    #[must_use]
+    pub fn with_ambiguous(mut self, word: &str) -> Option<Self> {
+        self.row.set_ambiguous(AmbiguousTimes::by_name(word)?, &mut self.zones);
+        Some(self)
+    }
+
+    /// This layout with the column `name`, which is the column `source` of the file read as a time of this form: a date
+    /// with a time, a time on the day of the file, or a date.
+    ///
+    /// # Errors
+    /// The problem of the form, for people.
+    pub fn with_time_column(&self, name: &str, source: &str, form: &str) -> Result<Self, String> {
+        let mut this = self.clone();
+        if this.row.find(name).is_none() {
+            let column = ColumnLayout::time_column(name, source, form, &mut this.zones, self.zone)?;
+            this.row.push(column);
+        }
+        Ok(this)
+    }
+
+    /// Bytes at the start of a file that a decoder has to see which begins further on, at most.
+    #[must_use]
+    pub fn head_bytes(&self) -> usize {
+        // Comments may precede a header.
+        let before = if self.skip > 0 || self.finds_header { PREAMBLE_BYTES_MAX } else { 0 };
+        before + 2 * self.row_bytes_max
+    }
+
+    /// The day that a file's name contains: the last `YYYYMMDD`, `YYYY-MM-DD` or `YYYY_MM_DD` in it that is a day.
     pub(super) fn day_of(name: &str) -> Option<i32> {
-        let digits = name.as_bytes().windows(8).filter(|w| w.iter().all(u8::is_ascii_digit));
-        digits.filter_map(parse_day).next_back()
+        let bytes = name.as_bytes();
+        let day = |at: usize| {
+            let plain = bytes.get(at..at + 8).and_then(parse_day);
+            plain.or_else(|| match bytes.get(at..at + 10)? {
+                &[a, b, c, d, x @ (b'-' | b'_'), e, f, y, g, h] if x == y => {
+                    parse_day(&[a, b, c, d, e, f, g, h])
+                }
+                _ => None,
+            })
+        };
+        (0..bytes.len()).rev().find_map(day)
     }
 }
 
 fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
     let fail = |at: usize, what: String| Err((at, what));
-    let separator = match text.separator {
+    let states_separator = text.separator.is_some();
+    let (header, finds_header) = match &text.header {
+        None => (true, false),
+        Some(header) => match header.get_ref() {
+            HeaderConfig::Is(is) => (*is, false),
+            HeaderConfig::Word(word) if word == "find" && !text.column.is_empty() => (true, true),
+            HeaderConfig::Word(word) if word == "find" => {
+                let what = "header = \"find\" looks for the columns in [[column]]: name them".to_owned();
+                return fail(header.span().start, what);
+            }
+            HeaderConfig::Word(word) => {
+                let what = format!("header: true, false or \"find\", not \"{word}\"");
+                return fail(header.span().start, what);
+            }
+        },
+    };
+    let skip = match &text.skip {
+        None => 0,
+        Some(n) if *n.get_ref() <= SKIP_LINES_MAX => *n.get_ref(),
+        Some(n) => {
+            return fail(
+                n.span().start,
+                format!("skip: lines at the start of the file, {SKIP_LINES_MAX} at most"),
+            );
+        }
+    };
+    let separator = match text.separator.unwrap_or_default() {
         CsvSeparator::Comma => b',',
         CsvSeparator::Tab => b'\t',
         CsvSeparator::Pipe => b'|',
@@ -272,7 +362,7 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
             Some(CsvTrailerLayout { first: trailer.first.into_bytes(), count, columns: trailer.columns })
         }
     };
-    if !text.header && text.column.is_empty() {
+    if !header && text.column.is_empty() {
         let what = "without a header the layout must name all columns in [[column]]".to_owned();
         return fail(text.name.span().start, what);
     }
@@ -283,12 +373,18 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
             Err(what) => return fail(name.span().start, what),
         },
     };
-    let (row, zones) = build_csv_columns(text.name, text.zone, text.column)?;
-    let (header, pad) = (text.header, text.short == ShortRowPolicy::Pad);
+    // The layout's own zone is the first.
+    let zone = text.zone.is_some().then_some(0);
+    let keys = CsvTimeKeys { zone: text.zone, ambiguous: text.ambiguous, pivot: text.pivot };
+    let (row, zones) = build_csv_columns(text.name, keys, text.column)?;
+    let pad = text.short == ShortRowPolicy::Pad;
     Ok(CsvLayout {
         name: row.name().to_owned(),
         title: text.title,
         separator,
+        states_separator,
+        skip,
+        finds_header,
         quote,
         comment,
         encoding,
@@ -299,6 +395,7 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         trailer,
         row: row.with_name("row"),
         zones,
+        zone,
     })
 }
 

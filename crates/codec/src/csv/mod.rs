@@ -26,6 +26,7 @@ mod layout;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
+mod preamble;
 mod row;
 mod simd;
 #[cfg(test)]

@@ -37,6 +37,61 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
     }
     let day = layout.day.or_else(|| CsvLayout::day_of(name));
     let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let changed;
+    let layout = match stated_separator(&input[at..]) {
+        None => layout,
+        Some(separator) => {
+            let end = line(&input[at..]).1.unwrap_or(input.len() - at);
+            if layout.states_separator && separator != layout.separator {
+                out.push(NaiveRow { offset: at, length: end, what: Err("bad_separator") });
+                header = Some(Err(()));
+                at += end;
+                layout
+            } else {
+                at += if layout.skip == 0 { end } else { 0 };
+                changed = CsvLayout { separator, ..layout.clone() };
+                &changed
+            }
+        }
+    };
+    let skip = if matches!(header, Some(Err(()))) { 0 } else { layout.skip };
+    for _ in 0..skip {
+        at += line(&input[at..]).1.unwrap_or(input.len() - at);
+    }
+    if layout.finds_header && header.is_none() {
+        let (mut next, mut first) = (at, None);
+        let mut found = None;
+        let mut lines = 0;
+        while next < input.len() {
+            if matches!(input[next], b'\n' | b'\r') {
+                next += 1;
+                continue;
+            }
+            first.get_or_insert(next);
+            lines += 1;
+            if row(layout, &input[next..]).is_ok_and(|(values, length, _)| {
+                length <= layout.row_bytes_max && values.len() <= 4096 && {
+                    let names = text_names(layout, &values);
+                    layout.row.columns().iter().all(|c| names.iter().any(|n| n == c.source()))
+                }
+            }) {
+                found = Some(next);
+                break;
+            }
+            next += line(&input[next..]).1.unwrap_or(input.len() - next);
+        }
+        match found {
+            Some(start) => at = start,
+            None if lines == 0 => return out,
+            None => {
+                let end = line(&input[at..]).1.unwrap_or(input.len() - at);
+                let length = input[at..at + end].trim_ascii_end().len();
+                out.push(NaiveRow { offset: at, length, what: Err("header_not_found") });
+                header = Some(Err(()));
+                at += end;
+            }
+        }
+    }
     loop {
         while at < input.len() && (input[at] == b'\n' || input[at] == b'\r') {
             at += 1;
@@ -94,6 +149,43 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         out.push(NaiveRow { offset: at, length, what });
         at += end;
     }
+}
+
+/// The separator that the first line states: `sep=` and one character that is no letter or digit.
+fn stated_separator(input: &[u8]) -> Option<u8> {
+    let (length, _) = line(input);
+    let text = String::from_utf8_lossy(&input[..length]).to_lowercase();
+    let text = match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+        Some(inner) => inner,
+        None => &text,
+    };
+    let rest = text.strip_prefix("sep=")?.as_bytes();
+    let byte = *rest.first().filter(|_| rest.len() == 1)?;
+    (byte.is_ascii() && !byte.is_ascii_alphanumeric() && byte != b'"').then_some(byte)
+}
+
+/// The values of a row as names; several of one name have numbers.
+fn text_names(layout: &CsvLayout, values: &[Vec<u8>]) -> Vec<String> {
+    let utf8 = |value: &Vec<u8>| match layout.encoding {
+        TextEncoding::Utf8 => String::from_utf8_lossy(value).trim().to_owned(),
+        TextEncoding::Declared(charset) => {
+            let mut text = String::new();
+            _ = charset.decode(value, &mut text);
+            text.trim().to_owned()
+        }
+    };
+    let names: Vec<String> = values.iter().map(utf8).collect();
+    numbered(&names)
+}
+
+/// The second of several equal names is `name#2`.
+fn numbered(names: &[String]) -> Vec<String> {
+    let number = |i: usize| names[..i].iter().filter(|n| **n == names[i]).count();
+    let of = |i: usize| match number(i) {
+        n if n > 0 && !names[i].is_empty() => format!("{}#{}", names[i], n + 1),
+        _ => names[i].clone(),
+    };
+    (0..names.len()).map(of).collect()
 }
 
 /// Length of a line, and where it ends with its line end, if it has one.
@@ -175,6 +267,13 @@ fn row(layout: &CsvLayout, input: &[u8]) -> Result<Parsed, &'static str> {
     }
 }
 
+/// The column of this name; `name#1` is the first of several.
+fn position(names: &[String], name: &str) -> Option<usize> {
+    let first = name.strip_suffix("#1");
+    let exact = names.iter().position(|n| n == name);
+    exact.or_else(|| names.iter().position(|n| Some(n.as_str()) == first))
+}
+
 fn whole(
     layout: &CsvLayout,
     values: &[Vec<u8>],
@@ -194,10 +293,23 @@ fn whole(
             return Err("not_utf8");
         };
         let names: Vec<String> = names.iter().map(|n| n.trim().to_owned()).collect();
-        let twice = |n: &String| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1;
+        let is_wanted = |n: &String| columns.iter().any(|c| c.source() == n);
+        let is_wanted_by_number = |n: &String| {
+            columns.iter().any(|c| {
+                let rest = c.source().strip_prefix(n.as_str()).and_then(|r| r.strip_prefix('#'));
+                rest.is_some_and(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_digit()))
+            })
+        };
+        let twice = |n: &String| {
+            let is_there_twice = !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1;
+            is_there_twice && is_wanted(n) && !is_wanted_by_number(n)
+        };
+        let refused = names.iter().any(twice);
+        let names = numbered(&names);
+        let collides = names.iter().any(|n| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1);
         let lacks =
-            columns.iter().any(|c| (c.required || c.expected) && !names.iter().any(|n| n == c.name()));
-        if names.iter().any(twice) || lacks {
+            columns.iter().any(|c| (c.required || c.expected) && position(&names, c.source()).is_none());
+        if refused || collides || lacks {
             *header = Some(Err(()));
             return Err("bad_header");
         }
@@ -225,7 +337,7 @@ fn whole(
     let mut typed = vec![ColumnValue::None; columns.len()];
     for late in [false, true] {
         for (i, column) in columns.iter().enumerate().filter(|(_, c)| needs_other_column(c) == late) {
-            if let Some(text) = names.iter().position(|n| n == column.name()).and_then(|i| values.get(i)) {
+            if let Some(text) = position(names, column.source()).and_then(|i| values.get(i)) {
                 let mut around = RecordContext { header: &header, zones: &mut zones };
                 let whole = ColumnBytes { bytes: text, start: 0 };
                 typed[i] =
@@ -239,13 +351,15 @@ fn whole(
     let mut out = Vec::new();
     for (column, value) in columns.iter().zip(typed).filter(|(c, v)| *v != ColumnValue::None && c.is_output())
     {
-        let at = names.iter().position(|n| n == column.name()).unwrap_or(0);
+        let at = position(names, column.source()).unwrap_or(0);
         let mut text = Vec::new();
         value.write(&values[at], column.collapses_blanks(), &mut text);
         out.push((column.name().to_owned(), text));
     }
     for (name, value) in names.iter().zip(values) {
-        if !value.is_empty() && !columns.iter().any(|c| c.name() == name) {
+        let is_of_layout =
+            |c: &crate::fixed::ColumnLayout| position(std::slice::from_ref(name), c.source()).is_some();
+        if !value.is_empty() && !columns.iter().any(is_of_layout) {
             out.push((name.clone(), value.clone()));
         }
     }

@@ -10,6 +10,8 @@ pub(super) struct RowValueSpans {
     pub places: Vec<ValueSpan>,
     /// Values without the doubled quotes.
     pub text: Vec<u8>,
+    /// The byte between values: that of the layout, or the one that the file states.
+    pub separator: u8,
 }
 
 /// Where a value is.
@@ -47,7 +49,7 @@ impl RowValueSpans {
         // A carriage return and a line feed may be after the longest row.
         let seen = &input[..input.len().min(most + 2)];
         let places = &mut self.places;
-        let stop = kernel.scan(seen, layout.separator, layout.quote.unwrap_or(b'\n'), places);
+        let stop = kernel.scan(seen, self.separator, layout.quote.unwrap_or(b'\n'), places);
         let feed = match stop {
             ScanStop::Quote => return self.quoted(layout, input, eof),
             ScanStop::LineEnd(at) => Some(at),
@@ -105,7 +107,7 @@ impl RowValueSpans {
                 }
             } else {
                 let rest = &seen[at..];
-                let stop = |b: &u8| *b == layout.separator || *b == b'\n' || *b == quote;
+                let stop = |b: &u8| *b == self.separator || *b == b'\n' || *b == quote;
                 let end = at + rest.iter().position(stop).unwrap_or(rest.len());
                 if seen.get(end) == Some(&quote) {
                     return bad(CsvFaultCode::BadQuote, layout, input, true, eof);
@@ -116,7 +118,7 @@ impl RowValueSpans {
             };
             self.places.push(place);
             match (seen.get(at), seen.get(at + 1)) {
-                (Some(byte), _) if *byte == layout.separator => at += 1,
+                (Some(byte), _) if *byte == self.separator => at += 1,
                 (Some(b'\n'), _) => {
                     let cut = at > 0 && input[at - 1] == b'\r' && place.end as usize == at && !place.apart;
                     let length = at - usize::from(at > 0 && input[at - 1] == b'\r');

@@ -122,13 +122,275 @@ fn a_header_that_is_none() {
         "#]],
     );
     check(
-        "name='x'",
+        "name='x'\ncolumn=[{name='a'}]",
         b"a,a\n1,2\n",
         expect![[r#"
-            {"n":0,"offset":0,"length":3,"error":{"code":"bad_header","message":"the header names column 2 twice"}}
+            {"n":0,"offset":0,"length":3,"error":{"code":"bad_header","message":"the header names column 2 twice, `a`: the layout may call the two `a#1` and `a#2`"}}
             {"n":1,"offset":4,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
         "#]],
     );
+}
+
+/// Pandas, PostgreSQL and exchanges write small numbers with an exponent, which moves the point and rounds nothing.
+#[test]
+fn exponents_move_the_point() {
+    check(
+        "name='x'\ncolumn=[{name='p',type='decimal',sign='leading'},{name='q',type='int'},{name='m',type='decimal',point=','}]",
+        b"p,q,m\n7.25e-05,2E+3,\n-1.6e-5,15e-1,\n1E2,1.5e1,\"7,25e-05\"\n1e1000000000,1,\n1e-31,1,\n9e18,1e18,\n1e30,1,\n\
+          0e0,0e-5,\n1e,1,\ne5,1,\n1e5e5,1,\n1e+-5,1,\n1.e5,1,\n--1e5,1,\n,1e19,\n1e0000000005,1,\n,,\"1e1,5\"\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"header","fields":{"columns":["p","q","m"]}}
+            {"n":1,"offset":6,"type":"row","fields":{"p":"0.0000725","q":2000}}
+            {"n":2,"offset":21,"length":14,"error":{"code":"bad_number","message":"column q: \"15e-1\" is no number of the form the layout says"}}
+            {"n":3,"offset":36,"type":"row","fields":{"p":"100","q":15,"m":"0.0000725"}}
+            {"n":4,"offset":57,"length":15,"error":{"code":"number_range","message":"column p: \"1e1000000000\" has an exponent that leads beyond 64 bits or 30 decimals"}}
+            {"n":5,"offset":73,"length":8,"error":{"code":"number_range","message":"column p: \"1e-31\" has an exponent that leads beyond 64 bits or 30 decimals"}}
+            {"n":6,"offset":82,"type":"row","fields":{"p":"9000000000000000000","q":1000000000000000000}}
+            {"n":7,"offset":93,"type":"row","fields":{"p":"1000000000000000000000000000000","q":1}}
+            {"n":8,"offset":101,"type":"row","fields":{"p":"0","q":0}}
+            {"n":9,"offset":111,"length":5,"error":{"code":"bad_number","message":"column p: \"1e\" is no number of the form the layout says"}}
+            {"n":10,"offset":117,"length":5,"error":{"code":"bad_number","message":"column p: \"e5\" is no number of the form the layout says"}}
+            {"n":11,"offset":123,"length":8,"error":{"code":"bad_number","message":"column p: \"1e5e5\" is no number of the form the layout says"}}
+            {"n":12,"offset":132,"length":8,"error":{"code":"bad_number","message":"column p: \"1e+-5\" is no number of the form the layout says"}}
+            {"n":13,"offset":141,"type":"row","fields":{"p":"100000","q":1}}
+            {"n":14,"offset":149,"length":8,"error":{"code":"bad_number","message":"column p: \"--1e5\" is no number of the form the layout says"}}
+            {"n":15,"offset":158,"length":6,"error":{"code":"number_range","message":"column q: \"1e19\" has an exponent that leads beyond 64 bits or 30 decimals"}}
+            {"n":16,"offset":165,"type":"row","fields":{"p":"100000","q":1}}
+            {"n":17,"offset":181,"length":9,"error":{"code":"bad_number","message":"column m: \"1e1,5\" is no number of the form the layout says"}}
+        "#]],
+    );
+}
+
+/// A spreadsheet's exports state their separator in a first line, which made every row ragged.
+#[test]
+fn a_first_line_may_state_the_separator() {
+    check(
+        "name='x'\ncolumn=[{name='a',type='int'}]",
+        b"sep=;\na;b\n1;2\n",
+        expect![[r#"
+        {"n":0,"offset":6,"type":"header","fields":{"columns":["a","b"]}}
+        {"n":1,"offset":10,"type":"row","fields":{"a":1,"b":"2"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='a',type='int'}]",
+        b"\xef\xbb\xbfSEP=\t\r\na\tb\r\n1\t2",
+        expect![[r#"
+        {"n":0,"offset":10,"type":"header","fields":{"columns":["a","b"]}}
+        {"n":1,"offset":15,"type":"row","fields":{"a":1,"b":"2"}}
+    "#]],
+    );
+    check(
+        "name='x'\nseparator='semicolon'",
+        b"\"sep=;\"\na;b\n1;2\n",
+        expect![[r#"
+        {"n":0,"offset":8,"type":"header","fields":{"columns":["a","b"]}}
+        {"n":1,"offset":12,"type":"row","fields":{"a":"1","b":"2"}}
+    "#]],
+    );
+    check(
+        "name='x'\nseparator='comma'",
+        b"sep=;\na;b\n1;2\n",
+        expect![[r#"
+        {"n":0,"offset":0,"length":6,"error":{"code":"bad_separator","message":"the file states the separator `;` in its first line, the layout `,`"}}
+        {"n":1,"offset":6,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+        {"n":2,"offset":10,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+    "#]],
+    );
+    check(
+        "name='x'\nheader=false\ncolumn=[{name='a'},{name='b'}]",
+        b"sep=|\n1|2\n",
+        expect![[r#"
+        {"n":0,"offset":6,"type":"row","fields":{"a":"1","b":"2"}}
+    "#]],
+    );
+    check(
+        "name='x'",
+        b"sep=ab,c\n1,2\n",
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["sep=ab","c"]}}
+        {"n":1,"offset":9,"type":"row","fields":{"sep=ab":"1","c":"2"}}
+    "#]],
+    );
+}
+
+/// Two columns of one name, as joins of tables have them, made the whole file unreadable.
+#[test]
+fn columns_of_one_name_are_taken_by_their_number() {
+    let both_named = "name='x'\ncolumn=[{name='qty'},{name='qty#2',type='int'}]";
+    check(
+        both_named,
+        b"qty,px,qty\n1,2,3\n",
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["qty","px","qty#2"]}}
+        {"n":1,"offset":11,"type":"row","fields":{"qty":"1","qty#2":3,"px":"2"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='qty#1',type='int'}]",
+        b"px,qty,qty,qty\n1,2,3,4\n",
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["px","qty","qty#2","qty#3"]}}
+        {"n":1,"offset":15,"type":"row","fields":{"qty#1":2,"px":"1","qty#2":"3","qty#3":"4"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='px'}]",
+        b"px,qty,qty\n1,2,3\n",
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["px","qty","qty#2"]}}
+        {"n":1,"offset":11,"type":"row","fields":{"px":"1","qty":"2","qty#2":"3"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='qty'}]",
+        b"id,px,side,qty,qty\n1,2,3,4,5\n",
+        expect![[r#"
+        {"n":0,"offset":0,"length":18,"error":{"code":"bad_header","message":"the header names column 5 twice, `qty`: the layout may call the two `qty#1` and `qty#2`"}}
+        {"n":1,"offset":19,"length":9,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='qty#3',required=true}]",
+        b"qty,qty\n1,2\n",
+        expect![[r#"
+        {"n":0,"offset":0,"length":7,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `qty#3`"}}
+        {"n":1,"offset":8,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='a'}]",
+        b"a,b,b,b#2\n1,2,3,4\n",
+        expect![[r#"
+        {"n":0,"offset":0,"length":9,"error":{"code":"bad_header","message":"the header names column 3 twice, `b`: the layout may call the two `b#1` and `b#2`"}}
+        {"n":1,"offset":10,"length":7,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+    "#]],
+    );
+}
+
+const ACCOUNT: &[u8] = b"\"Account:\";\"1234\";\n\n\"Period: \"last\" year\";\nDate;31.12.2026\n\n\"Date\";\"Amount\"\n02.01.2026;-35,00\n12.12.2025;7,5\n";
+
+/// Banks write lines about the account before the header.
+#[test]
+fn lines_before_the_header_are_skipped() {
+    let columns = "separator='semicolon'\ncolumn=[{name='Date',type='date',form='DD.MM.YYYY'},{name='Amount',type='decimal',point=','}]";
+    check(
+        &format!("name='x'\nskip=5\n{columns}"),
+        ACCOUNT,
+        expect![[r#"
+        {"n":0,"offset":60,"type":"header","fields":{"columns":["Date","Amount"]}}
+        {"n":1,"offset":76,"type":"row","fields":{"Date":"2026-01-02","Amount":"-35"}}
+        {"n":2,"offset":94,"type":"row","fields":{"Date":"2025-12-12","Amount":"7.5"}}
+    "#]],
+    );
+    check(
+        &format!("name='x'\nheader='find'\n{columns}"),
+        ACCOUNT,
+        expect![[r#"
+        {"n":0,"offset":60,"type":"header","fields":{"columns":["Date","Amount"]}}
+        {"n":1,"offset":76,"type":"row","fields":{"Date":"2026-01-02","Amount":"-35"}}
+        {"n":2,"offset":94,"type":"row","fields":{"Date":"2025-12-12","Amount":"7.5"}}
+    "#]],
+    );
+    check(
+        &format!("name='x'\nskip=2\nheader='find'\n{columns}"),
+        ACCOUNT,
+        expect![[r#"
+        {"n":0,"offset":60,"type":"header","fields":{"columns":["Date","Amount"]}}
+        {"n":1,"offset":76,"type":"row","fields":{"Date":"2026-01-02","Amount":"-35"}}
+        {"n":2,"offset":94,"type":"row","fields":{"Date":"2025-12-12","Amount":"7.5"}}
+    "#]],
+    );
+    check(
+        &format!("name='x'\nheader='find'\n{columns}"),
+        b"a;b\nc;d\n",
+        expect![[r#"
+        {"n":0,"offset":0,"length":3,"error":{"code":"header_not_found","message":"none of the first 2 lines has all columns of the layout: `Date`, `Amount`"}}
+        {"n":1,"offset":4,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+    "#]],
+    );
+    check(&format!("name='x'\nheader='find'\n{columns}"), b"\n\n", expect![[r#""#]]);
+    check(&format!("name='x'\nskip=9\n{columns}"), b"a;b\nc;d\n", expect![[r#""#]]);
+    check(
+        "name='x'\nskip=1\nheader=false\ncolumn=[{name='a',type='int'}]",
+        b"made on Monday\n1\n2\n",
+        expect![[r#"
+            {"n":0,"offset":15,"type":"row","fields":{"a":1}}
+            {"n":1,"offset":17,"type":"row","fields":{"a":2}}
+        "#]],
+    );
+}
+
+/// Each with its place and its reason, and the neighbours unharmed.
+#[test]
+fn times_that_are_none_say_why() {
+    let layout = "name='x'\nzone='America/New_York'\ncolumn=[{name='t',type='timestamp',form=['YYYY-MM-DD HH:MM:SS.fff','@ms']}]";
+    let mut input = b"t\n2026-03-02 09:30:00\n".to_vec();
+    for text in [
+        "0000-03-02 09:30:00",
+        "2026-13-02 09:30:00",
+        "2026-02-30 09:30:00",
+        "2026-03-02 24:00:00",
+        "2026-03-02 09:30:60",
+        "2026-03-02 09:30:00+99:00",
+        "2026-03-02 09:30:00.1111111111222222222233333333334444444444",
+        "99999999999999",
+        "1e1000000000",
+        "2026-11-01 01:30:00",
+        "2026-03-08 02:30:00",
+        "tomorrow",
+    ] {
+        input.extend_from_slice(text.as_bytes());
+        input.push(b'\n');
+    }
+    input.extend_from_slice(b"1772461800000\n");
+    check(
+        layout,
+        &input,
+        expect![[r#"
+        {"n":0,"offset":0,"type":"header","fields":{"columns":["t"]}}
+        {"n":1,"offset":2,"type":"row","fields":{"t":"2026-03-02T14:30:00Z"}}
+        {"n":2,"offset":22,"length":19,"error":{"code":"bad_time","message":"column t: \"0000-03-02 09:30:00\" has a year outside 1678 to 2261, which is what nanoseconds since 1970 hold"}}
+        {"n":3,"offset":42,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-13-02 09:30:00\" has a month other than 1 to 12"}}
+        {"n":4,"offset":62,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-02-30 09:30:00\" has a day that the calendar does not have"}}
+        {"n":5,"offset":82,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02 24:00:00\" has an hour other than 0 to 23"}}
+        {"n":6,"offset":102,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:60\" has a second other than 0 to 59: the time has no leap seconds"}}
+        {"n":7,"offset":122,"length":25,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:00+99:00\" has an offset from UTC of more than 14 hours, or of 60 minutes or more"}}
+        {"n":8,"offset":148,"length":60,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:00.1111111111222222222233333333334444444444\" has more decimals than nanoseconds"}}
+        {"n":9,"offset":209,"length":14,"error":{"code":"bad_time","message":"column t: \"99999999999999\" is outside 1677 to 2262, which is what nanoseconds since 1970 hold"}}
+        {"n":10,"offset":224,"length":12,"error":{"code":"bad_time","message":"column t: \"1e1000000000\" is outside 1677 to 2262, which is what nanoseconds since 1970 hold"}}
+        {"n":11,"offset":237,"length":19,"error":{"code":"ambiguous_time","message":"column t: \"2026-11-01 01:30:00\" occurs twice, as clocks go back that day: say `ambiguous` in the layout (first, second, by-order); see docs/time-forms.md"}}
+        {"n":12,"offset":257,"length":19,"error":{"code":"skipped_time","message":"column t: \"2026-03-08 02:30:00\" never occurs, as clocks go forward that day: say `ambiguous` in the layout (first, second); see docs/time-forms.md"}}
+        {"n":13,"offset":277,"length":8,"error":{"code":"bad_time","message":"column t: \"tomorrow\" does not have the form `YYYY-MM-DD HH:MM:SS.fff` or `@ms`; see docs/time-forms.md"}}
+        {"n":14,"offset":286,"type":"row","fields":{"t":"2026-03-02T14:30:00Z"}}
+    "#]],
+    );
+    check(
+        "name='x'\ncolumn=[{name='t',type='timestamp',form='iso'}]",
+        b"t\n2026-03-02T09:30:00Z\n2026-03-02T09:30:00\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"header","fields":{"columns":["t"]}}
+            {"n":1,"offset":2,"type":"row","fields":{"t":"2026-03-02T09:30:00Z"}}
+            {"n":2,"offset":23,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02T09:30:00\" has no offset from UTC, and neither its column nor the layout has a `zone`"}}
+        "#]],
+    );
+}
+
+/// A file's name says the day in two ways; the seconds after midnight are in a column.
+#[test]
+fn seconds_after_midnight_have_the_day_of_the_file_or_of_a_column() {
+    let layout = layout(
+        "name='x'\nheader=false\nzone='America/New_York'\ncolumn=[{name='t',type='time',form='midnight_s',date='file'},{name='d',type='date',form='D/M/YYYY'},{name='u',type='time',form='@ms',date='d',zone='UTC'}]",
+    );
+    let input = b"34200.017459617,2/3/2026,1500\n86400,2/3/2026,1\n";
+    let mut out = Vec::new();
+    decode_json(&mut &input[..], "AAPL_2012-06-21_34200000_57600000_message_5.csv", &layout, &mut out)
+        .unwrap();
+    expect![[r#"
+        {"file":"AAPL_2012-06-21_34200000_57600000_message_5.csv","n":0,"offset":0,"type":"row","fields":{"t":"2012-06-21T13:30:00.017459617Z","d":"2026-03-02","u":"2026-03-02T00:00:01.500Z"}}
+        {"file":"AAPL_2012-06-21_34200000_57600000_message_5.csv","n":1,"offset":30,"length":16,"error":{"code":"bad_time","message":"column t: \"86400\" is no count since midnight of less than 24 hours"}}
+    "#]].assert_eq(&String::from_utf8(out).unwrap());
+    both(&layout, "x_2012_06_21", input, 7);
 }
 
 #[test]
@@ -136,6 +398,24 @@ fn mistakes_in_a_layout_name_their_line() {
     for (text, says) in [
         ("name='a b'", "l.toml:1: `a b` is no name"),
         ("name='x'\nseparator='colon'", "l.toml:2: unknown variant `colon`"),
+        ("name='x'\nheader='search'", "l.toml:2: header: true, false or \"find\", not \"search\""),
+        ("name='x'\nheader='find'", "l.toml:2: header = \"find\" looks for the columns in [[column]]"),
+        ("name='x'\nskip=1001", "l.toml:2: skip: "),
+        ("name='x'\nambiguous='third'", "l.toml:2: ambiguous: refuse, first, second or by-order"),
+        ("name='x'\npivot=30000", "l.toml:2: pivot: "),
+        ("name='x'\ncolumn=[{name='a',ambiguous='first'}]", "`ambiguous` does not go with this type"),
+        (
+            "name='x'\ncolumn=[{name='a',type='date',form='DD.MM.YY'}]",
+            "l.toml:2: `DD.MM.YY` has years of two digits: say `pivot = 1970`",
+        ),
+        (
+            "name='x'\ncolumn=[{name='a',type='timestamp'}]",
+            "it needs a form, such as YYYYMMDDHHMMSS; see docs/time-forms.md",
+        ),
+        (
+            "name='x'\ncolumn=[{name='a',type='timestamp',form='%Y'}]",
+            "l.toml:2: `%Y` is no form of a date or time; near it are `",
+        ),
         ("name='x'\nquote='x'", "l.toml:2: quote: "),
         ("name='x'\ncomment=','", "l.toml:2: comment: "),
         ("name='x'\nrow_bytes_max=1", "l.toml:2: row_bytes_max: "),
@@ -168,6 +448,22 @@ proptest! {
         both(&layout(BARE), "x", input.replace(',', ";").as_bytes(), piece);
         let bytes: Vec<u8> = input.chars().map(|c| match c { ',' => b'\t', '"' => b'\'', c => c as u8 }).collect();
         both(&layout(LATIN), "x", &bytes, piece);
+    }
+
+    /// Lines about something else, in any number and with any quotes, before a header or without one.
+    #[test]
+    fn preambles_as_the_twin_reads_them(
+        head in "(sep=[;,|]\n|\"sep=;\"\r\n|sep=\n|se)?([a-c;,\"\n]{0,12}\n){0,4}(a;b\n|\"a\",b\n|b;a;b\n|)",
+        rows in "([0-9]{1,2}[;,][0-9e]{0,4}\n){0,4}",
+        skip in 0usize..4,
+        piece in 1usize..20,
+    ) {
+        let text = format!("name='x'\nskip={skip}\nheader='find'\ncolumn=[{{name='a',type='decimal'}},{{name='b'}}]");
+        let input = format!("{head}{rows}");
+        both(&layout(&text), "x", input.as_bytes(), piece);
+        both(&layout(&text.replace("'find'", "true")), "x", input.as_bytes(), piece);
+        both(&layout(&text.replace("'find'", "false")), "x", input.as_bytes(), piece);
+        both(&layout(&format!("separator='semicolon'\n{text}")), "x", input.as_bytes(), piece);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! From a layout's text to a layout that holds together, or what is wrong with it and where.
 
-use super::datetime::{CachedTimeZone, DateTimeFormat, DateTimeKind};
 use super::ebcdic::CodePage;
 use super::error::Error;
 use super::layout::{
@@ -12,6 +11,7 @@ use super::text::{
     ColumnLayoutConfig, ColumnType, FixedLayoutConfig, NumberStorage, OneOrMany, RecordLayoutConfig,
     RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide,
 };
+use crate::times::{AmbiguousTimes, CachedTimeZone, TimeForm, TimeFormKind, TimeFormOptions};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
@@ -66,8 +66,7 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     if text.record.is_empty() {
         return refuse(&text.name.span(), "a layout needs a [[record]]".to_owned());
     }
-    let mut zones = TimeZoneTable::default();
-    zones.default = text.zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    let mut zones = TimeZoneTable::new(text.zone.as_ref(), text.ambiguous.as_ref(), text.pivot.as_ref())?;
     // The header comes first, so that times can look for its dates.
     let header = text.record.iter().position(|r| r.get_ref().role == RecordRole::Header);
     let mut records: Vec<Option<RecordLayout>> = text.record.iter().map(|_| None).collect();
@@ -114,28 +113,89 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
         short: text.short,
         header: header.map(|h| h as u16),
         records,
+        // The layout's own zone is the first.
+        zone: text.zone.is_some().then_some(0),
         zones: zones.zones,
         record_bytes_max,
         page,
     })
 }
 
+/// The zone of a column whose values say themselves which moment they are.
+pub const NO_ZONE: u16 = u16::MAX;
+
+/// The zones of a layout's columns, and what holds for columns that do not say it.
 #[derive(Default)]
 pub struct TimeZoneTable {
     names: Vec<String>,
     pub zones: Vec<CachedTimeZone>,
     /// The zone of columns that name none: that of the layout.
-    pub default: Option<u16>,
+    default: Option<Spanned<String>>,
+    ambiguous: AmbiguousTimes,
+    pub pivot: Option<i64>,
 }
 
 impl TimeZoneTable {
-    pub fn id(&mut self, name: &Spanned<String>) -> LayoutResult<u16> {
-        if let Some(i) = self.names.iter().position(|n| n == name.get_ref()) {
+    /// The table of a layout with these keys. The zone of the layout, if it has one, is the first.
+    pub fn new(
+        zone: Option<&Spanned<String>>,
+        ambiguous: Option<&Spanned<String>>,
+        pivot: Option<&Spanned<i64>>,
+    ) -> LayoutResult<Self> {
+        let ambiguous = ambiguous.map(ambiguous_times).transpose()?.unwrap_or_default();
+        let pivot = pivot.map(pivot_year).transpose()?;
+        let mut table = TimeZoneTable { ambiguous, pivot, default: zone.cloned(), ..Self::default() };
+        if let Some(zone) = zone {
+            table.id(zone, ambiguous)?;
+        }
+        Ok(table)
+    }
+
+    /// The zone of a column, if it or the layout names one.
+    pub fn of_column(&mut self, text: &ColumnLayoutConfig) -> LayoutResult<Option<u16>> {
+        let ambiguous = text.ambiguous.as_ref().map(ambiguous_times).transpose()?.unwrap_or(self.ambiguous);
+        match text.zone.clone().or_else(|| self.default.clone()) {
+            Some(name) => self.id(&name, ambiguous).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn id(&mut self, name: &Spanned<String>, ambiguous: AmbiguousTimes) -> LayoutResult<u16> {
+        let same =
+            |(n, zone): (&String, &CachedTimeZone)| n == name.get_ref() && zone.ambiguous() == ambiguous;
+        // Each column has an order of its own.
+        let shared = ambiguous != AmbiguousTimes::ByOrder;
+        if let Some(i) = self.names.iter().zip(&self.zones).position(same).filter(|_| shared) {
             return Ok(i as u16);
         }
-        self.zones.push(CachedTimeZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?);
+        let zone = CachedTimeZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?;
+        self.zones.push(zone.with_ambiguous(ambiguous));
         self.names.push(name.get_ref().clone());
         Ok(self.names.len() as u16 - 1)
+    }
+}
+
+fn ambiguous_times(word: &Spanned<String>) -> LayoutResult<AmbiguousTimes> {
+    AmbiguousTimes::by_name(word.get_ref()).map_or_else(
+        || {
+            refuse(
+                &word.span(),
+                "ambiguous: refuse, first, second or by-order; see docs/time-forms.md".to_owned(),
+            )
+        },
+        Ok,
+    )
+}
+
+/// The first of the hundred years that two digits mean: `70` and `1970` are the same.
+fn pivot_year(pivot: &Spanned<i64>) -> LayoutResult<i64> {
+    match *pivot.get_ref() {
+        short @ 0..=99 => Ok(1900 + short),
+        year @ 1678..=2161 => Ok(year),
+        _ => refuse(
+            &pivot.span(),
+            "pivot: the first of the hundred years that two digits mean, such as 1970; see docs/time-forms.md".to_owned(),
+        ),
     }
 }
 
@@ -319,10 +379,14 @@ pub fn build_column(
         let at = text.pad.as_ref().map_or(span.clone(), Spanned::span);
         return refuse(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
     }
-    let zone = text.zone.as_ref().map(|z| zones.id(z)).transpose()?.or(zones.default);
+    let has_zone = matches!(text.r#type, ColumnType::Time | ColumnType::Timestamp);
+    let zone = if has_zone || text.zone.is_some() { zones.of_column(text)? } else { None };
+    let pivot = text.pivot.as_ref().map(pivot_year).transpose()?.or(zones.pivot);
     only_for(text, &text.decimals, &[ColumnType::Decimal], "decimals")?;
     only_for(text, &text.form, &[ColumnType::Date, ColumnType::Time, ColumnType::Timestamp], "form")?;
     only_for(text, &text.date, &[ColumnType::Time], "date")?;
+    only_for(text, &text.pivot, &[ColumnType::Date, ColumnType::Timestamp], "pivot")?;
+    only_for(text, &text.ambiguous, &[ColumnType::Time, ColumnType::Timestamp], "ambiguous")?;
     only_for(text, &text.yes, &[ColumnType::Flag], "yes")?;
     only_for(text, &text.no, &[ColumnType::Flag], "no")?;
     only_for(text, &text.is, &[ColumnType::Literal], "is")?;
@@ -346,14 +410,14 @@ pub fn build_column(
             return refuse(span, format!("such a number has 1 to {most} bytes"));
         }
     }
-    let form = |wanted: DateTimeKind, example: &str| match &text.form {
-        None => refuse(span, format!("it needs a form, such as {example}")),
-        Some(form) => match DateTimeFormat::parse(form.get_ref()) {
-            Ok((f, holds)) if holds == wanted && f.length() == length => Ok(f),
-            Ok((f, holds)) if holds == wanted => {
-                refuse(&form.span(), format!("the form has {} bytes, the column {length}", f.length()))
-            }
-            Ok(_) => refuse(&form.span(), format!("a form such as {example} is wanted here")),
+    let form = |wanted: TimeFormKind, example: &str| match &text.form {
+        None => refuse(span, format!("it needs a form, such as {example}; see docs/time-forms.md")),
+        Some(form) => match TimeForm::parse(form.get_ref().list(), wanted, TimeFormOptions { pivot }) {
+            // Separated values have no length.
+            Ok(f) => match f.fixed_length().filter(|n| length > 0 && *n != length) {
+                None => Ok(f),
+                Some(n) => refuse(&form.span(), format!("the form has {n} bytes, the column {length}")),
+            },
             Err(what) => refuse(&form.span(), what),
         },
     };
@@ -374,20 +438,24 @@ pub fn build_column(
             }
             d => ColumnFormat::Decimal(text.sign, d.as_ref().map(|d| *d.get_ref())),
         },
-        ColumnType::Date => ColumnFormat::Date(form(DateTimeKind::Date, "YYYYMMDD")?),
+        ColumnType::Date => ColumnFormat::Date(form(TimeFormKind::Date, "YYYYMMDD")?),
         // The date is looked up when all columns are known.
         ColumnType::Time => {
-            let form = form(DateTimeKind::Time, "HHMMSSfff")?;
+            let form = form(TimeFormKind::Time, "HHMMSSfff")?;
             let date = match &text.date {
                 Some(_) => Some((DateSource::Record(0), needs_zone("a time with a date is an instant")?)),
                 None => None,
             };
             ColumnFormat::Time(form, date)
         }
-        ColumnType::Timestamp => ColumnFormat::Timestamp(
-            form(DateTimeKind::Both, "YYYYMMDDHHMMSS")?,
-            needs_zone("a timestamp is an instant")?,
-        ),
+        ColumnType::Timestamp => {
+            let form = form(TimeFormKind::Both, "YYYYMMDDHHMMSS")?;
+            let zone = match zone {
+                None if form.is_absolute() => NO_ZONE,
+                _ => needs_zone("a timestamp is an instant")?,
+            };
+            ColumnFormat::Timestamp(form, zone)
+        }
         ColumnType::Flag => {
             let list = |values: &Option<Spanned<OneOrMany>>, default: &str| match values {
                 None => vec![default.as_bytes().to_vec()],
@@ -418,6 +486,7 @@ pub fn build_column(
         redefines: text.redefines.is_some(),
         marks: None,
         expected: false,
+        source: None,
     };
     for value in &text.none {
         match column.padded(value.get_ref().as_bytes()) {

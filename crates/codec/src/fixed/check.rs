@@ -49,7 +49,7 @@ column = [
   { name = "over", length = 4, type = "decimal", decimals = 1, sign = "overpunch" },
   { name = "lover", length = 3, type = "int", sign = "leading-overpunch" },
   { name = "point", length = 7, type = "decimal", sign = "leading" },
-  { name = "date", length = 6, type = "date", form = "YYMMDD" },
+  { name = "date", length = 6, type = "date", form = "YYMMDD", pivot = 1970 },
   { name = "clock", length = 9, type = "time", form = "HHMMSSfff", date = "header.day" },
   { name = "local", length = 6, type = "time", form = "HHMMSS", date = "date", zone = "Europe/London" },
   { name = "bare", length = 5, type = "time", form = "HH:MM" },

@@ -1,5 +1,7 @@
 //! The codes of faults.
 
+use crate::times::LocalTimeFault;
+
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -18,8 +20,14 @@ pub enum RecordFaultCode {
     NumberRange,
     /// A date that is none.
     BadDate,
-    /// A time of day that is none, or that its zone leaves out on that day.
+    /// A time that is none.
     BadTime,
+    /// A local time that occurs twice, as clocks go back on that day.
+    AmbiguousTime,
+    /// The same, and the order of the source does not say which of the two it is.
+    UnorderedTime,
+    /// A local time that never occurs, as clocks go forward on that day.
+    SkippedTime,
     /// A flag is none of its values.
     BadFlag,
     /// A literal is not what the layout says.
@@ -43,6 +51,9 @@ impl RecordFaultCode {
             RecordFaultCode::NumberRange => "number_range",
             RecordFaultCode::BadDate => "bad_date",
             RecordFaultCode::BadTime => "bad_time",
+            RecordFaultCode::AmbiguousTime => "ambiguous_time",
+            RecordFaultCode::UnorderedTime => "unordered_time",
+            RecordFaultCode::SkippedTime => "skipped_time",
             RecordFaultCode::BadFlag => "bad_flag",
             RecordFaultCode::BadLiteral => "bad_literal",
             RecordFaultCode::NoDate => "no_date",
@@ -58,6 +69,9 @@ impl RecordFaultCode {
             RecordFaultCode::NumberRange => "is beyond 64 bits",
             RecordFaultCode::BadDate => "is no date",
             RecordFaultCode::BadTime => "is no time of that day",
+            RecordFaultCode::AmbiguousTime => LocalTimeFault::Twice.description(),
+            RecordFaultCode::UnorderedTime => LocalTimeFault::TwiceUnordered.description(),
+            RecordFaultCode::SkippedTime => LocalTimeFault::Never.description(),
             RecordFaultCode::BadFlag => "is none of the values of the flag",
             RecordFaultCode::BadLiteral => "is not the literal of the layout",
             _ => "has no date: its source is missing or not readable",

@@ -1,18 +1,29 @@
 //! Columns without a place: those of separated values, which have their sorts from here.
 
 use super::build::{LayoutRefusal, TimeZoneTable, build_column, refuse};
-use super::datetime::{CachedTimeZone, DateTimeFormat};
 use super::layout::{COLUMNS_MAX, ColumnFormat, DateSource, RecordLayout};
 use super::marks::NumberPunctuation;
 use super::text::{ColumnLayoutConfig, ColumnType, RecordRole, SignStyle};
+use crate::times::CachedTimeZone;
+use crate::times::calendar::days;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
 /// The day that eight digits `YYYYMMDD` are.
 pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
-    let (form, _) = DateTimeFormat::parse("YYYYMMDD").ok()?;
-    form.read(digits).map(|read| read.days)
+    let number =
+        std::str::from_utf8(digits).ok().filter(|d| d.len() == 8 && d.bytes().all(|b| b.is_ascii_digit()))?;
+    let number: i64 = number.parse().ok()?;
+    days(number / 10_000, number / 100 % 100, number % 100)
+}
+
+/// The keys of a layout that hold for all its times.
+#[derive(Debug, Default)]
+pub(crate) struct CsvTimeKeys {
+    pub zone: Option<Spanned<String>>,
+    pub ambiguous: Option<Spanned<String>>,
+    pub pivot: Option<Spanned<i64>>,
 }
 
 /// The columns as a record without places, and the zones of its times. A time with the date `file` has the first
@@ -22,15 +33,15 @@ pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
 /// Where in the text something is wrong, and what.
 pub(crate) fn build_csv_columns(
     name: Spanned<String>,
-    zone: Option<Spanned<String>>,
+    keys: CsvTimeKeys,
     columns: Vec<Spanned<ColumnLayoutConfig>>,
 ) -> Result<(RecordLayout, Vec<CachedTimeZone>), (usize, String)> {
-    build(name, zone, columns).map_err(|LayoutRefusal { at, what }| (at, what))
+    build(name, keys, columns).map_err(|LayoutRefusal { at, what }| (at, what))
 }
 
 fn build(
     name: Spanned<String>,
-    zone: Option<Spanned<String>>,
+    keys: CsvTimeKeys,
     texts: Vec<Spanned<ColumnLayoutConfig>>,
 ) -> Result<(RecordLayout, Vec<CachedTimeZone>), LayoutRefusal> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
@@ -43,8 +54,7 @@ fn build(
     if texts.len() > COLUMNS_MAX {
         return refuse(&name.span(), format!("{COLUMNS_MAX} columns at most"));
     }
-    let mut zones = TimeZoneTable::default();
-    zones.default = zone.as_ref().map(|z| zones.id(z)).transpose()?;
+    let mut zones = TimeZoneTable::new(keys.zone.as_ref(), keys.ambiguous.as_ref(), keys.pivot.as_ref())?;
     let mut columns = Vec::new();
     let mut names = BTreeSet::new();
     let mut dates = Vec::new();
@@ -77,12 +87,8 @@ fn build(
         if text.storage != super::text::NumberStorage::Text {
             return refuse(&span, "storage is for fixed-width records".to_owned());
         }
-        // Forms and literals are as long as they are.
-        let length = match (&text.form, &text.is) {
-            (Some(form), _) => DateTimeFormat::parse(form.get_ref()).map_or(0, |(f, _)| f.length()),
-            (_, Some(is)) => is.get_ref().len(),
-            _ => 0,
-        };
+        // Literals are as long as they are.
+        let length = text.is.as_ref().map_or(0, |is| is.get_ref().len());
         let none = std::mem::take(&mut text.none);
         let mut column = build_column(&text, &span, 0..length, &mut zones)?;
         column.marks = marks(&text, &span)?;

@@ -1,13 +1,13 @@
 //! Records out of bytes.
 
 use super::code::RecordFaultCode;
-use super::datetime::CachedTimeZone;
 use super::ebcdic::push_utf8;
 use super::fault::RecordFault;
 use super::layout::{ColumnFormat, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
 use super::plan::{EBCDIC_BLANK, RecordContext, run};
 use super::text::{RecordRole, RecordTerminator, ShortRecordPolicy};
 use super::value::ColumnValue;
+use crate::times::CachedTimeZone;
 use std::sync::Arc;
 use unitape_base::Span;
 
@@ -122,6 +122,16 @@ impl FixedWidthDecoder {
     #[must_use]
     pub fn record<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
         if self.in_padded { &self.padded } else { raw }
+    }
+
+    /// A source begins: the order of another one's times says nothing.
+    pub fn begin_source(&mut self) {
+        self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
+    }
+
+    /// Takes over what another decoder of the same columns knew of the order of its source's times.
+    pub fn resume_from(&mut self, before: &Self) {
+        CachedTimeZone::resume_all(&mut self.zones, &before.zones);
     }
 
     /// Reads the header from the first bytes of a file, for a decoder that begins further on. It forgets any other

@@ -1,5 +1,7 @@
 //! Digits to numbers, eight at a time.
 
+use unitape_model::{Decimal, NumberFault};
+
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// Powers of ten that fit.
@@ -64,6 +66,40 @@ fn eight_digits(word: u64) -> Option<u64> {
     let word = (word * 10 + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
     let word = (word * 100 + (word >> 16)) & 0x0000_ffff_0000_ffff;
     Some((word * 10_000 + (word >> 32)) & 0xffff_ffff)
+}
+
+/// Where the exponent of a number begins: at its `e`.
+pub fn exponent_at(text: &[u8]) -> Option<usize> {
+    text.iter().position(|b| matches!(b, b'e' | b'E'))
+}
+
+/// A number with an exponent, such as `7.25e-05`, exactly.
+///
+/// # Errors
+/// It is no number, or has more digits or decimals than a decimal may have.
+#[cold]
+pub fn with_exponent(text: &[u8]) -> Result<Decimal, NumberFault> {
+    let at = exponent_at(text).ok_or(NumberFault::Malformed)?;
+    let (digits, exponent) = (&text[..at], &text[at + 1..]);
+    let (negative, exponent) = match exponent {
+        [sign @ (b'-' | b'+'), rest @ ..] => (*sign == b'-', rest),
+        _ => (false, exponent),
+    };
+    if exponent.is_empty() || !exponent.iter().all(u8::is_ascii_digit) {
+        return Err(NumberFault::Malformed);
+    }
+    let d = Decimal::parse(digits)?;
+    let zeros = exponent.iter().take_while(|b| **b == b'0').count();
+    let exponent = &exponent[zeros..];
+    if exponent.len() > 3 {
+        return Err(NumberFault::DoesNotFit);
+    }
+    let power = exponent.iter().fold(0i32, |n, b| n * 10 + i32::from(b - b'0'));
+    let power = i32::from(d.exponent()) + if negative { -power } else { power };
+    if d.mantissa() == 0 {
+        return Ok(d);
+    }
+    Decimal::new(d.mantissa(), i8::try_from(power).map_err(|_| NumberFault::DoesNotFit)?)
 }
 
 #[cfg(test)]

@@ -52,14 +52,14 @@ impl RecordFault {
             let column = &layout.records()[usize::from(record_index)].columns()[usize::from(index)];
             let value = record.get(column.start()..column.start() + column.length()).unwrap_or_default();
             let mut text = Vec::new();
-            let cut = &value[..value.len().min(60)];
-            let cut = match layout.page.filter(|_| !column.is_stored()) {
-                None => cut,
+            let value = match layout.page.filter(|_| !column.is_stored()) {
+                None => value,
                 Some(page) => {
-                    page.latin1(cut, &mut text);
+                    page.latin1(value, &mut text);
                     &text
                 }
             };
+            let cut = &value[..value.len().min(60)];
             // Writing to a String cannot fail.
             _ = write!(
                 out,
@@ -68,6 +68,8 @@ impl RecordFault {
                 column.start() + 1,
                 cut.escape_ascii()
             );
+            out.push_str(&column.reason(code, value));
+            return out;
         }
         out.push_str(code.description());
         out

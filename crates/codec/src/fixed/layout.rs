@@ -1,10 +1,11 @@
 //! Layouts: which columns a record has, read from TOML and checked.
 
-use super::datetime::{CachedTimeZone, DateTimeFormat};
+use super::code::RecordFaultCode;
 use super::ebcdic::CodePage;
 use super::marks::NumberPunctuation;
 use super::step::ColumnInstruction;
 use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
+use crate::times::{AmbiguousTimes, CachedTimeZone, TimeFault, TimeForm, TimeFormKind, TimeFormOptions};
 use std::ops::Range;
 
 /// A layout that holds together: no column overlaps another, none lies outside its record, no byte is left out.
@@ -17,6 +18,8 @@ pub struct FixedWidthLayout {
     pub(super) records: Vec<RecordLayout>,
     pub(crate) header: Option<u16>,
     pub(crate) zones: Vec<CachedTimeZone>,
+    /// The zone of the layout, among them.
+    pub(crate) zone: Option<u16>,
     pub(crate) record_bytes_max: usize,
     /// How text is encoded, where it is not ASCII.
     pub(crate) page: Option<CodePage>,
@@ -58,6 +61,8 @@ pub struct ColumnLayout {
     pub(super) marks: Option<NumberPunctuation>,
     /// A file without it is refused.
     pub(crate) expected: bool,
+    /// The name of its column in the file, where it is another.
+    pub(crate) source: Option<String>,
 }
 
 /// The contents of a column.
@@ -69,10 +74,10 @@ pub(crate) enum ColumnFormat {
     Decimal(SignStyle, Option<u8>),
     /// A number that is no text, with the places after its point: `None` for a whole number.
     Stored(NumberStorage, Option<u8>),
-    Date(DateTimeFormat),
-    Time(DateTimeFormat, Option<(DateSource, u16)>),
+    Date(TimeForm),
+    Time(TimeForm, Option<(DateSource, u16)>),
     /// With its zone.
-    Timestamp(DateTimeFormat, u16),
+    Timestamp(TimeForm, u16),
     Flag {
         yes: Vec<Vec<u8>>,
         no: Vec<Vec<u8>>,
@@ -126,6 +131,44 @@ impl FixedWidthLayout {
         &self.records
     }
 
+    /// This layout with another choice for local times that occur twice or never; `None` for an unknown word.
+    #[must_use]
+    pub fn with_ambiguous(mut self, word: &str) -> Option<Self> {
+        let ambiguous = AmbiguousTimes::by_name(word)?;
+        for record in &mut self.records {
+            record.set_ambiguous(ambiguous, &mut self.zones);
+        }
+        self.zones.iter_mut().for_each(|zone| zone.set_ambiguous(ambiguous));
+        Some(self)
+    }
+
+    /// This layout with the column `name`, which is the column `source` of its records read as a time of this form.
+    ///
+    /// # Errors
+    /// The problem of the form, for people.
+    pub fn with_time_column(&self, name: &str, source: &str, form: &str) -> Result<Self, String> {
+        let mut this = self.clone();
+        for record in &mut this.records {
+            let Some(i) = record.find(source) else { continue };
+            let mut column = ColumnLayout::time_column(name, source, form, &mut this.zones, this.zone)?;
+            if matches!(column.sort, ColumnFormat::Time(..)) {
+                return Err(format!("`{form}` is a time of day: a layout's column says which `date` it has"));
+            }
+            let of = &record.columns[i];
+            (column.start, column.length, column.redefines) = (of.start, of.length, true);
+            (column.pad, column.none, column.expected) = (of.pad, of.none.clone(), false);
+            record.columns.push(column);
+            record.steps = super::plan::steps(&record.columns);
+        }
+        Ok(this)
+    }
+
+    /// Whether a time of a column depends on the times before it in the source.
+    #[must_use]
+    pub fn needs_order(&self) -> bool {
+        self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
+    }
+
     /// Bytes at the start of a file that hold its header, 0 where it has none: a decoder that begins further on
     /// wants to see them.
     #[must_use]
@@ -136,6 +179,23 @@ impl FixedWidthLayout {
 }
 
 impl RecordLayout {
+    /// Gives each column with local times a zone of its own, with this choice for those that occur twice or never.
+    pub(crate) fn set_ambiguous(&mut self, ambiguous: AmbiguousTimes, zones: &mut Vec<CachedTimeZone>) {
+        for column in &mut self.columns {
+            let (ColumnFormat::Timestamp(_, zone) | ColumnFormat::Time(_, Some((_, zone)))) =
+                &mut column.sort
+            else {
+                continue;
+            };
+            if let Some(own) = zones.get(usize::from(*zone)).cloned() {
+                zones.push(own);
+                *zone = zones.len() as u16 - 1;
+            }
+        }
+        self.steps = super::plan::steps(&self.columns);
+        zones.iter_mut().for_each(|zone| zone.set_ambiguous(ambiguous));
+    }
+
     /// Adds a column.
     pub(crate) fn push(&mut self, column: ColumnLayout) {
         self.columns.push(column);
@@ -194,7 +254,42 @@ impl ColumnLayout {
             redefines: false,
             marks: None,
             expected: true,
+            source: None,
         }
+    }
+
+    /// The column `source` read as a time of this form, under another name. Local times are of the zone `default`.
+    pub(crate) fn time_column(
+        name: &str,
+        source: &str,
+        form: &str,
+        zones: &mut Vec<CachedTimeZone>,
+        default: Option<u16>,
+    ) -> Result<Self, String> {
+        let texts = [form.to_owned()];
+        let parse = |kind| TimeForm::parse(&texts, kind, TimeFormOptions::default());
+        let mut zone = || {
+            let zone = default.and_then(|zone| zones.get(usize::from(zone)).cloned());
+            let zone =
+                zone.ok_or_else(|| format!("`{form}` is of local times: the layout needs a `zone`"))?;
+            // Each column has an order of its own.
+            zones.push(zone);
+            Ok::<u16, String>(zones.len() as u16 - 1)
+        };
+        let sort = match parse(TimeFormKind::Both) {
+            Ok(form) if default.is_none() && form.is_absolute() => {
+                ColumnFormat::Timestamp(form, super::build::NO_ZONE)
+            }
+            Ok(form) => ColumnFormat::Timestamp(form, zone()?),
+            Err(whole) => match (parse(TimeFormKind::Time), parse(TimeFormKind::Date)) {
+                (Ok(form), _) => ColumnFormat::Time(form, Some((DateSource::Header(0), zone()?))),
+                (_, Ok(form)) => ColumnFormat::Date(form),
+                _ => return Err(whole),
+            },
+        };
+        let mut column = Self::text_column(name);
+        (column.sort, column.trim, column.source) = (sort, TrimSide::Both, Some(source.to_owned()));
+        Ok(column)
     }
 
     /// Its name.
@@ -215,6 +310,33 @@ impl ColumnLayout {
         self.length
     }
 
+    /// The name of its column in the file: a column may be read in two ways.
+    pub(crate) fn source(&self) -> &str {
+        self.source.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Why `value` is none of this column, in words that follow the value.
+    pub(crate) fn reason(&self, code: RecordFaultCode, value: &[u8]) -> String {
+        let (from, to) = super::plan::trim_range(value, self.pad, self.trim);
+        let value = &value[from..to];
+        match (code, &self.sort) {
+            (
+                RecordFaultCode::BadDate | RecordFaultCode::BadTime,
+                ColumnFormat::Timestamp(form, super::build::NO_ZONE),
+            ) if form.read(value).is_ok_and(|read| read.offset.is_none()) => {
+                TimeFault::NoZone.description().to_owned()
+            }
+            (
+                RecordFaultCode::BadDate | RecordFaultCode::BadTime,
+                ColumnFormat::Date(form) | ColumnFormat::Time(form, _) | ColumnFormat::Timestamp(form, _),
+            ) => form.reason(value),
+            (RecordFaultCode::NumberRange, _) if value.iter().any(|b| matches!(b, b'e' | b'E')) => {
+                "has an exponent that leads beyond 64 bits or 30 decimals".to_owned()
+            }
+            _ => code.description().to_owned(),
+        }
+    }
+
     /// Whether it says something: filler and literals do not.
     #[must_use]
     pub fn is_output(&self) -> bool {
@@ -231,6 +353,16 @@ impl ColumnLayout {
     #[must_use]
     pub fn pad(&self) -> u8 {
         self.pad
+    }
+
+    /// Whether it is a column of separated values, which have no length.
+    pub(crate) fn is_separated(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether its numbers may have an exponent: an `E` among the digits of a fixed-width record is a broken byte.
+    pub(crate) fn has_exponents(&self) -> bool {
+        self.is_separated()
     }
 
     /// Whether it holds a number that is no text.

@@ -1,6 +1,7 @@
 //! Numbers as people write them: `1.234,50`, `(12.00)`, `12,00-`. Each mark must be named; nothing is guessed.
 
 use super::code::RecordFaultCode;
+use super::digits::exponent_at;
 use super::text::NegativeStyle;
 
 /// The marks of a column's numbers.
@@ -47,6 +48,7 @@ impl NumberPunctuation {
         if is_negative {
             plain.push(b'-')?;
         }
+        let (digits, exponent) = digits.split_at(exponent_at(digits).unwrap_or(digits.len()));
         let (units, fraction) = match memchr::memchr(self.point, digits) {
             Some(n) => (&digits[..n], Some(&digits[n + 1..])),
             None => (digits, None),
@@ -58,6 +60,8 @@ impl NumberPunctuation {
                 plain.push(Some(byte).filter(u8::is_ascii_digit).ok_or(RecordFaultCode::BadNumber)?)?;
             }
         }
+        // What an exponent may be is looked at where the number is read.
+        exponent.iter().try_for_each(|byte| plain.push(*byte))?;
         Ok(plain)
     }
 

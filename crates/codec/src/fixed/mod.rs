@@ -17,7 +17,7 @@
 //! count the records. [`decode_json`] checks these counts; a caller that reads a file in parts gets them from
 //! [`FixedWidthDecoder::header_count`].
 //!
-//! Imports read in one direction: `code`, `text`, `datetime`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
+//! Imports read in one direction: `code`, `text`, `step`, `marks` ─▶ `layout` ─▶ `fault` ─▶ `plan` ─▶ `build`,
 //! `decode` ─▶ `batch`, `json`.
 //!
 //! It reads ASCII and EBCDIC, packed and binary numbers. It keeps no state but the header, whose date holds for the
@@ -30,7 +30,6 @@ mod build;
 pub mod check;
 mod code;
 mod csv_columns;
-mod datetime;
 mod decode;
 mod digits;
 mod ebcdic;
@@ -60,14 +59,14 @@ pub use fault::RecordFault;
 pub use json::{FixedDecodeSummary, decode_json};
 /// Parts that rows of separated values share with records: types of values, dates, zones.
 pub(crate) mod inside {
-    pub(crate) use super::csv_columns::{build_csv_columns, needs_other_column, parse_day};
-    pub(crate) use super::datetime::CachedTimeZone;
+    pub(crate) use super::csv_columns::{CsvTimeKeys, build_csv_columns, needs_other_column, parse_day};
     pub(crate) use super::layout::{ColumnLayout, RecordLayout};
     pub(crate) use super::plan::{ColumnBytes, RecordContext, read};
     pub(crate) use super::text::ColumnLayoutConfig;
 }
 
-pub use datetime::midnight;
+pub use crate::times::midnight;
+pub use digits::with_exponent;
 pub use layout::{COLUMNS_MAX, ColumnLayout, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
 pub use text::RecordRole;
 pub use value::ColumnValue;

@@ -4,6 +4,7 @@
 use super::code::RecordFaultCode;
 use super::layout::{ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX};
 use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
+use crate::times::AmbiguousTimes;
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
 
@@ -245,13 +246,13 @@ fn value(
             Ok(Some(plain(negative, units, fraction)))
         }
         ColumnFormat::Date(form) => {
-            let read = form.read(&text).ok_or(RecordFaultCode::BadDate)?;
+            let read = form.read(&text).map_err(|_| RecordFaultCode::BadDate)?;
             let date = date(read.days);
             own.insert(index, date);
             Ok(Some(date.to_string().into_bytes()))
         }
         ColumnFormat::Time(form, on) => {
-            let nanos = form.read(&text).ok_or(RecordFaultCode::BadTime)?.nanos;
+            let nanos = form.read(&text).map_err(|_| RecordFaultCode::BadTime)?.nanos;
             let day = match on {
                 None => return Ok(Some(clock(time(nanos)).into_bytes())),
                 Some((DateSource::Record(i), _)) => own.get(&usize::from(*i)),
@@ -262,8 +263,16 @@ fn value(
             instant(layout, day.to_datetime(time(nanos)), zone)
         }
         ColumnFormat::Timestamp(form, zone) => {
-            let read = form.read(&text).ok_or(RecordFaultCode::BadTime)?;
-            instant(layout, date(read.days).to_datetime(time(read.nanos)), *zone)
+            let read = form.read(&text).map_err(|_| RecordFaultCode::BadTime)?;
+            let local = date(read.days).to_datetime(time(read.nanos));
+            match read.offset {
+                None => instant(layout, local, *zone),
+                Some(east) => {
+                    let utc = local.checked_sub(jiff::Span::new().seconds(east));
+                    let utc = utc.map_err(|_| RecordFaultCode::BadTime)?;
+                    Ok(Some(format!("{}T{}Z", utc.date(), clock(utc.time())).into_bytes()))
+                }
+            }
         }
     }
 }
@@ -344,12 +353,19 @@ fn instant(
     local: DateTime,
     zone: u16,
 ) -> Result<Option<Vec<u8>>, RecordFaultCode> {
-    let zone = layout.zones[usize::from(zone)].time_zone();
-    let ambiguous = zone.to_ambiguous_timestamp(local);
-    if matches!(ambiguous.offset(), jiff::tz::AmbiguousOffset::Gap { .. }) {
-        return Err(RecordFaultCode::BadTime);
-    }
-    let utc = ambiguous.earlier().map_err(|_| RecordFaultCode::BadTime)?;
+    let zone = layout.zones.get(usize::from(zone)).ok_or(RecordFaultCode::BadTime)?;
+    let ambiguous = zone.time_zone().to_ambiguous_timestamp(local);
+    let fault = match ambiguous.offset() {
+        jiff::tz::AmbiguousOffset::Gap { .. } => Some(RecordFaultCode::SkippedTime),
+        jiff::tz::AmbiguousOffset::Fold { .. } => Some(RecordFaultCode::AmbiguousTime),
+        jiff::tz::AmbiguousOffset::Unambiguous { .. } => None,
+    };
+    let utc = match (zone.ambiguous(), fault) {
+        (AmbiguousTimes::Second, _) => ambiguous.later(),
+        (AmbiguousTimes::Refuse | AmbiguousTimes::ByOrder, Some(code)) => return Err(code),
+        _ => ambiguous.earlier(),
+    };
+    let utc = utc.map_err(|_| RecordFaultCode::BadTime)?;
     let utc = jiff::tz::Offset::UTC.to_datetime(utc);
     Ok(Some(format!("{}T{}Z", utc.date(), clock(utc.time())).into_bytes()))
 }

@@ -4,13 +4,13 @@
 //! form) goes the careful way, which reads any column by its description.
 
 use super::code::RecordFaultCode;
-use super::datetime::CachedTimeZone;
-use super::digits::{POW10, number};
+use super::digits::{POW10, exponent_at, number, with_exponent};
 use super::fault::RecordFault;
 use super::layout::{ColumnFormat, ColumnLayout, DateSource};
 use super::step::{ColumnInstruction, ColumnOp};
 use super::text::{NumberStorage, SignStyle, TrimSide};
 use super::value::ColumnValue;
+use crate::times::{CachedTimeZone, DateAndTime, LocalTimeFault};
 use unitape_model::{Decimal, NumberFault};
 
 /// The state beside a record that its values depend on.
@@ -128,12 +128,12 @@ fn clock(
     let unit = POW10[usize::from(digits)];
     let (clock, fraction) = (n / unit, n % unit);
     let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
-    if hour > 23 || minute > 59 || second > 60 {
+    if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let nanos =
         ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction * POW10[9 - usize::from(digits)];
-    around.zones[usize::from(zone)].utc(days, nanos).map(ColumnValue::Instant)
+    around.zones[usize::from(zone)].utc(days, nanos).ok().map(ColumnValue::Instant)
 }
 
 /// Reads any column.
@@ -179,7 +179,9 @@ pub fn read(
     }
     let (from, to) = trim_range(whole, column.pad, column.trim);
     let text = &whole[from..to];
-    if column.none.iter().any(|n| n == whole) {
+    // A separated value has no length, and blanks around it say nothing.
+    let says_none = |n: &Vec<u8>| n == whole || column.is_separated() && n == whole.trim_ascii();
+    if column.none.iter().any(says_none) {
         return Ok(ColumnValue::None);
     }
     if let ColumnFormat::Flag { yes, no } = &column.sort {
@@ -211,46 +213,82 @@ pub fn read(
         | ColumnFormat::Stored(..) => {
             Ok(ColumnValue::Text { start: (start + from) as u32, end: (start + to) as u32 })
         }
-        ColumnFormat::Int(_) if column.marks.is_some() => {
-            Ok(ColumnValue::Int(integer(text, SignStyle::Leading)?))
+        ColumnFormat::Int(sign) => {
+            let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
+            match integer(text, sign) {
+                Err(RecordFaultCode::BadNumber) if column.has_exponents() && exponent_at(text).is_some() => {
+                    let d = written_decimal(text, sign, true)?;
+                    let n = d.scaled(0).ok_or(RecordFaultCode::BadNumber)?;
+                    i64::try_from(n).map(ColumnValue::Int).map_err(|_| RecordFaultCode::NumberRange)
+                }
+                n => n.map(ColumnValue::Int),
+            }
         }
-        ColumnFormat::Int(sign) => Ok(ColumnValue::Int(integer(text, *sign)?)),
         ColumnFormat::Decimal(sign, Some(places)) => {
             Ok(ColumnValue::Decimal { mantissa: integer(text, *sign)?, exponent: -(*places as i8) })
         }
         ColumnFormat::Decimal(sign, None) => {
             let sign = if column.marks.is_some() { SignStyle::Leading } else { *sign };
-            let (negative, digits) = split_sign(text, sign)?;
-            // The sign was removed; another one is no digit.
-            let signed = digits.bytes().first() == Some(&b'-');
-            let d = if signed { Err(NumberFault::Malformed) } else { Decimal::parse(digits.bytes()) };
-            let d = d.map_err(|e| match e {
-                NumberFault::Malformed => RecordFaultCode::BadNumber,
-                NumberFault::DoesNotFit => RecordFaultCode::NumberRange,
-            })?;
-            let mantissa = if negative { -d.mantissa() } else { d.mantissa() };
-            Ok(ColumnValue::Decimal { mantissa, exponent: d.exponent() })
+            let d = written_decimal(text, sign, column.has_exponents())?;
+            Ok(ColumnValue::Decimal { mantissa: d.mantissa(), exponent: d.exponent() })
         }
         ColumnFormat::Date(form) => {
-            form.read(text).map(|r| ColumnValue::Date(r.days)).ok_or(RecordFaultCode::BadDate)
+            form.read(text).map(|r| ColumnValue::Date(r.days)).map_err(|_| RecordFaultCode::BadDate)
         }
         ColumnFormat::Timestamp(form, zone) => {
-            let read = form.read(text).ok_or(RecordFaultCode::BadTime)?;
-            let utc = around.zones[usize::from(*zone)].utc(read.days, read.nanos);
-            utc.map(ColumnValue::Instant).ok_or(RecordFaultCode::BadTime)
+            let read = form.read(text).map_err(|_| RecordFaultCode::BadTime)?;
+            instant(read, around.zones.get_mut(usize::from(*zone)))
         }
         ColumnFormat::Time(form, date) => {
-            let nanos = form.read(text).ok_or(RecordFaultCode::BadTime)?.nanos;
+            let nanos = form.read(text).map_err(|_| RecordFaultCode::BadTime)?.nanos;
             let (day, zone) = match date {
                 None => return Ok(ColumnValue::Time(nanos)),
                 Some((DateSource::Record(i), zone)) => (values.get(usize::from(*i)), zone),
                 Some((DateSource::Header(i), zone)) => (around.header.get(usize::from(*i)), zone),
             };
             let Some(&ColumnValue::Date(days)) = day else { return Err(RecordFaultCode::NoDate) };
-            let utc = around.zones[usize::from(*zone)].utc(days, nanos);
-            utc.map(ColumnValue::Instant).ok_or(RecordFaultCode::BadTime)
+            let read = DateAndTime { days, nanos, offset: None };
+            instant(read, around.zones.get_mut(usize::from(*zone)))
         }
     }
+}
+
+/// A number whose point is written.
+#[inline]
+fn written_decimal(text: &[u8], sign: SignStyle, has_exponents: bool) -> Result<Decimal, RecordFaultCode> {
+    let (negative, digits) = split_sign(text, sign)?;
+    // The sign was removed; another one is no digit.
+    let signed = digits.bytes().first() == Some(&b'-');
+    let d = if signed { Err(NumberFault::Malformed) } else { Decimal::parse(digits.bytes()) };
+    let d = match d {
+        Err(NumberFault::Malformed) if !signed && has_exponents => {
+            with_exponent(digits.bytes()).map_err(code_of)?
+        }
+        d => d.map_err(code_of)?,
+    };
+    Ok(if negative { Decimal::from_canonical(-d.mantissa(), d.exponent()) } else { d })
+}
+
+const fn code_of(fault: NumberFault) -> RecordFaultCode {
+    match fault {
+        NumberFault::Malformed => RecordFaultCode::BadNumber,
+        NumberFault::DoesNotFit => RecordFaultCode::NumberRange,
+    }
+}
+
+/// The moment of a date with a time: by its offset, or in its zone.
+#[inline]
+fn instant(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<ColumnValue, RecordFaultCode> {
+    if let Some(instant) = read.instant() {
+        return instant.map(ColumnValue::Instant).ok_or(RecordFaultCode::BadTime);
+    }
+    let zone = zone.ok_or(RecordFaultCode::BadTime)?;
+    zone.utc(read.days, read.nanos).map(ColumnValue::Instant).map_err(|fault| match fault {
+        LocalTimeFault::Twice => RecordFaultCode::AmbiguousTime,
+        LocalTimeFault::TwiceUnordered => RecordFaultCode::UnorderedTime,
+        LocalTimeFault::Never => RecordFaultCode::SkippedTime,
+        LocalTimeFault::Range => RecordFaultCode::BadTime,
+    })
 }
 
 /// The byte that fills a field of text where a number was not set.

@@ -16,6 +16,10 @@ pub struct FixedLayoutConfig {
     pub encoding: Option<Spanned<String>>,
     /// Zone of local times, where a column does not say.
     pub zone: Option<Spanned<String>>,
+    /// What to do with local times that occur twice or never, where a column does not say.
+    pub ambiguous: Option<Spanned<String>>,
+    /// First of the hundred years that two digits mean, where a column does not say.
+    pub pivot: Option<Spanned<i64>>,
     #[serde(default)]
     pub short: ShortRecordPolicy,
     pub record: Vec<Spanned<RecordLayoutConfig>>,
@@ -96,7 +100,9 @@ pub struct ColumnLayoutConfig {
     pub length: Option<Spanned<usize>>,
     #[serde(default)]
     pub r#type: ColumnType,
-    pub form: Option<Spanned<String>>,
+    #[serde(alias = "forms")]
+    pub form: Option<Spanned<OneOrMany>>,
+    pub pivot: Option<Spanned<i64>>,
     pub decimals: Option<Spanned<u8>>,
     #[serde(default)]
     pub sign: SignStyle,
@@ -113,6 +119,7 @@ pub struct ColumnLayoutConfig {
     pub none: Vec<Spanned<String>>,
     pub date: Option<Spanned<String>>,
     pub zone: Option<Spanned<String>>,
+    pub ambiguous: Option<Spanned<String>>,
     pub yes: Option<Spanned<OneOrMany>>,
     pub no: Option<Spanned<OneOrMany>>,
     pub is: Option<Spanned<String>>,

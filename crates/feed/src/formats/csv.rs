@@ -2,16 +2,17 @@
 //!
 //! A path is the name of a column, `@record`: `row`, or `@day`: the day of the file. A column that the layout does not
 //! name is text; one that the mapping names must be in the header. Columns that only the file has are kept
-//! under their names where the mapping keeps what is not listed. Header and trailer are messages that become
+//! under their names where the mapping keeps what is not listed. `time@ms` is the column `time` read as a time of the
+//! form behind the `@`. Header and trailer are messages that become
 //! nothing; that the trailer's count is right is checked.
 
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
-use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, compile};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv::{CsvFault, CsvLayout, CsvRowDecoder, NextCsvRow};
@@ -31,6 +32,15 @@ pub struct CsvDialect {
     layout: Arc<CsvLayout>,
     /// Columns that the mapping names and the layout does not: text, which the header must have.
     unlisted: RefCell<BTreeSet<String>>,
+    /// Columns that the mapping reads as times, with the layout's columns and their forms.
+    times: RefCell<BTreeMap<String, TimePath>>,
+}
+
+/// A path such as `time@ms`.
+#[derive(Debug, Clone)]
+struct TimePath {
+    column: String,
+    form: String,
 }
 
 const RECORD_PATH: &str = "@record";
@@ -47,6 +57,27 @@ impl Dialect for CsvDialect {
         {
             return Ok(text.to_owned());
         }
+        let is_column = |name: &str| match row.find(name) {
+            Some(i) => row.columns()[i].is_output(),
+            None => self.layout.has_header() && !name.is_empty() && !name.starts_with('@'),
+        };
+        let mut refusal = None;
+        for (at, _) in text.match_indices('@').filter(|(at, _)| is_column(&text[..*at])) {
+            // A unit is written with its mark: `time@ms`; any other form without.
+            let (column, form) = (&text[..at], &text[at + 1..]);
+            match self.layout.with_time_column(text, column, form) {
+                Ok(_) => {
+                    let path = TimePath { column: column.to_owned(), form: form.to_owned() };
+                    self.times.borrow_mut().insert(text.to_owned(), path);
+                    return Ok(text.to_owned());
+                }
+                Err(what) if row.find(column).is_some() => refusal = Some(what),
+                Err(_) => {}
+            }
+        }
+        if let Some(what) = refusal {
+            return Err(what);
+        }
         if self.layout.has_header() && row.find(text).is_none() && !text.is_empty() && !text.starts_with('@')
         {
             self.unlisted.borrow_mut().insert(text.to_owned());
@@ -58,6 +89,30 @@ impl Dialect for CsvDialect {
     fn framing(&self) -> Vec<String> {
         vec![RECORD_PATH.to_owned(), DAY_PATH.to_owned()]
     }
+
+    fn container(&self, path: &String) -> Option<String> {
+        self.times.borrow().get(path).map(|time| time.column.clone())
+    }
+}
+
+impl CsvDialect {
+    fn new(layout: Arc<CsvLayout>) -> Self {
+        Self { layout, unlisted: RefCell::default(), times: RefCell::default() }
+    }
+
+    /// The layout with the columns that the mapping adds.
+    fn into_layout(self) -> Result<Arc<CsvLayout>, Error> {
+        let (unlisted, times) = (self.unlisted.into_inner(), self.times.into_inner());
+        if unlisted.is_empty() && times.is_empty() {
+            return Ok(self.layout);
+        }
+        let mut layout = self.layout.with_text_columns(unlisted.iter().map(String::as_str));
+        for (name, TimePath { column, form }) in &times {
+            let wrong = |what| Error::Mapping { origin: name.clone(), what };
+            layout = layout.with_time_column(name, column, form).map_err(wrong)?;
+        }
+        Ok(Arc::new(layout))
+    }
 }
 
 /// Rows of separated values, by the layout that a mapping names.
@@ -67,16 +122,19 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.needs_rules()?;
         mapping.load_layout(CsvLayout::built_in, CsvLayout::all_built_in())
     },
-    by: |mapping| Ok(Arc::new(CsvFormat { layout: layout(mapping)? })),
+    by: |mapping| {
+        let layout = layout(mapping)?;
+        // The header is looked for by all columns, also those that only the mapping names.
+        let dialect = CsvDialect::new(layout);
+        compile(mapping, &dialect)?;
+        Ok(Arc::new(CsvFormat { layout: dialect.into_layout()? }))
+    },
 };
 
 #[derive(Debug)]
 struct CsvFormat {
     layout: Arc<CsvLayout>,
 }
-
-/// Comments may precede a header, for this multiple of the longest row.
-const HEAD_ROWS: usize = 2;
 
 impl ByteFormat for CsvFormat {
     fn decoder(&self, mapping: &Mapping) -> Result<Box<dyn FormatDecoder>, Error> {
@@ -88,7 +146,14 @@ impl ByteFormat for CsvFormat {
     }
 
     fn head_bytes(&self) -> usize {
-        HEAD_ROWS * self.layout.row_bytes_max()
+        self.layout.head_bytes()
+    }
+
+    fn statefulness(&self) -> Statefulness {
+        match self.layout.needs_order() {
+            true => Statefulness::Stream,
+            false => Statefulness::Stateless,
+        }
     }
 
     /// The name of the file, which may contain its day, followed by the header.
@@ -107,7 +172,17 @@ impl ByteFormat for CsvFormat {
 /// When its text is none.
 pub fn layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
-    Ok(Arc::new(CsvLayout::parse(text, origin)?))
+    let layout = CsvLayout::parse(text, origin)?;
+    match &mapping.message.ambiguous {
+        None => Ok(Arc::new(layout)),
+        Some(word) => match layout.with_ambiguous(word) {
+            Some(layout) => Ok(Arc::new(layout)),
+            None => {
+                let what = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
+                Err(mapping.refuse_key("message", what.to_owned()))
+            }
+        },
+    }
 }
 
 impl CsvDecoder {
@@ -116,13 +191,9 @@ impl CsvDecoder {
     /// # Errors
     /// When the mapping cannot be compiled.
     pub fn new(mapping: &Mapping, layout: Arc<CsvLayout>) -> Result<Self, Error> {
-        let dialect = CsvDialect { layout, unlisted: RefCell::default() };
+        let dialect = CsvDialect::new(layout);
         let (plan, places) = compile(mapping, &dialect)?;
-        let unlisted = dialect.unlisted.into_inner();
-        let layout = match unlisted.is_empty() {
-            true => dialect.layout,
-            false => Arc::new(dialect.layout.with_text_columns(unlisted.iter().map(String::as_str))),
-        };
+        let layout = dialect.into_layout()?;
         let kind = RecordSlots::new(layout.row(), plan.slot_count, &places);
         Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: MessageMapper::new(plan), kind })
     }
@@ -203,6 +274,16 @@ impl FormatDecoder for CsvDecoder {
             at = end;
         }
         block.bytes = bytes;
+    }
+
+    fn begin_source(&mut self) {
+        self.decoder.begin_source();
+    }
+
+    fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
+        if let Some(before) = (before as &mut dyn std::any::Any).downcast_mut::<Self>() {
+            self.decoder.resume_from(&before.decoder);
+        }
     }
 
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {

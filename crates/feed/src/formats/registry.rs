@@ -78,6 +78,17 @@ impl Mapping {
     fn read(text: &str, origin: &str) -> Result<Self, Error> {
         let mut mapping = Self::from_text(text, origin)?;
         (entry_of(&mapping)?.load)(&mut mapping)?;
+        let is_text = matches!(mapping.format.as_str(), "jsonl" | "mail" | "newsxml");
+        let has_layout = matches!(mapping.format.as_str(), "csv" | "fixed");
+        if mapping.message.zone.is_some() && !is_text {
+            let what = "message.zone is for jsonl, mail and newsxml; a layout has its own `zone`".to_owned();
+            return Err(mapping.refuse_key("message", what));
+        }
+        if mapping.message.ambiguous.is_some() && !is_text && !has_layout {
+            let what =
+                "message.ambiguous is for formats with local times: csv, fixed, jsonl, mail and newsxml";
+            return Err(mapping.refuse_key("message", what.to_owned()));
+        }
         Ok(mapping)
     }
 

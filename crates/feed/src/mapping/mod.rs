@@ -214,6 +214,10 @@ pub struct MessageConfig {
     pub ts: String,
     /// Used where `ts` is not there.
     pub ts_or: Option<String>,
+    /// For text: zone of times without an offset, an IANA name or UTC.
+    pub zone: Option<String>,
+    /// For text, rows and fixed-width records: what to do with local times that occur twice or never.
+    pub ambiguous: Option<String>,
     /// Field of the feed's own sequence number.
     pub sequence: Option<String>,
     /// Fields that name the session whose sequence it is.

@@ -16,3 +16,4 @@ mod itch_books;
 mod restarts;
 mod swift;
 mod text;
+mod times;

@@ -3,9 +3,10 @@
 use super::rows::RecordBatch;
 use super::simd::BatchKernel;
 use super::{ColumnLayout, DigitColumn, FixedWidthDecoder, LaneBuffers, LaneFaults};
-use crate::fixed::datetime::{CachedTimeZone, DateTimeFormat, DateTimeKind};
 use crate::fixed::text::TrimSide;
-use crate::fixed::value::{ColumnValue, DAY_NANOS, days};
+use crate::fixed::value::ColumnValue;
+use crate::times::calendar::{DAY_NANOS, days};
+use crate::times::{CachedTimeZone, TimeForm, TimeFormKind};
 
 /// Such a column.
 #[derive(Debug, Clone)]
@@ -36,12 +37,12 @@ impl ClockColumn {
     /// `None` where the form is another.
     pub(super) fn from_column(
         column: &ColumnLayout,
-        form: &DateTimeFormat,
+        form: &TimeForm,
         zone: u16,
-        holds: DateTimeKind,
+        holds: TimeFormKind,
         header: Option<u16>,
     ) -> Option<Self> {
-        let dated = holds == DateTimeKind::Both;
+        let dated = holds == TimeFormKind::Both;
         let digits = usize::from(if dated { form.stamp_digits? } else { form.clock_digits? });
         let start = column.start() + if dated { 8 } else { 0 };
         let blank = column.trim != TrimSide::None;

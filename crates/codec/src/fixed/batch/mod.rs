@@ -23,12 +23,12 @@ mod portable;
 mod rows;
 mod simd;
 
-use super::datetime::DateTimeKind;
 use super::decode::FixedWidthDecoder;
 use super::layout::{ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout};
 use super::plan::{RecordContext, read_any};
 use super::text::{SignStyle, TrimSide};
 use super::value::ColumnValue;
+use crate::times::TimeFormKind;
 use clock::{ClockColumn, DayOrigin};
 pub use frame::{FramedRecord, RecordFramer};
 pub use rows::{ByteColumnIter, RecordBatch, ScatteredRecords, StridedRecords};
@@ -359,12 +359,12 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         ),
         ColumnFormat::Time(_, Some((DateSource::Record(_), _))) => return None,
         ColumnFormat::Time(form, Some((DateSource::Header(header), zone))) => (
-            ClockColumn::from_column(column, form, *zone, DateTimeKind::Time, Some(*header))
+            ClockColumn::from_column(column, form, *zone, TimeFormKind::Time, Some(*header))
                 .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
             Some(NumberKind::Instant),
         ),
         ColumnFormat::Timestamp(form, zone) => (
-            ClockColumn::from_column(column, form, *zone, DateTimeKind::Both, None)
+            ClockColumn::from_column(column, form, *zone, TimeFormKind::Both, None)
                 .map_or(BatchColumnKind::Careful, BatchColumnKind::Clock),
             Some(NumberKind::Instant),
         ),

@@ -1,12 +1,12 @@
 //! Columns of many records at once against the decoder, record by record: what is said to be good is, with the
 //! same values, on every kernel; and plain records are good.
 
-use crate::fixed::datetime::CachedTimeZone;
-use crate::fixed::value::{DAY_NANOS, days};
 use crate::fixed::{
     BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, FramedRecord, LANES, NextRecord,
     NumberKind, RecordFramer, StridedRecords,
 };
+use crate::times::CachedTimeZone;
+use crate::times::calendar::{DAY_NANOS, days};
 use proptest::prelude::*;
 use std::sync::Arc;
 

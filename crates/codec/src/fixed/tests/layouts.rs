@@ -52,7 +52,7 @@ fn mistakes_with_their_line() {
         ),
         (
             "column = [\n{ name = 'a', length = 10, type = 'time', form = 'YYYY-MM-DD' },\n]",
-            "l.toml:7: a form such as HHMMSSfff is wanted here",
+            "l.toml:7: `YYYY-MM-DD` is a date, and the column needs a time of day; near it are `HHMMSS`",
         ),
         (
             "column = [\n{ name = 'a', length = 4 },\n{ name = 't', length = 6, type = 'time', form = 'HHMMSS', date = 'a', zone = 'UTC' },\n]",

@@ -52,13 +52,13 @@ fn neighbours_of_bad_records_are_kept() {
 #[test]
 fn times_without_their_day_are_refused() {
     let text = "name='t'\nterminator='newline'\nzone='UTC'\n\
-        [[record]]\nname='h'\nrole='header'\ncolumn=[{name='d',length=6,type='date',form='YYMMDD'}]\n\
+        [[record]]\nname='h'\nrole='header'\ncolumn=[{name='d',length=6,type='date',form='YYMMDD',pivot=70}]\n\
         [[record]]\nname='r'\ncolumn=[{name='t',length=6,type='time',form='HHMMSS',date='header.d'}]";
     check(
         text,
         b"140230\n093000\n",
         expect![[r#"
-            {"n":0,"offset":0,"length":6,"error":{"code":"bad_date","message":"column d at byte 1: \"140230\" is no date"}}
+            {"n":0,"offset":0,"length":6,"error":{"code":"bad_date","message":"column d at byte 1: \"140230\" has a day that the calendar does not have"}}
             {"n":1,"offset":7,"length":6,"error":{"code":"no_date","message":"column t at byte 1: \"093000\" has no date: its source is missing or not readable"}}
         "#]],
     );

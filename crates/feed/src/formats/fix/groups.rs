@@ -28,6 +28,9 @@ const BY_TYPE: u8 = 253;
 /// Tokens between the count and the first entry, looked at again for each entry.
 const LEAD_MAX: usize = 16;
 
+/// A message type, and the slots of members that other types have outside the group.
+type TypeSlots = (Box<[u8]>, BTreeMap<u32, u8>);
+
 /// A repeating group.
 #[derive(Debug)]
 pub(super) struct GroupTags {
@@ -41,7 +44,7 @@ pub(super) struct GroupTags {
     /// Slots of its members inside an entry, or one of the words above.
     pub members: TagMap,
     /// For each message type, the tags that are [`BY_TYPE`].
-    by_type: Vec<(Box<[u8]>, BTreeMap<u32, u8>)>,
+    by_type: Vec<TypeSlots>,
     /// Members that a message also has outside the group.
     also_outside: BTreeSet<u32>,
 }

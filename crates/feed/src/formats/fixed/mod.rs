@@ -9,17 +9,20 @@ mod tests;
 
 use crate::block::{Block, BlockNameResolver, DeclaredMessageCount};
 use crate::error::Error;
-use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
+use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{
     Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
     PathSlots, compile,
 };
 use batch::{FixedBatchDecoder, RecordTypeProgram};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::csv;
 use unitape_codec::fixed::{
     ColumnLayout, ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, RecordFault, RecordLayout,
+    with_exponent,
 };
 use unitape_model::event::EventValue as Field;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
@@ -48,7 +51,18 @@ pub(crate) struct RecordSlots {
 
 /// Fixed-width columns are named by their layout.
 #[derive(Debug)]
-pub struct FixedDialect(pub Arc<FixedWidthLayout>);
+pub struct FixedDialect {
+    layout: Arc<FixedWidthLayout>,
+    /// Columns that the mapping reads as times: by path, the layout's column and the form.
+    times: RefCell<BTreeMap<String, TimePath>>,
+}
+
+/// A path such as `time@ms`.
+#[derive(Debug, Clone)]
+struct TimePath {
+    column: String,
+    form: String,
+}
 
 /// No column.
 const NONE: u16 = u16::MAX;
@@ -71,10 +85,26 @@ impl Dialect for FixedDialect {
 
     fn path(&self, text: &str) -> Result<String, String> {
         let known = |r: &RecordLayout| r.find(text).is_some_and(|i| r.columns()[i].is_output());
-        if text == RECORD_PATH || self.0.records().iter().any(known) {
+        if text == RECORD_PATH || self.layout.records().iter().any(known) {
             return Ok(text.to_owned());
         }
-        Err(format!("`{text}` is no column of the layout {}", self.0.name()))
+        if let Some((column, form)) = text.split_once('@')
+            && self
+                .layout
+                .records()
+                .iter()
+                .any(|r| r.find(column).is_some_and(|i| r.columns()[i].is_output()))
+        {
+            self.layout.with_time_column(text, column, form)?;
+            let path = TimePath { column: column.to_owned(), form: form.to_owned() };
+            self.times.borrow_mut().insert(text.to_owned(), path);
+            return Ok(text.to_owned());
+        }
+        Err(format!("`{text}` is no column of the layout {}", self.layout.name()))
+    }
+
+    fn container(&self, path: &String) -> Option<String> {
+        self.times.borrow().get(path).map(|time| time.column.clone())
     }
 
     fn framing(&self) -> Vec<String> {
@@ -110,6 +140,13 @@ impl ByteFormat for FixedWidthFormat {
         self.layout.head_bytes()
     }
 
+    fn statefulness(&self) -> Statefulness {
+        match self.layout.needs_order() {
+            true => Statefulness::Stream,
+            false => Statefulness::Stateless,
+        }
+    }
+
     fn head(&self, _: &Path, bytes: &[u8]) -> Arc<[u8]> {
         FixedWidthDecoder::head(&self.layout, bytes).into()
     }
@@ -121,7 +158,17 @@ impl ByteFormat for FixedWidthFormat {
 /// When its text is none.
 pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
-    Ok(Arc::new(FixedWidthLayout::parse(text, origin)?))
+    let layout = FixedWidthLayout::parse(text, origin)?;
+    match &mapping.message.ambiguous {
+        None => Ok(Arc::new(layout)),
+        Some(word) => match layout.with_ambiguous(word) {
+            Some(layout) => Ok(Arc::new(layout)),
+            None => {
+                let what = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
+                Err(mapping.refuse_key("message", what.to_owned()))
+            }
+        },
+    }
 }
 
 impl FixedRecordsDecoder {
@@ -130,9 +177,13 @@ impl FixedRecordsDecoder {
     /// # Errors
     /// When the mapping cannot be compiled.
     pub fn new(mapping: &Mapping, layout: Arc<FixedWidthLayout>) -> Result<Self, Error> {
-        let dialect = FixedDialect(layout);
+        let dialect = FixedDialect { layout, times: RefCell::default() };
         let (plan, places) = compile(mapping, &dialect)?;
-        let layout = dialect.0;
+        let mut layout = dialect.layout;
+        for (name, TimePath { column, form }) in &dialect.times.into_inner() {
+            let wrong = |what| Error::Mapping { origin: name.clone(), what };
+            layout = Arc::new(layout.with_time_column(name, column, form).map_err(wrong)?);
+        }
         let kinds: Vec<RecordSlots> =
             layout.records().iter().map(|r| RecordSlots::new(r, plan.slot_count, &places)).collect();
         let programs = kinds.iter().zip(0..).map(|(kind, i)| RecordTypeProgram::new(&plan, kind, &layout, i));
@@ -232,6 +283,16 @@ impl FormatDecoder for FixedRecordsDecoder {
 
     fn use_general_path(&mut self) {
         self.fast = None;
+    }
+
+    fn begin_source(&mut self) {
+        self.decoder.begin_source();
+    }
+
+    fn resume_from(&mut self, before: &mut dyn FormatDecoder) {
+        if let Some(before) = (before as &mut dyn std::any::Any).downcast_mut::<Self>() {
+            self.decoder.resume_from(&before.decoder);
+        }
     }
 }
 
@@ -384,7 +445,14 @@ impl ParsedMessage for FixedRecordView<'_> {
             ColumnValue::Flag(yes) if matches!(spec.slot, FieldLayout::Bool { .. }) => {
                 return event.set(spec, Field::Bool(yes));
             }
-            _ => return event.set_text(spec, self.text(column, scratch), names),
+            _ => {
+                let text = self.text(column, scratch);
+                match scientific(spec, text) {
+                    Some(Ok(number)) => number,
+                    Some(Err(fault)) => return Err(fault),
+                    None => return event.set_text(spec, text, names),
+                }
+            }
         };
         match spec.slot {
             FieldLayout::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
@@ -419,6 +487,23 @@ impl ParsedMessage for FixedRecordView<'_> {
         }
         Ok(())
     }
+}
+
+/// Mantissa and exponent of a text such as `7.25e-05` for a field that holds a number.
+fn scientific(spec: &EventFieldSpec, text: &[u8]) -> Option<Result<(i64, i8), Refusal>> {
+    let is_number = matches!(
+        spec.slot,
+        FieldLayout::Price { .. }
+            | FieldLayout::Decimal { .. }
+            | FieldLayout::DecimalNarrow { .. }
+            | FieldLayout::DecimalExt
+            | FieldLayout::Amount { .. }
+    );
+    if !is_number || !text.iter().any(|b| matches!(b, b'e' | b'E')) {
+        return None;
+    }
+    let number = with_exponent(text).map(|d| (d.mantissa(), d.exponent()));
+    Some(number.map_err(Refusal::from))
 }
 
 /// The price, without first taking zeros off that would be put on again.

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::charset::FallbackCharset;
 use unitape_codec::text::{self, NextTextMessage, PathValues, TextMessageDecoder, jsonl, mail, time, xml};
+use unitape_codec::times::{self, WrittenTime};
 use unitape_model::event::EventValue;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
 use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
@@ -141,6 +142,37 @@ struct TextFieldSelection {
     word_paths: WordPaths,
     slots: usize,
     keeps: bool,
+    times: TextTimes,
+}
+
+/// The forms of a mapping's times.
+#[derive(Debug)]
+struct TextTimes {
+    /// Those that paths name.
+    forms: Vec<WrittenTime>,
+    /// ISO 8601 in the zone of the mapping.
+    local: WrittenTime,
+    /// The mapping names a zone: times without an offset are of it.
+    has_zone: bool,
+}
+
+impl TextTimes {
+    /// UTC nanoseconds of a value, or why it is no time.
+    fn nanos(&self, text: &[u8], reading: TextValueConversion) -> Result<i64, &'static str> {
+        let written = || std::str::from_utf8(text).unwrap_or_default();
+        match reading {
+            TextValueConversion::Count(power) => times::since_1970(text, power).map_err(|f| f.description()),
+            TextValueConversion::Form(form) => self.forms[usize::from(form)].nanos(text),
+            TextValueConversion::AsItIs if self.has_zone => match self.local.nanos(text) {
+                Ok(nanos) => Ok(nanos),
+                Err(reason) => time::rfc5322(written()).ok_or(reason),
+            },
+            TextValueConversion::AsItIs => {
+                let known = time::iso(text).or_else(|| time::rfc5322(written()));
+                known.map_or_else(|| self.local.nanos(text), Ok)
+            }
+        }
+    }
 }
 
 /// The mapping's targets for the values of a path.
@@ -165,7 +197,10 @@ impl TextDecoder {
     /// # Errors
     /// When the mapping cannot be compiled.
     pub fn new(sort: TextKind, mapping: &Mapping) -> Result<Self, Error> {
-        let dialect = TextDialect(sort);
+        let (zone, ambiguous) = (mapping.message.zone.as_deref(), mapping.message.ambiguous.as_deref());
+        let local = times::time_form("iso", zone.unwrap_or("UTC"), ambiguous);
+        let local = local.map_err(|what| mapping.refuse_key("message", what))?;
+        let dialect = TextDialect::new(sort, zone, ambiguous);
         let (plan, places) = compile(mapping, &dialect)?;
         let read = |path: &str| match dialect.path(path)? {
             TextPath::Value { path, .. } => Ok(path),
@@ -175,9 +210,10 @@ impl TextDecoder {
             origin: mapping.origin.clone(),
             what: format!("message.words: {what}"),
         })?;
+        let times = TextTimes { forms: dialect.into_forms(), local, has_zone: zone.is_some() };
         Ok(Self {
             codec: sort.codec(plan.fallback),
-            wants: TextFieldSelection::new(&places, word_paths, plan.slot_count),
+            wants: TextFieldSelection::new(&places, word_paths, plan.slot_count, times),
             mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
             noted: TextFieldTable::default(),
@@ -239,7 +275,7 @@ impl FormatDecoder for TextDecoder {
 }
 
 impl TextFieldSelection {
-    fn new(places: &PathSlots<TextPath>, word_paths: WordPaths, slots: usize) -> Self {
+    fn new(places: &PathSlots<TextPath>, word_paths: WordPaths, slots: usize, times: TextTimes) -> Self {
         let mut this = Self {
             by_path: FxHashMap::default(),
             kind: Vec::new(),
@@ -248,6 +284,7 @@ impl TextFieldSelection {
             word_paths,
             slots,
             keeps: places.keeps,
+            times,
         };
         for (path, slot) in &places.message {
             match path {
@@ -384,8 +421,7 @@ impl ParsedMessage for TextMessageView<'_> {
     type Ref = TextFieldValue;
     const FIELD: &'static str = "path";
     const TYPE: &'static str = "kind";
-    const TIME: &'static str =
-        "time (ISO 8601, RFC 5322, or a count since 1970 with its unit: path@s, @ms, @us, @ns)";
+    const TIME: &'static str = "time (ISO 8601, RFC 5322, or a count since 1970 with its unit: path@s, @ms, @us, @ns; see docs/time-forms.md)";
 
     fn charset_note(&self) -> Option<&str> {
         self.leaves.charset_note()
@@ -421,16 +457,22 @@ impl ParsedMessage for TextMessageView<'_> {
         }
     }
 
+    fn flaw(&self, found: TextFieldValue) -> Option<String> {
+        let mut scratch = Vec::new();
+        let text = self.text(found, &mut scratch);
+        // A number of another field has no flaw as a time.
+        let is_date =
+            matches!(text, [a, b, c, d, b'-', ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
+        if found.reading == TextValueConversion::AsItIs && !is_date {
+            return None;
+        }
+        self.wants.times.nanos(text, found.reading).err().map(|reason| format!("it {reason}"))
+    }
+
     fn time(&self, found: TextFieldValue) -> Option<UnixNanos> {
         let mut scratch = Vec::new();
         let text = self.text(found, &mut scratch);
-        let nanos = match found.reading {
-            TextValueConversion::AsItIs => {
-                time::iso(text).or_else(|| time::rfc5322(std::str::from_utf8(text).unwrap_or_default()))
-            }
-            TextValueConversion::Count(power) => time::since_1970(std::str::from_utf8(text).ok()?, power),
-        };
-        nanos.map(UnixNanos)
+        self.wants.times.nanos(text, found.reading).ok().map(UnixNanos)
     }
 
     fn set(

@@ -5,6 +5,7 @@
 //! | `author.name` | the member `name` of the member `author` |
 //! | `recipients[].email` | the member `email` of each entry of the list `recipients` |
 //! | `headers."x.y"` | a name with characters that paths have, in quotes |
+//! | `ts@DD-MMM-YYYY HH:MM` | a time of this form, in the zone of the mapping (`docs/time-forms.md`) |
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
 //! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
@@ -15,11 +16,45 @@
 
 use super::TextKind;
 use crate::mapping::Dialect;
+use std::cell::RefCell;
 use unitape_codec::text::{jsonl, mail, xml};
+use unitape_codec::times::{self, WrittenTime};
 
 /// Values are named by their paths.
 #[derive(Debug)]
-pub struct TextDialect(pub TextKind);
+pub struct TextDialect {
+    kind: TextKind,
+    /// Zone of local times.
+    zone: String,
+    /// What to do with local times that occur twice or never.
+    ambiguous: Option<String>,
+    /// The forms that paths name.
+    forms: RefCell<Vec<(String, WrittenTime)>>,
+}
+
+impl TextDialect {
+    /// The dialect of this kind of text; local times are of this zone.
+    pub fn new(kind: TextKind, zone: Option<&str>, ambiguous: Option<&str>) -> Self {
+        let zone = zone.unwrap_or("UTC").to_owned();
+        Self { kind, zone, ambiguous: ambiguous.map(str::to_owned), forms: RefCell::default() }
+    }
+
+    /// The forms that the paths of the mapping name, by their numbers.
+    pub fn into_forms(self) -> Vec<WrittenTime> {
+        self.forms.into_inner().into_iter().map(|(_, form)| form).collect()
+    }
+
+    /// The number of a form.
+    fn form(&self, text: &str) -> Result<u16, String> {
+        let mut forms = self.forms.borrow_mut();
+        if let Some(i) = forms.iter().position(|(t, _)| t == text) {
+            return Ok(i as u16);
+        }
+        let form = times::time_form(text, &self.zone, self.ambiguous.as_deref())?;
+        forms.push((text.to_owned(), form));
+        u16::try_from(forms.len() - 1).map_err(|_| "too many forms of times".to_owned())
+    }
+}
 
 /// A path, and how its value is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +72,8 @@ pub enum TextValueConversion {
     AsItIs,
     /// As a count since 1970; the unit is this many decimal places above a nanosecond.
     Count(u32),
+    /// As a time of the form of this number.
+    Form(u16),
 }
 
 const KIND_PATH: &str = "@kind";
@@ -57,17 +94,26 @@ impl Dialect for TextDialect {
         if text == WORDS_PATH {
             return Ok(TextPath::Words);
         }
-        if self.0 == TextKind::NewsXml {
+        if self.kind == TextKind::NewsXml {
             return Ok(TextPath::Value {
                 path: xml::path::read(text)?,
                 reading: TextValueConversion::AsItIs,
             });
         }
         let unit = UNITS.iter().find_map(|(word, power)| Some((text.strip_suffix(word)?, *power)));
-        let (path, reading) = unit.map_or((text, TextValueConversion::AsItIs), |(path, power)| {
-            (path, TextValueConversion::Count(power))
-        });
-        let path = match self.0 {
+        let (path, reading) = match (unit, text.split_once('@')) {
+            (Some((path, power)), _) => (path, TextValueConversion::Count(power)),
+            (None, Some((path, form))) if !path.is_empty() => match self.form(form) {
+                Ok(form) => (path, TextValueConversion::Form(form)),
+                // A name may have an @ in it.
+                Err(_) if !form.bytes().any(|b| b.is_ascii_uppercase()) => {
+                    (text, TextValueConversion::AsItIs)
+                }
+                Err(what) => return Err(what),
+            },
+            _ => (text, TextValueConversion::AsItIs),
+        };
+        let path = match self.kind {
             TextKind::Jsonl => jsonl::path::read(path)?,
             TextKind::NewsXml => path.to_owned(),
             TextKind::Mail => mail::known_path(&jsonl::path::read(path)?)?,
@@ -81,9 +127,10 @@ impl Dialect for TextDialect {
 
     fn container(&self, path: &TextPath) -> Option<TextPath> {
         match path {
-            TextPath::Value { path, reading: TextValueConversion::Count(_) } => {
-                Some(TextPath::Value { path: path.clone(), reading: TextValueConversion::AsItIs })
-            }
+            TextPath::Value {
+                path,
+                reading: TextValueConversion::Count(_) | TextValueConversion::Form(_),
+            } => Some(TextPath::Value { path: path.clone(), reading: TextValueConversion::AsItIs }),
             _ => None,
         }
     }

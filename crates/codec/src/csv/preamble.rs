@@ -1,0 +1,145 @@
+//! What may precede the header: a mark of UTF-8, a line that states the separator, lines about something else.
+
+use super::decode::{CsvRowDecoder, column_of};
+use super::fault::{CsvFault, CsvFaultCode};
+use super::layout::PREAMBLE_BYTES_MAX;
+use super::row::RowScanOutcome;
+use unitape_base::Span;
+
+/// The start of a file up to its header, or to its first row.
+pub(super) enum Preamble {
+    /// It ends here.
+    Until(usize),
+    /// A buffer of this many bytes could decide.
+    More(usize),
+    /// There is no header.
+    Bad { span: Span, fault: CsvFault, end: usize },
+}
+
+/// Lines among which a header is looked for, at most.
+const HEADER_LINES_MAX: usize = 1_000;
+
+/// The first bytes of a file that state its separator; none if they do not.
+pub(super) fn separator_line(bytes: &[u8]) -> &[u8] {
+    let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+    let end = line_end(bytes, start).unwrap_or(bytes.len());
+    if stated_separator(&bytes[start..end]).is_some() { &bytes[..end] } else { &[] }
+}
+
+impl CsvRowDecoder {
+    /// Finds the end of what precedes header and rows, from the start of a file.
+    pub(super) fn preamble(&mut self, buf: &[u8], eof: bool) -> Preamble {
+        let layout = self.layout().clone();
+        let start = match buf {
+            [0xef, 0xbb, 0xbf, ..] => 3,
+            [] | [0xef] | [0xef, 0xbb] if !eof => return Preamble::More(3),
+            _ => 0,
+        };
+        let mut from = start;
+        let rest = &buf[start..];
+        let might_state = rest.len() < SEPARATOR_LINE_BYTES_MAX && line_end(rest, 0).is_none();
+        let begins = SEPARATOR_WORDS.iter().any(|w| {
+            let n = w.len().min(rest.len());
+            rest[..n].eq_ignore_ascii_case(&w[..n])
+        });
+        if begins && might_state && !eof {
+            return Preamble::More(buf.len() + 1);
+        }
+        let first_line = &buf[start..line_end(buf, start).unwrap_or(buf.len())];
+        if let Some(stated) = stated_separator(first_line) {
+            from = start + first_line.len();
+            if layout.states_separator && stated != layout.separator {
+                let span = Span { start, end: from };
+                let (wanted, found) = (usize::from(layout.separator), usize::from(stated));
+                let fault = CsvFault::numbers(CsvFaultCode::BadSeparator, wanted, found);
+                return Preamble::Bad { span, fault, end: from };
+            }
+            self.set_separator(stated);
+        }
+        let mut line = start;
+        for _ in 0..layout.skip {
+            match line_end(buf, line) {
+                Some(end) => line = end,
+                None if eof => return Preamble::Until(buf.len()),
+                None if buf.len() - start < PREAMBLE_BYTES_MAX => return Preamble::More(buf.len() + 1),
+                None => line = buf.len(),
+            }
+            if line - start > PREAMBLE_BYTES_MAX {
+                let span = Span { start, end: start + PREAMBLE_BYTES_MAX };
+                let fault = CsvFault::numbers(CsvFaultCode::HeaderNotFound, layout.skip, 0);
+                return Preamble::Bad { span, fault, end: span.end };
+            }
+        }
+        from = from.max(line);
+        if layout.finds_header { self.find_header(buf, from, eof) } else { Preamble::Until(from) }
+    }
+
+    /// Finds the first line from `from` on that has all columns of the layout.
+    fn find_header(&mut self, buf: &[u8], from: usize, eof: bool) -> Preamble {
+        let layout = self.layout().clone();
+        let mut at = from;
+        let mut lines = 0;
+        while lines < HEADER_LINES_MAX && at - from < PREAMBLE_BYTES_MAX {
+            while buf.get(at).is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+                at += 1;
+            }
+            if at >= buf.len() {
+                break;
+            }
+            let length = match self.scan_row(&buf[at..], eof) {
+                RowScanOutcome::Whole { length, .. } => Some(length),
+                RowScanOutcome::Bad { .. } => None,
+                RowScanOutcome::More => return Preamble::More(buf.len() + 1),
+            };
+            let names = length.and_then(|length| self.names_of(&buf[at..at + length]));
+            let columns = layout.row.columns();
+            if names.is_some_and(|names| columns.iter().all(|c| column_of(&names, c.source()).is_some())) {
+                return Preamble::Until(at);
+            }
+            lines += 1;
+            at = match line_end(buf, at) {
+                Some(end) => end,
+                None => buf.len(),
+            };
+        }
+        let ended = lines >= HEADER_LINES_MAX || at - from >= PREAMBLE_BYTES_MAX;
+        if !ended && !eof {
+            return Preamble::More(buf.len() + 1);
+        }
+        if lines == 0 {
+            return Preamble::Until(buf.len());
+        }
+        // The rows behind it have no header, too.
+        let end = line_end(buf, from).unwrap_or(buf.len());
+        let span = Span { start: from, end: from + buf[from..end].trim_ascii_end().len() };
+        let fault = CsvFault::numbers(CsvFaultCode::HeaderNotFound, 0, lines);
+        Preamble::Bad { span, fault, end }
+    }
+}
+
+/// Behind the line that begins at `from`; `None` if it has no end.
+fn line_end(buf: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr(b'\n', buf.get(from..)?).map(|n| from + n + 1)
+}
+
+/// The separator that a line such as `sep=;` states.
+fn stated_separator(line: &[u8]) -> Option<u8> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = line.strip_prefix(b"\"").and_then(|l| l.strip_suffix(b"\"")).unwrap_or(line);
+    let (word, rest) = line.split_at_checked(4)?;
+    match rest {
+        _ if !word.eq_ignore_ascii_case(b"sep=") => None,
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && *byte != b'"' => Some(*byte),
+        _ => None,
+    }
+}
+
+/// The mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The starts of a line that may state the separator.
+const SEPARATOR_WORDS: [&[u8]; 2] = [b"sep=", b"\"sep="];
+
+/// Bytes of such a line.
+const SEPARATOR_LINE_BYTES_MAX: usize = 9;

@@ -1,0 +1,407 @@
+//! Values of a form.
+
+use super::calendar::{DAY_NANOS, days};
+use super::count::since_1970;
+use super::fault::TimeFault;
+use super::form::{TimeForm, TimeFormKind, TimePart, TimeSyntax};
+use super::offset::read_offset;
+
+/// A date and time as read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DateAndTime {
+    /// Days since 1970.
+    pub days: i32,
+    /// Since midnight.
+    pub nanos: i64,
+    /// Seconds east of UTC, if the value says it.
+    pub offset: Option<i32>,
+}
+
+impl DateAndTime {
+    /// UTC nanoseconds of a value with an offset: `Some(None)` if they do not fit, `None` if it has no offset.
+    #[inline]
+    pub fn instant(self) -> Option<Option<i64>> {
+        let east = i64::from(self.offset?) * 1_000_000_000;
+        let midnight = i64::from(self.days).checked_mul(DAY_NANOS);
+        Some(midnight.and_then(|m| m.checked_add(self.nanos)?.checked_sub(east)))
+    }
+}
+
+impl TimeForm {
+    /// Reads a value that has one of the forms.
+    ///
+    /// # Errors
+    /// The first form's reason why it is none, or that two forms give different times.
+    #[inline]
+    pub fn read(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
+        if self.plain_length == Some(text.len())
+            && self.others.is_empty()
+            && let TimeSyntax::Parts { parts, half_days: false, .. } = &self.syntax
+            && let Some(read) = self.plain(parts, text)
+        {
+            return Ok(read);
+        }
+        self.read_any(text)
+    }
+
+    #[cold]
+    fn read_any(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
+        let mut found = self.read_one(text);
+        for form in &self.others {
+            match (found, form.read_one(text)) {
+                (Ok(a), Ok(b)) if a != b => return Err(TimeFault::TwoForms),
+                (Err(TimeFault::Form), other) => found = other,
+                (Err(_), Ok(b)) => found = Ok(b),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// A value of digits and marks, each at its place. `None` leaves it to the general way, which has the reason.
+    #[inline]
+    fn plain(&self, parts: &[TimePart], text: &[u8]) -> Option<DateAndTime> {
+        let (mut year, mut month, mut day, mut ordinal) = (1970, 1, 1, None);
+        let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
+        let mut rest = text;
+        for part in parts {
+            let length = match part {
+                TimePart::Year4 => 4,
+                TimePart::DayOfYear => 3,
+                TimePart::Fraction(n) => usize::from(*n),
+                TimePart::Literal(_) => 1,
+                _ => 2,
+            };
+            let (own, behind) = rest.split_at_checked(length)?;
+            rest = behind;
+            if let TimePart::Literal(byte) = part {
+                if own != [*byte] {
+                    return None;
+                }
+                continue;
+            }
+            let n =
+                own.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))?;
+            match part {
+                TimePart::Year4 => year = n,
+                TimePart::Year2 => year = self.year_of(n)?,
+                TimePart::Month => month = n,
+                TimePart::Day => day = n,
+                TimePart::DayOfYear => ordinal = Some(n),
+                TimePart::Hour => hour = n,
+                TimePart::Minute => minute = n,
+                TimePart::Second => second = n,
+                TimePart::Fraction(digits) => nanos = n * 10i64.pow(9 - u32::from(*digits)),
+                _ => return None,
+            }
+        }
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let mut read = days(year, month, day)?;
+        if let Some(n) = ordinal {
+            read = day_of_year(year, n)?;
+        }
+        let nanos = ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos;
+        Some(DateAndTime { days: read, nanos, offset: None })
+    }
+
+    fn read_one(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
+        match &self.syntax {
+            TimeSyntax::Count { power, since_midnight } => {
+                let nanos = since_1970(text, *power)?;
+                if !since_midnight {
+                    let days = nanos.div_euclid(DAY_NANOS) as i32;
+                    return Ok(DateAndTime { days, nanos: nanos.rem_euclid(DAY_NANOS), offset: Some(0) });
+                }
+                if (0..DAY_NANOS).contains(&nanos) {
+                    Ok(DateAndTime { days: 0, nanos, offset: None })
+                } else {
+                    Err(TimeFault::Midnight)
+                }
+            }
+            TimeSyntax::Iso => iso(text),
+            TimeSyntax::Parts { parts, kind, half_days } => {
+                let mut cursor = TimeCursor { rest: text };
+                let mut read =
+                    ReadParts { month: 1, day: 1, year: 1970, half_days: *half_days, ..ReadParts::default() };
+                let mut parts = parts.iter().copied().peekable();
+                let mut before = None;
+                while let Some(part) = parts.next() {
+                    match (part, parts.peek()) {
+                        // The mark of a fraction goes with it: both may be left out.
+                        (TimePart::Literal(mark @ (b'.' | b',')), Some(TimePart::Fraction(_))) => {
+                            parts.next();
+                            if cursor.take_byte(mark) {
+                                read.fraction = cursor.fraction()?;
+                            }
+                        }
+                        // Standards write T between date and time, people a blank.
+                        (TimePart::Literal(b'T' | b' '), Some(next))
+                            if is_hour(*next) && before.is_some() =>
+                        {
+                            if !cursor.take_byte(b'T') && !cursor.take_byte(b't') && !cursor.take_blanks() {
+                                return Err(TimeFault::Form);
+                            }
+                        }
+                        (TimePart::Literal(b' '), Some(TimePart::HalfDay | TimePart::Offset)) => {
+                            cursor.take_blanks();
+                        }
+                        (TimePart::Literal(b' '), _) if cursor.take_blanks() => {}
+                        (TimePart::Literal(byte), _) if cursor.take_byte(byte) => {}
+                        (TimePart::Literal(_), _) => return Err(TimeFault::Form),
+                        (TimePart::Year2, _) => {
+                            let year = cursor.digits(2, 2)?;
+                            read.year = self.year_of(year).ok_or(TimeFault::Form)?;
+                        }
+                        (part, _) => read.take(part, &mut cursor)?,
+                    }
+                    before = Some(part);
+                }
+                if *kind == TimeFormKind::Both && read.offset.is_none() && !cursor.rest.is_empty() {
+                    cursor.take_blanks();
+                    read.offset = Some(cursor.offset()?);
+                }
+                if !cursor.rest.is_empty() {
+                    return Err(TimeFault::Form);
+                }
+                read.finish()
+            }
+        }
+    }
+
+    /// The year of two digits.
+    fn year_of(&self, two_digits: i64) -> Option<i64> {
+        let pivot = self.pivot?;
+        let year = pivot - pivot.rem_euclid(100) + two_digits;
+        Some(if year < pivot { year + 100 } else { year })
+    }
+}
+
+fn is_hour(part: TimePart) -> bool {
+    matches!(part, TimePart::Hour | TimePart::ShortHour)
+}
+
+/// Days since 1970 of a day that is counted from the start of its year.
+fn day_of_year(year: i64, ordinal: i64) -> Option<i32> {
+    let (first, last) = (days(year, 1, 1)?, days(year, 12, 31)?);
+    let day = i32::try_from(ordinal).ok().filter(|n| *n >= 1)?.checked_add(first - 1)?;
+    (day <= last).then_some(day)
+}
+
+/// Parts of a value as they are read.
+#[derive(Debug, Default)]
+struct ReadParts {
+    year: i64,
+    month: i64,
+    day: i64,
+    ordinal: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    /// Nanoseconds.
+    fraction: i64,
+    weekday: Option<i32>,
+    half_days: bool,
+    is_afternoon: bool,
+    offset: Option<i32>,
+}
+
+impl ReadParts {
+    fn take(&mut self, part: TimePart, cursor: &mut TimeCursor<'_>) -> Result<(), TimeFault> {
+        match part {
+            TimePart::Year4 => self.year = cursor.digits(4, 4)?,
+            TimePart::Month => self.month = cursor.digits(2, 2)?,
+            TimePart::Day => self.day = cursor.digits(2, 2)?,
+            TimePart::DayOfYear => self.ordinal = Some(cursor.digits(3, 3)?),
+            TimePart::Hour => self.hour = cursor.digits(2, 2)?,
+            TimePart::Minute => self.minute = cursor.digits(2, 2)?,
+            TimePart::Second => self.second = cursor.digits(2, 2)?,
+            TimePart::ShortMonth => self.month = cursor.digits(1, 2)?,
+            TimePart::ShortDay => self.day = cursor.digits(1, 2)?,
+            TimePart::ShortHour => self.hour = cursor.digits(1, 2)?,
+            TimePart::ShortMinute => self.minute = cursor.digits(1, 2)?,
+            TimePart::ShortSecond => self.second = cursor.digits(1, 2)?,
+            TimePart::Fraction(n) => {
+                let digits = cursor.digits(usize::from(n), usize::from(n))?;
+                self.fraction = digits * 10i64.pow(9 - u32::from(n));
+            }
+            TimePart::MonthName => self.month = cursor.name(&MONTHS)? as i64 + 1,
+            TimePart::Weekday => self.weekday = Some(cursor.name(&WEEKDAYS)? as i32),
+            TimePart::HalfDay => self.is_afternoon = cursor.half_day()?,
+            TimePart::Offset => self.offset = Some(cursor.offset()?),
+            TimePart::Year2 | TimePart::Literal(_) => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<DateAndTime, TimeFault> {
+        let hour = match (self.half_days, self.hour) {
+            (false, hour @ 0..=23) => hour,
+            (false, _) => return Err(TimeFault::Hour),
+            (true, hour @ 1..=12) => hour % 12 + if self.is_afternoon { 12 } else { 0 },
+            (true, _) => return Err(TimeFault::HalfDayHour),
+        };
+        if self.minute > 59 {
+            return Err(TimeFault::Minute);
+        }
+        if self.second > 59 {
+            return Err(TimeFault::Second);
+        }
+        if !(1..=12).contains(&self.month) {
+            return Err(TimeFault::Month);
+        }
+        if days(self.year, 1, 1).is_none() {
+            return Err(TimeFault::Year);
+        }
+        let day = match self.ordinal {
+            Some(n) => day_of_year(self.year, n),
+            None => days(self.year, self.month, self.day),
+        };
+        let days = day.ok_or(TimeFault::Day)?;
+        // 1970 began on a Thursday.
+        if self.weekday.is_some_and(|w| w != (days + 3).rem_euclid(7)) {
+            return Err(TimeFault::Weekday);
+        }
+        let nanos = ((hour * 60 + self.minute) * 60 + self.second) * 1_000_000_000 + self.fraction;
+        Ok(DateAndTime { days, nanos, offset: self.offset })
+    }
+}
+
+/// ISO 8601 with a date, a time of day and perhaps an offset: `2026-03-02T09:30:00.5+01:00`, `20260302T0930`, with
+/// `T` or a blank.
+fn iso(text: &[u8]) -> Result<DateAndTime, TimeFault> {
+    let mut cursor = TimeCursor { rest: text };
+    let mut read = ReadParts { year: cursor.digits(4, 4)?, ..ReadParts::default() };
+    let dashes = cursor.take_byte(b'-');
+    read.month = cursor.digits(2, 2)?;
+    if dashes && !cursor.take_byte(b'-') {
+        return Err(TimeFault::Form);
+    }
+    read.day = cursor.digits(2, 2)?;
+    if !cursor.take_byte(b'T') && !cursor.take_byte(b't') && !cursor.take_blanks() {
+        return Err(TimeFault::Form);
+    }
+    read.hour = cursor.digits(2, 2)?;
+    let colons = cursor.take_byte(b':');
+    read.minute = cursor.digits(2, 2)?;
+    let has_seconds = match colons {
+        true => cursor.take_byte(b':'),
+        false => cursor.rest.first().is_some_and(u8::is_ascii_digit),
+    };
+    if has_seconds {
+        read.second = cursor.digits(2, 2)?;
+        if cursor.take_byte(b'.') || cursor.take_byte(b',') {
+            read.fraction = cursor.fraction()?;
+        }
+    }
+    if !cursor.rest.is_empty() {
+        cursor.take_blanks();
+        read.offset = Some(cursor.offset()?);
+    }
+    if !cursor.rest.is_empty() {
+        return Err(TimeFault::Form);
+    }
+    read.finish()
+}
+
+/// The part of a value that is not yet read.
+struct TimeCursor<'t> {
+    rest: &'t [u8],
+}
+
+impl TimeCursor<'_> {
+    fn take_byte(&mut self, byte: u8) -> bool {
+        let Some(rest) = self.rest.strip_prefix(&[byte]) else { return false };
+        self.rest = rest;
+        true
+    }
+
+    /// Takes blanks; false if there are none.
+    fn take_blanks(&mut self) -> bool {
+        let had = self.rest.len();
+        self.rest = self.rest.trim_ascii_start();
+        self.rest.len() < had
+    }
+
+    fn digits(&mut self, least: usize, most: usize) -> Result<i64, TimeFault> {
+        let run = self.rest.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
+        if run < least {
+            return Err(TimeFault::Form);
+        }
+        let (own, rest) = self.rest.split_at(run);
+        self.rest = rest;
+        Ok(own.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
+    }
+
+    /// Nanoseconds of a fraction of any length.
+    fn fraction(&mut self) -> Result<i64, TimeFault> {
+        let run = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        let (own, rest) = self.rest.split_at(run);
+        self.rest = rest;
+        match run {
+            0 => Err(TimeFault::Form),
+            _ if run > FRACTION_DIGITS_MAX || own.iter().skip(9).any(|b| *b != b'0') => {
+                Err(TimeFault::Fraction)
+            }
+            _ => Ok((0..9).fold(0, |n, i| n * 10 + i64::from(own.get(i).map_or(0, |b| b - b'0')))),
+        }
+    }
+
+    /// The number of a name: all of it, or its first letters, and `Sept`.
+    fn name(&mut self, names: &[&str]) -> Result<usize, TimeFault> {
+        let run = self.rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        let is = |own: &[u8]| {
+            names.iter().position(|name| {
+                own.eq_ignore_ascii_case(name.as_bytes())
+                    || own.eq_ignore_ascii_case(&name.as_bytes()[..3])
+                    || *name == "September" && own.eq_ignore_ascii_case(b"Sept")
+            })
+        };
+        // A T may follow without a blank.
+        let found = [run, run.saturating_sub(1)].into_iter().find_map(|n| Some((is(&self.rest[..n])?, n)));
+        let (number, length) = found.ok_or(TimeFault::Form)?;
+        self.rest = &self.rest[length..];
+        Ok(number)
+    }
+
+    /// Whether it is PM.
+    fn half_day(&mut self) -> Result<bool, TimeFault> {
+        self.take_blanks();
+        let words: [(&[u8], bool); 6] =
+            [(b"A.M.", false), (b"P.M.", true), (b"AM", false), (b"PM", true), (b"A", false), (b"P", true)];
+        for (word, is_afternoon) in words {
+            if self.rest.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word)) {
+                self.rest = &self.rest[word.len()..];
+                return Ok(is_afternoon);
+            }
+        }
+        Err(TimeFault::Form)
+    }
+
+    fn offset(&mut self) -> Result<i32, TimeFault> {
+        let (seconds, length) = read_offset(self.rest).ok_or(TimeFault::Form)??;
+        self.rest = &self.rest[length..];
+        Ok(seconds)
+    }
+}
+
+/// Digits of a fraction; those behind the ninth are zeros.
+const FRACTION_DIGITS_MAX: usize = 18;
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

