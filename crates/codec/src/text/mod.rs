@@ -80,7 +80,7 @@ fn utf_16(buf: &[u8], at: usize, eof: bool, most: usize, charset: Charset) -> Ne
                 ..TextFault::new(
                     TextFaultCode::BadEncoding,
                     0,
-                    "UTF-16 is not read; convert the file to UTF-8 from",
+                    "UTF-16 is not read, convert the file to UTF-8:",
                 )
             },
         },

@@ -475,7 +475,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                         view.message.set(other, &mut e, op.spec, &mut names, &mut scratch.plain)
                     });
                     let odd = OddValue::new(view.message, value, &field.path, &mut scratch.plain);
-                    if set != Some(Ok(())) && !may_be_odd(field) {
+                    if set != Some(Ok(())) && !(may_be_odd(field) && view.message.is_dispensable(value)) {
                         return Err(odd.refusal(field.spec.field.name()));
                     }
                     scratch.odd.borrow_mut().push(odd);
@@ -508,6 +508,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     && !view.message.is_of_form(value)
                 {
                     let odd = OddValue::new(view.message, value, name, &mut scratch.plain);
+                    if !view.message.is_dispensable(value) {
+                        return Err(odd.refusal(name));
+                    }
                     scratch.odd.borrow_mut().push(odd);
                     continue;
                 }
@@ -598,8 +601,9 @@ fn set_long<M: ParsedMessage>(
     if let MappedValue::Value(value) = found
         && !view.message.is_of_form(value)
     {
+        let is_dispensable = may_be_odd(field) && view.message.is_dispensable(value);
         let value = OddValue::new(view.message, value, &field.path, plain);
-        if !may_be_odd(field) {
+        if !is_dispensable {
             return Err(value.refusal(field.spec.field.name()));
         }
         odd.borrow_mut().push(value);

@@ -155,6 +155,13 @@ pub trait ParsedMessage {
         None
     }
 
+    /// For a value of the wrong form: whether a message is of use without it, where its field is optional.
+    #[cold]
+    fn is_dispensable(&self, value: Self::Ref) -> bool {
+        _ = value;
+        false
+    }
+
     /// The value as a time.
     fn time(&self, value: Self::Ref) -> Option<UnixNanos>;
 

@@ -347,7 +347,7 @@ fn an_odd_value_of_no_importance_is_kept_as_it_came() {
     assert_eq!((&events[0]["ccy"], &events[0]["odd"]), (&json!("EUR"), &Value::Null));
     // What counts is refused as before, and the reason names the field and what is wrong with it.
     for (text, words) in [
-        (":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:61:2603020303C1.00NTRFX\n:62F:C260302EUR1,\n-\n", "61"),
+        (":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:61:2603020303CxNTRFX\n:62F:C260302EUR1,\n-\n", "61"),
         (":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:62F:C260302EUR 1,\n-\n", "field 62F"),
     ] {
         let (events, refused) = read_one(text.as_bytes());

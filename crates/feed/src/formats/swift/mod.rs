@@ -460,6 +460,16 @@ impl SwiftFieldTable {
     }
 }
 
+/// Whether a field is one by which a message is found, or of which the amount, rate or party is what the message is about.
+fn is_indispensable(tag: &[u8]) -> bool {
+    let listed = [
+        b"19", b"20", b"21", b"25", b"32", b"33", b"35", b"36", b"37", b"50", b"51", b"52", b"53", b"54",
+        b"55", b"56", b"57", b"58", b"59", b"60", b"61", b"62", b"71", b"82", b"87", b"92", b"93", b"95",
+        b"97",
+    ];
+    matches!(tag, b"90A" | b"90B") || listed.iter().any(|number| tag.starts_with(*number))
+}
+
 /// How JSON has bytes that are not text; in text the quotes have a backslash.
 const BYTES_IN_JSON: &[u8] = b"{\"hex\":\"";
 
@@ -573,6 +583,13 @@ impl ParsedMessage for SwiftMessageView<'_> {
             }
             _ => None,
         }
+    }
+
+    fn is_dispensable(&self, index: ValueIndex) -> bool {
+        let base = self.message.text().start;
+        let found = self.found(index);
+        let is_field = |t: &&SwiftField| found.is_at(base + t.start as usize, base + t.end as usize);
+        self.tokens.iter().find(is_field).is_some_and(|token| !is_indispensable(token.name(self.text)))
     }
 
     fn time(&self, index: ValueIndex) -> Option<UnixNanos> {

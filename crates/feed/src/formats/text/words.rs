@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each value is a paragraph of its own, but for pieces of one list in a list, such as the words of a sentence of which one
-//! is bold: these are joined as they are. A value that was there before, or is part of the message's first one, as in a
-//! copy for programs that show no markup, is left out.
+//! is bold: these are joined as they are. A value that was there before is left out, and so are words that the
+//! first path has, which comes first in most messages: others repeat them for programs that show markup.
 
 use unitape_codec::text::PathValues;
 
@@ -61,6 +61,8 @@ impl WordPaths {
     pub(super) fn write(&self, leaves: &PathValues, out: &mut Vec<u8>) {
         let (mut compared, mut known) = (0, None::<(u32, bool)>);
         let mut seen: Vec<&str> = Vec::new();
+        // The value of the first path: the others often have copies of its words.
+        let mut main = None::<&str>;
         let (mut last, mut entry) = (None::<(u32, usize)>, 0);
         for (i, leaf) in leaves.as_slice().iter().enumerate() {
             let text = leaves.text(leaf);
@@ -82,12 +84,11 @@ impl WordPaths {
             }
             last = Some((leaf.path, i));
             let trimmed = text.trim();
-            let cost =
-                seen.iter().map(|s| if s.len() == trimmed.len() { trimmed.len() } else { 1 }).sum::<usize>()
-                    + seen.first().map_or(0, |first| first.len());
-            compared += cost;
+            // What comes twice in a sentence is said twice.
             let is_known = compared <= COMPARED_BYTES_MAX
-                && (seen.contains(&trimmed) || seen.first().is_some_and(|first| first.contains(trimmed)));
+                && (!is_joined && seen.contains(&trimmed)
+                    || main.is_some_and(|main| has_words(main, trimmed)));
+            compared += seen.len() + trimmed.len() + main.map_or(0, str::len);
             if is_known && !trimmed.is_empty() {
                 continue;
             }
@@ -102,17 +103,33 @@ impl WordPaths {
                 out.extend_from_slice(b"\n\n");
             }
             out.extend_from_slice(text.as_bytes());
+            if seen.is_empty()
+                && matches!(self.0.first(), Some(WordPath::Exact(path)) if path == leaves.path(leaf.path))
+            {
+                main = Some(text);
+            }
             seen.push(trimmed);
         }
         out.truncate(out.trim_ascii_end().len());
     }
 }
 
-/// The list around the innermost list of a path: `a[].b[]` of `a[].b[].c[].text`.
+/// The list around the innermost list of a path, if both have one name, as the words of a sentence have in the sentences of
+/// a text: `a.elements[]` of `a.elements[].elements[].text`.
 fn list_around(path: &str) -> Option<&str> {
     let inner = path.rfind("[]")?;
     let outer = path[..inner].rfind("[]")?;
-    Some(&path[..outer + 2])
+    let name = path[..outer].rsplit('.').next()?;
+    (path[outer + 2..inner].strip_prefix('.') == Some(name)).then(|| &path[..outer + 2])
+}
+
+/// Whether `text` has these words, not as part of others.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    text.match_indices(words).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + words.len()..]);
+        !is_letter(before.chars().next_back()) && !is_letter(after.chars().next())
+    })
 }
 
 #[cfg(test)]
