@@ -538,7 +538,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if let Some(note) = note {
             keep(NOTE_NAME, note.as_bytes())?;
         }
-        if self.is_resent {
+        let is_repeat = self.is_resent
+            || plan.repeats.iter().any(|conditions| view.holds(conditions, &mut scratch.plain));
+        if is_repeat {
             let kept = e.keep_unmapped(REPEAT, "\"Y\"");
             kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{REPEAT}: {r}") })?;
         }

@@ -385,6 +385,15 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
                 found.ok_or_else(|| MappingRefusal::from(none()).under(i).under("some_of"))?.from.clone(),
             );
         }
+        let mut repeats = Vec::new();
+        for (i, when) in self.mapping.message.repeat.iter().chain(&text.repeat).enumerate() {
+            let conditions = self.conditions(when, each);
+            let conditions = conditions.map_err(|e| e.after(": repeat: ").under(i).under("repeat"))?;
+            if conditions.is_empty() {
+                return Err(MappingRefusal::from(": `repeat` without a condition".to_owned()).under("repeat"));
+            }
+            repeats.push(conditions.into_iter().map(|(condition, _)| condition).collect());
+        }
         let mut keep = Vec::new();
         for (name, path) in &text.keep {
             let from = self.from(path, each).map_err(|e| e.after(", keep: ").under(name).under("keep"))?;
@@ -402,7 +411,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             _ => Vec::new(),
         };
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(EventPlan { kind, each, when, when_paths, some_of, ops, fields, codes, keep, keep_entry })
+        Ok(EventPlan { kind, each, when, when_paths, some_of, repeats, ops, fields, codes, keep, keep_entry })
     }
 
     /// The members of group `g` that the event does not name, with their slots.

@@ -229,6 +229,9 @@ pub struct MessageConfig {
     /// Whether it may have been sent before under another number: `Y`. Its events have the field `repeat` then.
     #[serde(default)]
     pub possresend: Option<String>,
+    /// Conditions of which one says that the message may have been sent before: its events have the field `repeat` then.
+    #[serde(default)]
+    pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
     /// The set of characters of text that declares none and is not UTF-8; without it windows-1252 is guessed.
     pub encoding: Option<String>,
     /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see [`crate::formats::text`].
@@ -347,6 +350,9 @@ pub struct EventConfig {
     /// The event is written only if one of these of its fields has a value.
     #[serde(default)]
     pub some_of: Vec<String>,
+    /// Conditions of which one says that it may have been sent before, besides those of the message.
+    #[serde(default)]
+    pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
     /// The event's fields.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldConfig>,

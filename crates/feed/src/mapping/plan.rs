@@ -292,6 +292,8 @@ pub struct EventPlan {
     pub when_paths: Vec<String>,
     /// One of these must have a value, if the list is not empty.
     pub some_of: Vec<ValueSource>,
+    /// If all conditions of one of these hold, it may have been sent before.
+    pub repeats: Vec<Vec<RuleCondition>>,
     /// The operation for each of its fields.
     pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.
@@ -544,14 +546,16 @@ impl MappingPlan {
             seen.slots[usize::from(slot)] = true;
         }
         for rule in self.rules_for(message_type).iter().map(|&i| &self.rules[i]) {
-            rule.when.iter().for_each(|cond| seen.note(&cond.from, &self.picks));
+            let ignored = rule.ignored.iter().flat_map(|entries| &entries.when);
+            rule.when.iter().chain(ignored).for_each(|cond| seen.note(&cond.from, &self.picks));
             for event in &rule.events {
                 if let Some(group) = event.each {
                     seen.groups[group] = true;
                 }
                 let fields = event.fields.iter().flat_map(|f| [Some(&f.from), f.or.as_ref()]).flatten();
                 let kept = event.keep.iter().map(|(_, from)| from);
-                let conditions = event.when.iter().map(|cond| &cond.from);
+                let conditions = event.when.iter().chain(event.repeats.iter().flatten());
+                let conditions = conditions.map(|cond| &cond.from);
                 fields.chain(kept).chain(conditions).for_each(|from| seen.note(from, &self.picks));
             }
         }
