@@ -3,7 +3,7 @@
 //! 1. the set that the input itself **declares** (a mail's `charset`, the declaration of XML, a layout);
 //! 2. without one, **UTF-8** if the bytes are UTF-8;
 //! 3. else the set that the **mapping** names (`encoding`);
-//! 4. else **windows-1252**, of which every byte is a character. This is a guess, and who reads the text is told so.
+//! 4. else **windows-1252**, of which every byte is a character. This is a guess, which is noted beside the text.
 //!
 //! Names are those of the WHATWG Encoding standard, the code pages of DOS (`IBM850`, `cp850`), and some more that mails
 //! have. Of a set that nobody knows ([`push_ascii`]) the ASCII characters are kept.
@@ -197,7 +197,7 @@ impl fmt::Display for Charset {
     }
 }
 
-/// What stands for a byte that is no character.
+/// The character in place of a byte that is none.
 const NO_CHARACTER: char = '\u{fffd}';
 
 /// The place of the first byte that is no character of the encoding. It is searched for by the length up to which the
@@ -294,6 +294,19 @@ mod tests {
         let mut out = String::new();
         Charset::by_name(name).ok_or(usize::MAX)?.decode(bytes, &mut out)?;
         Ok(out)
+    }
+
+    /// A name in capitals with an accent became two characters, or a question mark.
+    #[test]
+    fn every_byte_is_one_character() {
+        let mut text = String::new();
+        Charset::WINDOWS_1252.decode(&(0..=255).collect::<Vec<u8>>(), &mut text).unwrap();
+        assert_eq!(text.chars().count(), 256);
+        assert_eq!((text.chars().nth(0x80), text.chars().nth(0xc9)), (Some('€'), Some('É')));
+        let mut sorted: Vec<char> = text.chars().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), 256);
     }
 
     // Each of these names was in a mail that was refused for it.

@@ -405,3 +405,49 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("nyse-taq-nbbo", include_str!("../../../../mappings/layouts/nyse-taq-nbbo.toml")),
     ("nyse-taq-master", include_str!("../../../../mappings/layouts/nyse-taq-master.toml")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::charset::Charset;
+    use crate::csv::{CsvLayout, decode_json};
+    use std::sync::Arc;
+
+    fn printed(encoding: &str, separator: &str, rows: &[u8]) -> Result<String, String> {
+        let text = format!(
+            "name='x'\nseparator='{separator}'\nencoding='{encoding}'\n[[column]]\nname='t'\ntype='text'\n[[column]]\nname='u'\ntype='text'\n"
+        );
+        let layout = Arc::new(CsvLayout::parse(&text, "x.toml").map_err(|e| e.to_string())?);
+        let mut out = Vec::new();
+        decode_json(&mut &rows[..], "f", &layout, &mut out).unwrap();
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    // A layout knew two names of the hundreds that files are written in.
+    #[test]
+    fn rows_are_read_in_the_set_that_the_layout_names() {
+        for (encoding, separator, rows, want) in [
+            ("IBM850", "semicolon", &b"t;u\nGr\x81\xe1e;1\n"[..], "Gr\u{fc}\u{df}e"),
+            ("cp437", "comma", b"t,u\nna\x8bve,1\n", "na\u{ef}ve"),
+            ("koi8-r", "pipe", b"t|u\n\xc2\xc1\xce\xcb|1\n", "\u{431}\u{430}\u{43d}\u{43a}"),
+            ("Shift_JIS", "comma", b"t,u\n\x83\x65\x83\x58,1\n", "\u{30c6}\u{30b9}"),
+            ("gbk", "tab", b"t\tu\n\xc4\xe3\t1\n", "\u{4f60}"),
+            ("latin1", "comma", b"t,u\n5 \x80,1\n", "5 \u{20ac}"),
+            ("utf-8", "comma", "t,u\n\u{e9},1\n".as_bytes(), "\u{e9}"),
+        ] {
+            let lines = printed(encoding, separator, rows).unwrap();
+            assert!(lines.contains(want), "{encoding}: {lines}");
+        }
+        let lines = printed("euc-kr", "comma", b"t,u\n\xbe\xc8,1\n\xbe,2\nx,3\n").unwrap();
+        assert!(lines.contains("column t is not in the set of characters `EUC-KR`"), "{lines}");
+        assert!(lines.contains("\u{c548}") && lines.contains("\"x\""), "{lines}");
+        for (encoding, separator, words) in [
+            ("klingon", "comma", "`klingon` is not known"),
+            ("utf-16", "comma", "superset of ASCII"),
+            ("big5", "pipe", "may be part of a character"),
+        ] {
+            let error = printed(encoding, separator, b"").unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(Charset::by_name("big5").is_some_and(|charset| !charset.is_single_byte()));
+    }
+}

@@ -43,7 +43,7 @@ pub fn decode_json(
     out: &mut dyn Write,
 ) -> Result<TextSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    // No more than it takes: whoever writes a line wants it read before there is another one.
+    // No more than it takes: a line that came is read before the next one comes.
     while source.len < HEAD_BYTES && !source.eof && source.bytes().trim_ascii_start().len() < 4 {
         source.read(0, source.len + 1)?;
     }

@@ -74,7 +74,7 @@ impl WordPaths {
             if !is_word || text.is_empty() {
                 continue;
             }
-            // Whether a list around it has begun anew since the last piece.
+            // Whether another entry of the list around it has begun since the last piece.
             let around = list_around(leaves.path(leaf.path));
             let mut is_joined = last.is_some_and(|(path, _)| path == leaf.path) && around.is_some();
             while let Some(begun) = leaves.entries().get(entry).filter(|begun| begun.from as usize <= i) {
