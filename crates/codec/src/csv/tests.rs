@@ -354,7 +354,7 @@ fn times_that_are_none_say_why() {
         {"n":3,"offset":42,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-13-02 09:30:00\" has a month other than 1 to 12"}}
         {"n":4,"offset":62,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-02-30 09:30:00\" has a day that the calendar does not have"}}
         {"n":5,"offset":82,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02 24:00:00\" has an hour other than 0 to 23"}}
-        {"n":6,"offset":102,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:60\" has a second other than 0 to 59: the time has no leap seconds"}}
+        {"n":6,"offset":102,"length":19,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:60\" has a second other than 0 to 59, and no leap second can be there"}}
         {"n":7,"offset":122,"length":25,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:00+99:00\" has an offset from UTC of more than 14 hours, or of 60 minutes or more"}}
         {"n":8,"offset":148,"length":60,"error":{"code":"bad_time","message":"column t: \"2026-03-02 09:30:00.1111111111222222222233333333334444444444\" has more decimals than nanoseconds"}}
         {"n":9,"offset":209,"length":14,"error":{"code":"bad_time","message":"column t: \"99999999999999\" is outside 1677 to 2262, which is what nanoseconds since 1970 hold"}}

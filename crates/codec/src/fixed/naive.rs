@@ -260,11 +260,11 @@ fn value(
             };
             let day = *day.ok_or(RecordFaultCode::NoDate)?;
             let zone = on.as_ref().map_or(0, |(_, z)| *z);
-            instant(layout, day.to_datetime(time(nanos)), zone)
+            instant(layout, on_day(day, nanos)?, zone)
         }
         ColumnFormat::Timestamp(form, zone) => {
             let read = form.read(&text).map_err(|_| RecordFaultCode::BadTime)?;
-            let local = date(read.days).to_datetime(time(read.nanos));
+            let local = on_day(date(read.days), read.nanos)?;
             match read.offset {
                 None => instant(layout, local, *zone),
                 Some(east) => {
@@ -336,6 +336,12 @@ fn date(days: i32) -> Date {
 
 fn time(nanos: i64) -> Time {
     Time::midnight().checked_add(jiff::Span::new().nanoseconds(nanos)).unwrap_or(Time::midnight())
+}
+
+/// A time of a day; a leap second is of the next day.
+fn on_day(day: Date, nanos: i64) -> Result<DateTime, RecordFaultCode> {
+    let midnight = day.to_datetime(Time::midnight());
+    midnight.checked_add(jiff::Span::new().nanoseconds(nanos)).map_err(|_| RecordFaultCode::BadTime)
 }
 
 fn clock(time: Time) -> String {

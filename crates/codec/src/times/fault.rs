@@ -18,7 +18,7 @@ pub enum TimeFault {
     HalfDayHour,
     /// A minute of 60 or more.
     Minute,
-    /// A second of 60 or more.
+    /// A second of 61 or more, or of 60 where no leap second can be.
     Second,
     /// More places than nanoseconds have.
     Fraction,
@@ -48,7 +48,7 @@ impl TimeFault {
             TimeFault::Hour => "has an hour other than 0 to 23",
             TimeFault::HalfDayHour => "has an hour other than 1 to 12, beside AM or PM",
             TimeFault::Minute => "has a minute other than 0 to 59",
-            TimeFault::Second => "has a second other than 0 to 59: the time has no leap seconds",
+            TimeFault::Second => "has a second other than 0 to 59, and no leap second can be there",
             TimeFault::Fraction => "has more decimals than nanoseconds",
             TimeFault::Offset => "has an offset from UTC of more than 14 hours, or of 60 minutes or more",
             TimeFault::Range => "is outside 1677 to 2262, which is what nanoseconds since 1970 hold",

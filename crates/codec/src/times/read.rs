@@ -245,7 +245,8 @@ impl ReadParts {
         if self.minute > 59 {
             return Err(TimeFault::Minute);
         }
-        if self.second > 59 {
+        // A leap second ends a day in UTC, and a quarter of an hour wherever clocks differ from it.
+        if self.second > 60 || self.second == 60 && self.minute % 15 != 14 {
             return Err(TimeFault::Second);
         }
         if !(1..=12).contains(&self.month) {

@@ -39,6 +39,9 @@ fn forms() {
     for (form, text, wanted) in [
         ("HHMMSSfff", "093109362", "1970-01-01T09:31:09.362"),
         ("HHMM", "2359", "1970-01-01T23:59:00"),
+        ("HHMMSS", "235960", "1970-01-01T23:59:60"),
+        ("YYYY-MM-DD HH:MM:SS.fff", "2016-12-31 23:59:60.5", "2017-01-01T00:00:00.5"),
+        ("iso", "2017-01-01T05:29:60+05:30", "2017-01-01T00:00:00"),
         ("hhmmss", "093109", "1970-01-01T09:31:09"),
         ("MMDDYYYY", "02062014", "2014-02-06"),
         ("YYMMDD", "140206", "2014-02-06"),
@@ -57,7 +60,8 @@ fn forms() {
     for (form, text, fault) in [
         ("HHMMSS", "240000", TimeFault::Hour),
         ("HHMMSS", "236000", TimeFault::Minute),
-        ("HHMMSS", "235960", TimeFault::Second),
+        ("HHMMSS", "235961", TimeFault::Second),
+        ("HHMMSS", "143060", TimeFault::Second),
         ("HHMMSS", "23595", TimeFault::Form),
         ("HHMMSS", "2359599", TimeFault::Form),
         ("HH:MM:SS", "23-59-59", TimeFault::Form),
@@ -132,7 +136,7 @@ fn an_offset_may_follow_a_date_with_a_time() {
         ("2026-03-02T14:30:00 CET", TimeFault::Form),
         ("2026-03-02T14:30:00Zx", TimeFault::Form),
         ("2026-03-02T24:00:00Z", TimeFault::Hour),
-        ("2026-03-02T23:59:60Z", TimeFault::Second),
+        ("2026-03-02T14:30:60Z", TimeFault::Second),
     ] {
         assert_eq!(read("YYYY-MM-DDTHH:MM:SS", text), Err(fault), "{text}");
         assert_eq!(read("iso", text), Err(fault), "{text}");

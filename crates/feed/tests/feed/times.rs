@@ -211,6 +211,7 @@ fn json_lines_have_the_same_forms() {
         ("ts = 't'", "\"2026-02-30T14:30:00Z\"", "it has a day that the calendar does not have"),
         ("ts = 't'", "\"2026-03-02T14:30:00+99:00\"", "it has an offset from UTC of more than 14 hours"),
         ("ts = 't@ms'", "99999999999999999", "it is outside 1677 to 2262"),
+        ("ts = 't@ms'", "1e1000000000", "its exponent is beyond 400"),
         ("ts = 't@DD-MMM-YYYY HH:MM'", "\"02-03-2026 14:30\"", "it does not have this form"),
         ("ts = 't'\nzone = 'America/New_York'", "\"2026-11-01T01:30:00\"", "it occurs twice"),
     ] {

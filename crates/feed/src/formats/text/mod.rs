@@ -459,14 +459,19 @@ impl ParsedMessage for TextMessageView<'_> {
 
     fn flaw(&self, found: TextFieldValue) -> Option<String> {
         let mut scratch = Vec::new();
-        let text = self.text(found, &mut scratch);
+        let value = self.text(found, &mut scratch);
+        let leaf = self.leaves.as_slice().get(found.first as usize);
+        let is_number = leaf.is_some_and(|leaf| leaf.sort == text::PathValueKind::Number);
+        if is_number && value.iter().any(|b| matches!(b, b'e' | b'E')) {
+            return Some("its exponent is beyond 400".to_owned());
+        }
         // A number of another field has no flaw as a time.
         let is_date =
-            matches!(text, [a, b, c, d, b'-', ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
+            matches!(value, [a, b, c, d, b'-', ..] if [a, b, c, d].iter().all(|b| b.is_ascii_digit()));
         if found.reading == TextValueConversion::AsItIs && !is_date {
             return None;
         }
-        self.wants.times.nanos(text, found.reading).err().map(|reason| format!("it {reason}"))
+        self.wants.times.nanos(value, found.reading).err().map(|reason| format!("it {reason}"))
     }
 
     fn time(&self, found: TextFieldValue) -> Option<UnixNanos> {
