@@ -89,6 +89,8 @@ pub struct BookCounters {
     pub lost: u64,
     /// Events of messages that may be there twice; left out.
     pub repeats: u64,
+    /// Messages in quarantine, among those that are `lost`.
+    pub refused: u64,
 }
 
 /// The effect of an event on the basis that it concerns.
@@ -517,7 +519,16 @@ impl Books {
     }
 }
 
-crate::state::state!(BookCounters { events, unnamed, no_room, unknown_phase, bookless, lost, repeats });
+crate::state::state!(BookCounters {
+    events,
+    unnamed,
+    no_room,
+    unknown_phase,
+    bookless,
+    lost,
+    repeats,
+    refused
+});
 crate::state::state!(BookOptions {
     orders_max,
     orders_per_book_max,

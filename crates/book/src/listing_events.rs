@@ -71,6 +71,7 @@ impl Books {
         let place = SourceOffset::from_event(event);
         let Some(instrument) = instrument else {
             self.counters.lost += 1;
+            self.counters.refused += 1;
             if self.losses.lose(feed, false) {
                 (0..self.listings.len() as u32).for_each(|at| self.lose(at, feed, place, false));
             }

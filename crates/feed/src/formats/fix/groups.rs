@@ -28,9 +28,6 @@ const BY_TYPE: u8 = 253;
 /// Tokens between the count and the first entry, looked at again for each entry.
 const LEAD_MAX: usize = 16;
 
-/// A message type, and the slots of members that other types have outside the group.
-type TypeSlots = (Box<[u8]>, BTreeMap<u32, u8>);
-
 /// A repeating group.
 #[derive(Debug)]
 pub(super) struct GroupTags {
@@ -44,9 +41,16 @@ pub(super) struct GroupTags {
     /// Slots of its members inside an entry, or one of the words above.
     pub members: TagMap,
     /// For each message type, the tags that are [`BY_TYPE`].
-    by_type: Vec<TypeSlots>,
+    by_type: Vec<TypeClasses>,
     /// Members that a message also has outside the group.
     also_outside: BTreeSet<u32>,
+}
+
+/// What tags are in messages of one type.
+#[derive(Debug)]
+struct TypeClasses {
+    msg_type: Box<[u8]>,
+    classes: BTreeMap<u32, u8>,
 }
 
 impl GroupTags {
@@ -77,7 +81,10 @@ impl GroupTags {
             }
         };
         let mut members = group.members.clone();
-        let mut by_type: Vec<_> = types.iter().map(|of| (Box::from(*of), BTreeMap::new())).collect();
+        let mut by_type: Vec<_> = types
+            .iter()
+            .map(|of| TypeClasses { msg_type: Box::from(*of), classes: BTreeMap::new() })
+            .collect();
         for tag in memberships.iter().flat_map(|m| m.members.iter().chain(&m.outside)) {
             if members.contains_key(tag) {
                 continue;
@@ -88,8 +95,8 @@ impl GroupTags {
                 continue;
             }
             members.insert(*tag, BY_TYPE);
-            for ((_, classes), membership) in by_type.iter_mut().zip(&memberships) {
-                classes.insert(*tag, class(membership, tag));
+            for (of_type, membership) in by_type.iter_mut().zip(&memberships) {
+                of_type.classes.insert(*tag, class(membership, tag));
             }
         }
         let outside = memberships.iter().flat_map(|m| &m.outside).copied();
@@ -105,9 +112,9 @@ impl GroupTags {
         if class != BY_TYPE {
             return class;
         }
-        let of = |name: &[u8]| self.by_type.iter().find(|(of, _)| **of == *name);
+        let of = |name: &[u8]| self.by_type.iter().find(|of| *of.msg_type == *name);
         let classes = of(msg_type).or_else(|| of(b""));
-        classes.and_then(|(_, classes)| classes.get(&tag)).copied().unwrap_or(UNLISTED)
+        classes.and_then(|of| of.classes.get(&tag)).copied().unwrap_or(UNLISTED)
     }
 }
 

@@ -191,7 +191,7 @@ pub fn run(args: BookArgs) -> output::Result {
         note!("{} of these books are stale: something of their feed is missing", grouped(stale));
     }
     let is_partial = note_missing_part(&replay);
-    let refused = note_all_refused(&args, tape, view.printed == 0);
+    let refused = note_all_refused(&args, tape, here);
     let accepted = replay.flaws().accepted.len() as u64 + replay.flaws().unverified;
     if accepted > 0 {
         note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
@@ -214,12 +214,13 @@ pub fn run(args: BookArgs) -> output::Result {
     read_args::finish(replay.reader(), tape.names.lost_names(), done)
 }
 
-/// Returns how many losses are of instruments of which there is no book, and says so; `is_empty`: no book was printed.
-fn note_all_refused(args: &BookArgs, tape: &TapeBooks, is_empty: bool) -> u64 {
+/// Returns how many losses are of instruments of which there is no book, and says so. A message that names no instrument may be of
+/// any: it counts where there is nothing else.
+fn note_all_refused(args: &BookArgs, tape: &TapeBooks, here: BookMoment) -> u64 {
     let venue = args.venue.as_deref().filter(|venue| *venue != ALL_VENUES);
     let named = tape.losses_without_book(args.instr.as_deref().map(str::as_bytes), venue.map(str::as_bytes));
-    // A message that names no instrument may be of any.
-    let lost = if is_empty && !args.follow { tape.books.counters().lost } else { 0 };
+    let refused = tape.books.counters().refused;
+    let lost = if refused == here.seq { refused } else { 0 };
     if named + lost > 0 {
         note!(
             "{} messages in quarantine are of instruments without a book, or may be; see: unitape quarantine list {}",
