@@ -316,6 +316,14 @@ impl MappingExplainer {
             // The mapper's own word reports a problem with a group.
             _ = self.events(plan, message, rule.number - 1, &mut explanation);
         }
+        if explanation.outcome == ExplainedOutcome::Events {
+            // Of a message that became events no value was refused: it is kept beside them as it came.
+            for field in explanation.events.iter_mut().flat_map(|event| &mut event.fields) {
+                if let Some(refused) = field.refused.take() {
+                    field.note = Some(format!("kept as it came: {refused}"));
+                }
+            }
+        }
         self.found.push(explanation);
     }
 
