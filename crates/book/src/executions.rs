@@ -6,7 +6,7 @@ use unitape_model::records::OrderRecord;
 /// Executions that are remembered, at most: 128 KiB. One that was forgotten is not known, which leaves its book stale.
 const PLACES: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 14;
-/// Keys have so many bits.
+/// Bits of a key.
 const KEY_BITS: u32 = 62;
 
 /// A key for each of the last executions, in the place that its first bits give it.

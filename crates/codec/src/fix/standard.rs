@@ -53,7 +53,7 @@ impl StandardTable {
         Some(self.names[i].1)
     }
 
-    /// The member lists that `count` stands for in a message type; all that there are where the type has none of its own.
+    /// The member lists of `count` in a message type; all that there are where the type has none of its own.
     fn variants(&self, msg_type: &str, count: u32) -> &[&'static str] {
         let Some(variants) = self.groups.get(&count) else { return &[] };
         let chosen = self.messages.get(msg_type).and_then(|(_, chosen)| {

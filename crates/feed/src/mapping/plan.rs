@@ -504,7 +504,7 @@ impl MappingPlan {
         }
     }
 
-    /// The message types whose rules read a group; the empty name stands for types that have no rule of their own.
+    /// The message types whose rules read a group; the empty name is that of all types without a rule of their own.
     pub fn types_of_group(&self, group: usize) -> BTreeSet<&[u8]> {
         let reads = |rule: &usize| {
             let rule = &self.rules[*rule];
