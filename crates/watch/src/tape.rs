@@ -23,8 +23,8 @@ struct RefusedMessages {
     instruments: BTreeSet<String>,
     /// Messages that may be of any instrument.
     unnamed: u64,
-    /// Events that are no messages in quarantine.
-    events: u64,
+    /// All of them, those included that could not have changed anything.
+    count: u64,
 }
 
 /// Instruments whose names are kept; a message of a further one counts as of any.
@@ -33,6 +33,7 @@ const REFUSED_MAX: usize = 4096;
 impl RefusedMessages {
     #[cold]
     fn add(&mut self, event: &Event<'_>) {
+        self.count += 1;
         let mut name = None;
         for (key, json) in event.unmapped_fields() {
             match key {
@@ -73,9 +74,8 @@ impl TapeWatch {
         let event = self.names.admit_frame(frame);
         let event = event.map_err(|flaw| Error::Frame { position, message: flaw.to_string() })?;
         if let Some(event) = event.filter(|_| !FrameHeader::read(frame).is_meta()) {
-            match event.kind() {
-                EventKind::Quarantine => self.refused.add(&event),
-                _ => self.refused.events += 1,
+            if event.kind() == EventKind::Quarantine {
+                self.refused.add(&event);
             }
             self.watch.on_event(&event, seq, Some(position), self.names.dictionary(), out);
         }
@@ -90,8 +90,8 @@ impl TapeWatch {
             .filter(|name| self.names.get(NameKind::Instrument, name.as_bytes()).is_none())
     }
 
-    /// The messages in quarantine that may be of any instrument, where there is nothing but these; otherwise 0.
-    pub fn nothing_but_refused(&self) -> u64 {
-        if self.refused.events == 0 { self.refused.unnamed } else { 0 }
+    /// The messages in quarantine that may be of any instrument, where none of the `events` so far is another; otherwise 0.
+    pub fn nothing_but_refused(&self, events: u64) -> u64 {
+        if self.refused.count == events { self.refused.unnamed } else { 0 }
     }
 }

@@ -359,11 +359,12 @@ fn replay_tape(
 fn outcome_of_refused(watched: &Surveillance, dir: &Path) -> CommandOutcome {
     let watch = watched.watch();
     let names: Vec<&str> = watch.refused_instruments().collect();
-    if names.is_empty() && watch.nothing_but_refused() == 0 {
+    let unnamed = watch.nothing_but_refused(watched.summary().events);
+    if names.is_empty() && unnamed == 0 {
         return CommandOutcome::Clean;
     }
     let what = match &names[..] {
-        [] => format!("all {} messages are in quarantine", grouped(watch.nothing_but_refused())),
+        [] => format!("all {} messages are in quarantine", grouped(unnamed)),
         [one] => format!("all messages of {one} are in quarantine"),
         [first, ..] => format!(
             "all messages of {} instruments are in quarantine, of {first} among them",
