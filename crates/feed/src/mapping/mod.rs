@@ -234,7 +234,7 @@ pub struct MessageConfig {
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
     /// The set of characters of text that declares none and is not UTF-8; without it windows-1252 is guessed.
     pub encoding: Option<String>,
-    /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see [`crate::formats::text`].
+    /// For JSON and XML: the paths of a message's words, which the path `@words` reads; see `formats::text`.
     #[serde(default)]
     pub words: Vec<String>,
     /// Treatment of unlisted fields.
