@@ -18,6 +18,7 @@ use super::apply::{
 use super::entries::next_entry;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
+use super::undeclared::set_undeclared;
 use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin};
 use crate::block::json::json_string;
 use crate::block::{ArenaRollbackPoint, Block};
@@ -491,7 +492,11 @@ fn one_field<M: ParsedMessage>(
                 Some(ts) => event.set(field.spec, EventValue::Nanos(ts)),
                 None => Err(Refusal::BadTime),
             },
-            _ => view.message.set(v, event, field.spec, names, &mut Vec::new()),
+            _ => {
+                let set = view.message.set(v, event, field.spec, names, &mut Vec::new());
+                let target = EventTarget { event: &mut *event, names: &mut *names };
+                undeclared::<M>(plan, field, set, &source, target, explanation)
+            }
         },
         _ => {
             let known = field.table.as_ref().is_none_or(|(t, _)| plan.tables[*t].get(&source).is_some());
@@ -499,7 +504,9 @@ fn one_field<M: ParsedMessage>(
             match translate::<M>(plan, field, &source, &mut plain) {
                 Ok(Some(value)) => {
                     explanation.note = (!known).then(|| format!("not in table {table}: kept as it is"));
-                    event.set_text(field.spec, value, names)
+                    let set = event.set_text(field.spec, value, names);
+                    let target = EventTarget { event: &mut *event, names: &mut *names };
+                    undeclared::<M>(plan, field, set, value, target, explanation)
                 }
                 Ok(None) => {
                     explanation.note = Some(format!("not in table {table}: left out"));
@@ -516,6 +523,26 @@ fn one_field<M: ParsedMessage>(
     if let Err(refusal) = set {
         explanation.refused = Some(refusal.to_string());
     }
+}
+
+/// Sets a field of free text whose value is not UTF-8 as the mapper would; any other result of setting it stays.
+fn undeclared<M: ParsedMessage>(
+    plan: &MappingPlan,
+    field: &FieldPlan,
+    set: Result<(), Refusal>,
+    value: &[u8],
+    target: EventTarget<'_, '_>,
+    explanation: &mut FieldExplanation,
+) -> Result<(), Refusal> {
+    let EventTarget { event, names } = target;
+    if !M::UNDECLARED_TEXT || set != Err(Refusal::NotUtf8) {
+        return set;
+    }
+    set_undeclared(plan, event, field.spec, value, names)?;
+    let charset = plan.fallback.charset().name();
+    let guessed = if plan.fallback.is_guess() { ", which is a guess" } else { "" };
+    explanation.note = Some(format!("not UTF-8: read as {charset}{guessed}"));
+    Ok(())
 }
 
 /// The first condition that does not hold.

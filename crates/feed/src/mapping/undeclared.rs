@@ -22,7 +22,6 @@ pub(crate) fn is_free_text(field: EventField) -> bool {
             | EventField::CrUltimate
             | EventField::Source
             | EventField::Name
-            | EventField::Party
             | EventField::From
             | EventField::To
             | EventField::Channel

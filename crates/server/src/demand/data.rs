@@ -86,7 +86,7 @@ impl BlockFileReader {
     /// Appends the bytes of a block to `out`.
     fn read(&mut self, path: &Path, block: &SealedBlock, out: &mut Vec<u8>) -> io::Result<()> {
         if self.latest.as_ref().is_none_or(|(latest, _)| latest != path) {
-            self.latest = Some((path.to_owned(), File::open(path)?));
+            self.latest = Some((path.to_owned(), unitape_tape::open_regular(path)?));
         }
         let (_, file) = self.latest.as_ref().expect("just opened");
         let start = out.len();

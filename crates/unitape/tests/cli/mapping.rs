@@ -192,6 +192,21 @@ fn all_that_is_wrong_with_a_message_is_told_at_once() {
     assert!(words.contains(&said), "{words}");
 }
 
+// `mapping check` said of a guessed name that it was kept as it came, and the event had the letters of the guess.
+#[test]
+fn guessed_text_is_explained_as_a_guess() {
+    let dir = tempfile::tempdir().unwrap();
+    let payment = b"{1:F01AAAABEBBAXXX0000000000}{2:O1030915260302BBBBDEFFAXXX00000000002603020930N}{4:\n:20:R\n:23B:CRED\n\
+        :32A:260302EUR10,\n:50K:/DE1\nJ\xfcrgen\n:59:/GB2\nPAID\n-}";
+    let sample = file(dir.path(), "letters.fin", payment);
+    let message = &check("swift-mt", &sample, Some(0))[0];
+    let fields = message["events"][0]["fields"].as_array().unwrap();
+    let payer = fields.iter().find(|field| field["field"] == "dr_name").unwrap();
+    assert_eq!(payer["note"], "not UTF-8: read as windows-1252, which is a guess");
+    assert!(payer["refused"].is_null(), "{payer}");
+    assert_eq!(message["events"][0]["becomes"]["dr_name"], "J\u{fc}rgen");
+}
+
 /// A sample is read twice, and stdin can be read once.
 #[test]
 fn a_sample_may_come_on_stdin() {

@@ -11,8 +11,8 @@ pub(super) enum ListStep {
     Nothing { end: usize },
     /// An entry in `from..end`.
     Entry { from: usize, end: usize },
-    /// An entry begins at `from`, whose brackets do not match before the bytes or the limit end.
-    Open { from: usize, mismatch: bool },
+    /// An entry begins at `from` whose brackets do not match in `from..end`.
+    Open { from: usize, end: usize },
 }
 
 /// Finds the entry at `buf[at..]` within `limit` bytes.
@@ -57,7 +57,7 @@ fn entry(view: &[u8], from: usize) -> ListStep {
                     return ListStep::Entry { from, end: (at - 1).max(from + 1) };
                 }
                 if !matches {
-                    return ListStep::Open { from, mismatch: true };
+                    return ListStep::Open { from, end: at };
                 }
                 kinds >>= 1;
                 depth -= 1;
@@ -69,7 +69,7 @@ fn entry(view: &[u8], from: usize) -> ListStep {
             _ => {}
         }
     }
-    ListStep::Open { from, mismatch: false }
+    ListStep::Open { from, end: view.len() }
 }
 
 /// Behind the quote that ends a string, or at the line end that no string can have.
@@ -90,7 +90,13 @@ fn string_end(view: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Where the first `{` behind the start of a broken entry is.
-pub(super) fn resync(view: &[u8], from: usize) -> Option<usize> {
-    memchr::memchr(b'{', view.get(from..)?).map(|n| from + n)
+/// Finds the first `{` of `view[from..]` that can begin an object, for what follows a broken entry.
+pub(super) fn resync(view: &[u8], mut from: usize) -> Option<usize> {
+    loop {
+        let open = from + memchr::memchr(b'{', view.get(from..)?)?;
+        from = open + 1 + view[open + 1..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+        if matches!(view.get(from), None | Some(b'"' | b'}')) {
+            return Some(open);
+        }
+    }
 }

@@ -40,6 +40,10 @@ use list::ListStep;
 /// The longest line that is read as a message, in bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
+/// The bytes from the start of a list's entry in which its brackets must match once they are found not to be JSON. It
+/// bounds the search for the end of a broken entry, which each broken entry begins again.
+const BROKEN_ENTRY_BYTES_MAX: usize = 64 << 10;
+
 /// Lists and objects in each other, at most.
 pub const DEPTH_MAX: usize = 64;
 
@@ -88,23 +92,30 @@ impl JsonlDecoder {
     /// The entry of a list at `buf[at..]`.
     #[cold]
     fn next_entry(&self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
-        let (from, entry) = match list::step(buf, at, self.max_line) {
+        let mut step = list::step(buf, at, self.max_line.min(BROKEN_ENTRY_BYTES_MAX));
+        match step {
+            ListStep::Open { from, end }
+                if end - from == BROKEN_ENTRY_BYTES_MAX && self.is_json_so_far(&buf[from..end], leaves) =>
+            {
+                step = list::step(buf, at, self.max_line);
+            }
+            _ => {}
+        }
+        let (from, limit, entry) = match step {
             ListStep::Nothing { .. } if eof => return NextTextMessage::End,
             // Whether the list begins here, or one in it, is looked at again with more bytes.
             ListStep::Nothing { .. } => {
                 return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
             }
-            ListStep::Entry { from, end } => (from, Some(end)),
+            ListStep::Entry { from, end } => (from, end, Some(end)),
             // What begins at the end of the bytes may be a byte order mark.
-            ListStep::Open { from, .. } if !eof && buf.len() - from < self.max_line => {
+            ListStep::Open { from, end } if !eof && end == buf.len() && end - from < self.max_line => {
                 return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
             }
-            ListStep::Open { from, .. } => (from, None),
+            ListStep::Open { from, end } => (from, end, None),
         };
-        let limit = buf.len().min(from + self.max_line);
-        let end = entry.unwrap_or(limit);
         leaves.clear();
-        let text = buf[from..end].trim_ascii_end();
+        let text = buf[from..limit].trim_ascii_end();
         let whole = Span { start: from, end: from + text.len() };
         let fault = match walk::line(text, self.fallback, leaves) {
             Ok(()) if entry.is_some() => {
@@ -126,6 +137,18 @@ impl JsonlDecoder {
                 fault: TextFault::new(TextFaultCode::TooLarge, 0, "an entry of the list without end"),
             },
             None => NextTextMessage::Bad { span: whole, fault },
+        }
+    }
+
+    /// Returns whether the start of an entry is the start of an object.
+    fn is_json_so_far(&self, start: &[u8], leaves: &mut PathValues) -> bool {
+        // The bytes may end within a character.
+        let whole = start.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf)).unwrap_or(0);
+        let cut = start.len() - whole - usize::from(start[start.len() - 1 - whole] >= 0xc0);
+        leaves.clear();
+        match walk::line(&start[..cut], self.fallback, leaves) {
+            Ok(()) => true,
+            Err(fault) => !matches!(fault.code, TextFaultCode::BadJson | TextFaultCode::Garbage),
         }
     }
 

@@ -137,6 +137,25 @@ fn a_file_that_is_one_list_is_read_entry_by_entry() {
     }
 }
 
+// Each brace of a list that never ends was searched to the end of the list: four seconds for 80 kB.
+#[test]
+fn broken_entries_of_a_list_cost_as_much_as_they_are_long() {
+    let printed = |text: &str| printed_bytes(text.as_bytes(), FallbackCharset::default());
+    let braces = printed(&format!("[{}\n{{\"a\":1}}]", "{".repeat(1_000_000)));
+    assert!(braces.len() <= 17 && braces.last().unwrap().contains("\"a\":\"1\""), "{}", braces.len());
+    // Entries that lack their end, in a file that is longer than the search for it: each is a piece by itself.
+    let open = "{\"a\":\"bbbbbbbb\"\n".repeat(10_000);
+    let lines = printed(&format!("[{open},{{\"z\":1}}]"));
+    assert_eq!(lines.len(), 10_001);
+    assert!(lines[10_000].contains("\"z\":\"1\""), "{}", lines[10_000]);
+    // A long entry is an entry still, and of a long one that is broken nothing within is read.
+    let long = "x".repeat(3 * BROKEN_ENTRY_BYTES_MAX);
+    let lines = printed(&format!("[{{\"a\":\"\u{e9}{long}\",\"b\":[{{\"c\":1}}]}},{{\"y\":2}}]"));
+    assert!(lines.len() == 2 && lines[1].contains("\"y\":\"2\""), "{}", lines.len());
+    let lines = printed(&format!("[{{\"a\":\"{long}\",\"b\":[{{\"c\":1}},]}},{{\"y\":2}}]"));
+    assert!(lines.len() == 2 && lines[0].contains("bad_json") && lines[1].contains("\"y\":\"2\""));
+}
+
 #[test]
 fn lists_in_lists_and_lists_without_end_are_refused() {
     let printed = |text: &str| printed_bytes(text.as_bytes(), FallbackCharset::default());
