@@ -119,6 +119,17 @@ impl IpReassembler {
         Some(ReassembledDatagram { from, to, payload })
     }
 
+    /// Returns whether some fragments of the datagram with these addresses and this identification are there, and not all.
+    #[must_use]
+    pub fn is_open(&self, key: (IpAddr, IpAddr, u32)) -> bool {
+        self.open.iter().any(|partial| partial.key == key)
+    }
+
+    /// Gives up the datagram with these addresses and this identification.
+    pub fn give_up(&mut self, key: (IpAddr, IpAddr, u32)) {
+        self.forget(|partial| partial.key == key);
+    }
+
     /// Nothing more will come: what is not whole never will be.
     pub fn finish(&mut self) {
         self.forget(|_| true);

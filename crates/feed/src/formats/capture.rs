@@ -1,15 +1,18 @@
 //! Captures as sources: packets are selected, and each payload is decoded as a stretch of its own.
 //!
 //! Offsets are those of the capture file, so the bytes of a message can be shown as evidence. A message never reaches
-//! from one packet into the next: the end of a payload is the end of its last message. Packets of others count as
-//! ignored; packets that cannot be used (cut by the snap length, fragments, headers that contradict themselves) go
-//! into quarantine with their record, and so do all bytes after damage.
+//! from one packet into the next: the end of a payload is the end of its last message. Fragments of IP are put together
+//! ([`fragments`](super::fragments)). Packets of others count as ignored; packets that cannot be used (cut by the snap length,
+//! fragments whose others are missing, headers that contradict themselves) go into quarantine with their record, and so do all
+//! bytes after damage.
 
 use crate::block::Block;
 use crate::formats::format::{FormatDecoder, SourceContext};
+use crate::formats::fragments::{Fragment, FragmentRole, FragmentScan};
 use std::net::IpAddr;
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, udp};
-use unitape_model::UnixNanos;
+use unitape_model::schema::at;
+use unitape_model::{FrameHeader, UnixNanos};
 
 /// The UDP datagrams of a capture that belong to the feed; an empty list means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +55,9 @@ pub fn decode(
     let (base, eof) = (block.base, block.eof);
     let mut payload = std::mem::take(&mut block.payload);
     block.times.clear();
+    let mut fragments = FragmentScan::default();
+    // Where fragments begin whose datagrams are whole, or given up, at a later place: a restart must not begin between the two.
+    let mut held: Option<(u64, usize)> = None;
     let mut at = 0;
     loop {
         let offset = base + at as u64;
@@ -84,17 +90,49 @@ pub fn decode(
                         let detail = format!("{} of {} bytes were captured", packet.len(), p.original);
                         block.quarantine(source, offset, record, "truncated_packet", &detail);
                     }
-                    UdpParseOutcome::Fragment(part) if select.wants_host(part.to) => {
-                        let detail = format!("a part of a datagram to {}", part.to);
-                        block.quarantine(source, offset, record, "fragment", &detail);
+                    UdpParseOutcome::Fragment(part) => {
+                        let Fragment { role, end } = fragments.fragment(&bytes, at, walker);
+                        let (from, upto) = held.unwrap_or((offset, end));
+                        held = Some((from, upto.max(end)));
+                        match role {
+                            FragmentRole::First(whole) => {
+                                if select.wants(whole.to) {
+                                    payload.clear();
+                                    payload.extend_from_slice(&fragments.payloads()[whole.payload]);
+                                    std::mem::swap(&mut block.bytes, &mut payload);
+                                    block.base = base + (p.bytes.start + part.bytes.start) as u64;
+                                    (block.eof, block.in_packet) = (true, true);
+                                    block.sent = Some((whole.to, UnixNanos(whole.ts_ns.unwrap_or(0))));
+                                    let before = (block.units.len(), block.arena.len());
+                                    decoder.stretch(block, source, known);
+                                    std::mem::swap(&mut block.bytes, &mut payload);
+                                    (block.base, block.eof, block.in_packet) = (base, eof, false);
+                                    move_into(block, before, base + whole.room_end as u64);
+                                } else {
+                                    block.end_ignored();
+                                }
+                                if let Some(ts) = whole.ts_ns {
+                                    block.times.push((base + p.end as u64, UnixNanos(ts)));
+                                }
+                            }
+                            FragmentRole::Later(ts_ns) => {
+                                if let Some(ts) = ts_ns {
+                                    block.times.push((base + p.end as u64, UnixNanos(ts)));
+                                }
+                            }
+                            FragmentRole::Lost(reason) if select.wants_host(part.to) => {
+                                let detail = format!("a fragment of a datagram to {}: {reason}", part.to);
+                                block.quarantine(source, offset, record, "fragment", &detail);
+                            }
+                            FragmentRole::Lost(_) => block.end_ignored(),
+                        }
                     }
                     UdpParseOutcome::Bad(what) => {
                         block.quarantine(source, offset, record, "bad_packet", what)
                     }
-                    UdpParseOutcome::Datagram(_)
-                    | UdpParseOutcome::Cut(_)
-                    | UdpParseOutcome::Fragment(_)
-                    | UdpParseOutcome::Other => block.end_ignored(),
+                    UdpParseOutcome::Datagram(_) | UdpParseOutcome::Cut(_) | UdpParseOutcome::Other => {
+                        block.end_ignored()
+                    }
                 }
                 p.end
             }
@@ -111,10 +149,35 @@ pub fn decode(
             NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => break,
         };
         at = end;
-        block.progress(offset, base + end as u64);
+        match held {
+            None => block.progress(offset, base + end as u64),
+            Some((_, upto)) if end < upto => {}
+            Some((from, _)) => {
+                block.progress(from, base + end as u64);
+                held = None;
+            }
+        }
     }
     payload.clear();
     block.payload = payload;
     block.bytes = bytes;
     block.decoded = at;
+}
+
+/// Moves the messages since `before`, a number of units and a length of the arena, that begin at `end` of the source or behind it
+/// to places before `end`: other packets lie between the fragments of their datagram, and offsets of a source only grow.
+#[cold]
+fn move_into(block: &mut Block, before: (usize, usize), end: u64) {
+    let (units, mut frame) = before;
+    let count = block.units.len() - units;
+    for (i, unit) in block.units[units..].iter_mut().enumerate() {
+        let offset = unit.offset.min(end.saturating_sub((count - i) as u64));
+        let length = unit.length.min((end - offset) as u32);
+        while offset != unit.offset && frame < unit.end as usize {
+            let place = frame + at::OFFSET;
+            block.arena[place..place + 4].copy_from_slice(&(offset as u32).to_le_bytes());
+            frame += FrameHeader::read(&block.arena[frame..]).len_bytes();
+        }
+        (unit.offset, unit.length, frame) = (offset, length, unit.end as usize);
+    }
 }

@@ -8,7 +8,7 @@
 //! | `json_lines` | the lines of a block, for `events` and `clock` |
 //! | `registry` | all of them by name, and how their mappings are loaded |
 //! | `decoder` | a block of bytes becomes a block of events, whatever the format |
-//! | `capture`, `stamp` | payloads out of packets, receive times into events |
+//! | `capture`, `fragments`, `stamp` | payloads out of packets and fragments of IP, receive times into events |
 //!
 //! A new format is a module of its own and a line in `registry`: `examples/formats/ltsv.patch` adds one.
 
@@ -21,6 +21,7 @@ pub mod fast;
 pub mod fix;
 pub mod fixed;
 pub mod format;
+pub mod fragments;
 pub mod iso20022;
 pub mod itch;
 pub mod json_lines;

@@ -6,7 +6,9 @@
 
 use crate::block::Block;
 use crate::error::Error;
+use crate::formats::capture::LOST_BYTES;
 use crate::formats::format::Format;
+use crate::formats::fragments::FragmentScan;
 use crate::formats::stamp::NO_TIME;
 use crate::sources::journal::ReceiveTimeReader;
 use crate::sources::source::{PendingSource, is_stdin};
@@ -401,10 +403,7 @@ impl SourceReader {
         let cut = match &self.packaging {
             SourcePackaging::Unknown => 0,
             SourcePackaging::Stream => format.cut(bytes),
-            SourcePackaging::Capture(walker) => {
-                let mut walker = walker.clone();
-                capture_end(&mut walker, bytes, usize::MAX)
-            }
+            SourcePackaging::Capture(walker) => capture_cut((**walker).clone(), bytes),
         };
         if cut == 0 && bytes.len() > UNCUT_BYTES_MAX { bytes.len() } else { cut }
     }
@@ -498,6 +497,28 @@ fn read_once(reader: &mut impl Read, bytes: &mut Vec<u8>, most: u64) -> std::io:
     read
 }
 
+/// Returns the end of the whole records of a capture, or the start of the first datagram that waits for fragments there.
+fn capture_cut(mut walker: CaptureWalker, bytes: &[u8]) -> usize {
+    let mut fragments = FragmentScan::default();
+    let mut at = 0;
+    while at < bytes.len() {
+        at = match walker.next(bytes, at) {
+            NextCaptureRecord::Packet(packet) => {
+                fragments.add(bytes, at, &packet);
+                packet.end
+            }
+            NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. }
+                if end <= bytes.len() =>
+            {
+                end
+            }
+            NextCaptureRecord::Lost { .. } if at + LOST_BYTES <= bytes.len() => at + LOST_BYTES,
+            _ => break,
+        };
+    }
+    fragments.cut(at)
+}
+
 /// Leads the walker through whole records that end at or before `upto`; gives where it is. Behind damage the bytes
 /// are read in pieces of fixed size.
 fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
@@ -508,7 +529,7 @@ fn capture_end(walker: &mut CaptureWalker, bytes: &[u8], upto: usize) -> usize {
             NextCaptureRecord::Packet(p) => p.end,
             NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
             NextCaptureRecord::More => break,
-            NextCaptureRecord::Lost { .. } => at + crate::formats::capture::LOST_BYTES,
+            NextCaptureRecord::Lost { .. } => at + LOST_BYTES,
         };
         if end > upto.min(bytes.len()) {
             break;

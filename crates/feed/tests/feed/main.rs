@@ -10,6 +10,7 @@ mod drop_copy_books;
 mod fast;
 mod fast_rules;
 mod fixed;
+mod fragments;
 mod iso20022;
 mod itch;
 mod itch_books;

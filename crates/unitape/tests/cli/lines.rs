@@ -351,7 +351,8 @@ fn fragments_of_ip_are_put_together() {
     let dir = tempfile::tempdir().unwrap();
     capture(dir.path(), &(1..=50).map(|n| inc(n as i64, (n % 2) as u8, n)).collect::<Vec<_>>());
     let whole = book(dir.path()).code(0);
-    let pcap = fragmented(&std::fs::read(dir.path().join("day.pcap")).unwrap());
+    let uncut = std::fs::read(dir.path().join("day.pcap")).unwrap();
+    let pcap = fragmented(&uncut);
     file(dir.path(), "day.pcap", &pcap);
     let parts = book(dir.path()).code(0);
     assert_eq!(parts.lines(), whole.lines());
@@ -363,6 +364,14 @@ fn fragments_of_ip_are_put_together() {
     };
     let lines = decode().code(0).lines();
     assert_eq!((lines.len(), &lines[99]["fields"]["Seq"]), (100, &json!(50)));
+    // On the tape is the same, event by event.
+    let taped = |name: &str, pcap: &[u8]| {
+        let (tape, pcap) = (dir.path().join(name), file(dir.path(), &format!("{name}.pcap"), pcap));
+        let feed = format!("f=fast:{}/m.toml:{}", dir.path().display(), pcap.display());
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap(), "--json"]).code(0);
+        common::cat(&tape, &[])
+    };
+    assert_eq!(taped("parts", &pcap), taped("whole", &uncut));
     // The last record is the first part of the last datagram: the rest of it has nowhere to go.
     let cut = pcap.len() - (16 + 20 + 16);
     file(dir.path(), "day.pcap", &pcap[..cut]);
