@@ -237,11 +237,11 @@ impl CsvLayout {
         self.row_bytes_max
     }
 
-    /// This layout with another choice for local times that occur twice or never; `None` for an unknown word.
+    /// This layout with another choice for local times that occur twice or never.
     #[must_use]
-    pub fn with_ambiguous(mut self, word: &str) -> Option<Self> {
-        self.row.set_ambiguous(AmbiguousTimes::by_name(word)?, &mut self.zones);
-        Some(self)
+    pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
+        self.row.set_ambiguous(ambiguous, &mut self.zones);
+        self
     }
 
     /// This layout with the column `name`, which is the column `source` of the file read as a time of this form: a date

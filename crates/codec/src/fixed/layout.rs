@@ -131,15 +131,14 @@ impl FixedWidthLayout {
         &self.records
     }
 
-    /// This layout with another choice for local times that occur twice or never; `None` for an unknown word.
+    /// This layout with another choice for local times that occur twice or never.
     #[must_use]
-    pub fn with_ambiguous(mut self, word: &str) -> Option<Self> {
-        let ambiguous = AmbiguousTimes::by_name(word)?;
+    pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
         for record in &mut self.records {
             record.set_ambiguous(ambiguous, &mut self.zones);
         }
         self.zones.iter_mut().for_each(|zone| zone.set_ambiguous(ambiguous));
-        Some(self)
+        self
     }
 
     /// This layout with the column `name`, which is the column `source` of its records read as a time of this form.

@@ -23,5 +23,6 @@ pub use fault::TimeFault;
 pub(crate) use form::{TimeForm, TimeFormKind, TimeFormOptions};
 pub use form::{WrittenTime, time_form};
 pub(crate) use read::DateAndTime;
+pub use zone::AmbiguousTimes;
 pub use zone::midnight;
-pub(crate) use zone::{AmbiguousTimes, CachedTimeZone, LocalTimeFault};
+pub(crate) use zone::{CachedTimeZone, LocalTimeFault};

@@ -253,21 +253,8 @@ impl<R: Copy> MessageMapper<R> {
         fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.plain)?;
         let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
-        let resent = plan.possresend.and_then(|slot| message.slot(slot));
-        let is_resent = resent.is_some_and(|v| message.text(v, &mut scratch.plain) == b"Y");
-        let mut writer = MappedEventWriter {
-            block,
-            plan,
-            origin,
-            ts,
-            sequence,
-            is_resent,
-            known,
-            scratch,
-            count: 0,
-            last: 0,
-            by,
-        };
+        let mut writer =
+            MappedEventWriter { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
@@ -395,8 +382,6 @@ struct MappedEventWriter<'w, I> {
     origin: MessageOrigin,
     ts: UnixNanos,
     sequence: Option<u64>,
-    /// The message may have been sent before under another number.
-    is_resent: bool,
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
@@ -538,8 +523,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if let Some(note) = note {
             keep(NOTE_NAME, note.as_bytes())?;
         }
-        let is_repeat = self.is_resent
-            || plan.repeats.iter().any(|conditions| view.holds(conditions, &mut scratch.plain));
+        let is_repeat = plan.repeats.iter().any(|conditions| view.holds(conditions, &mut scratch.plain));
         if is_repeat {
             let kept = e.keep_unmapped(REPEAT, "\"Y\"");
             kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{REPEAT}: {r}") })?;

@@ -157,7 +157,6 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let session: CompileResult<Vec<u8>> = m.message.session.iter().map(|p| self.slot_of(p)).collect();
         let session = session.map_err(of_message("session"))?;
         let possdup = optional(&mut self, &m.message.possdup, "possdup")?;
-        let possresend = optional(&mut self, &m.message.possresend, "possresend")?;
         for (name, path) in &m.message.keep {
             self.path(path).map_err(|e| of_message("keep")(e.after("message.keep: ").under(name)))?;
         }
@@ -225,7 +224,6 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             sequence,
             session,
             possdup,
-            possresend,
             keeps,
             fallback: fallback(m).map_err(|e| MappingRefusal::from(e).under("encoding").under("message"))?,
             reference: m.reference.clone(),

@@ -51,7 +51,7 @@
 //!
 //! The example is FIX, whose paths are tags; for a log, `framing = { sep = "|", log = true, lenient = false }` says
 //! how its bytes are framed. `lenient` may also be a kind of faults that are accepted, or several: `["empty", "data"]`.
-//! With `possresend = "97"` events of a message that may have been sent before under another number get `repeat`. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
+//! With `repeat = [{ "97" = "Y" }]` events of a message that may have been sent before under another number get `repeat`. A mapping for fixed-width records names its layout (`layout = "name or file"`); its
 //! paths are names of columns, and `@record` the name of the record. A mapping for FAST has its templates and framing
 //! in a table `[fast_messages]`; its paths are names of fields. All else is the same for all formats:
 //!
@@ -103,6 +103,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_base::toml;
+use unitape_codec::times::AmbiguousTimes;
 
 /// A mapping as its file has it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -226,9 +227,6 @@ pub struct MessageConfig {
     /// Field that says `Y` when the message may have been sent before; with a sequence that its session has
     /// already passed it is a duplicate.
     pub possdup: Option<String>,
-    /// Whether it may have been sent before under another number: `Y`. Its events have the field `repeat` then.
-    #[serde(default)]
-    pub possresend: Option<String>,
     /// Conditions of which one says that the message may have been sent before: its events have the field `repeat` then.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
@@ -481,6 +479,19 @@ impl Mapping {
             () => return Ok(()),
         };
         Err(self.refuse_key(key, what.to_owned()))
+    }
+
+    /// Returns the choice for local times that occur twice or never, if it makes one.
+    ///
+    /// # Errors
+    /// When its word is none.
+    pub(crate) fn ambiguous_times(&self) -> Result<Option<AmbiguousTimes>, Error> {
+        let Some(word) = &self.message.ambiguous else { return Ok(None) };
+        let refuse = || {
+            let what = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
+            self.refuse_key("message", what.to_owned())
+        };
+        AmbiguousTimes::by_name(word).map(Some).ok_or_else(refuse)
     }
 
     /// The error in the value of this key.

@@ -33,8 +33,6 @@ pub struct MappingPlan {
     pub session: Vec<u8>,
     /// Slot of the possible-duplicate mark.
     pub possdup: Option<u8>,
-    /// Slot of the word that says that a message may have been sent under another number, if any.
-    pub possresend: Option<u8>,
     /// Whether fields that nothing names are kept.
     pub keeps: bool,
     /// The reading of text whose set of characters nothing declares and that is not UTF-8.
@@ -540,8 +538,7 @@ impl MappingPlan {
     pub fn slot_usage(&self, message_type: &[u8]) -> SlotUsage {
         let mut seen = SlotUsage { slots: [false; SLOTS_MAX], groups: vec![false; self.entry_slots.len()] };
         let of_message = [self.message_type].into_iter().chain(self.ts.iter().copied());
-        let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup);
-        let of_sequence = of_sequence.chain(&self.possresend).copied();
+        let of_sequence = self.sequence.iter().chain(&self.session).chain(&self.possdup).copied();
         for slot in of_message.chain(of_sequence) {
             seen.slots[usize::from(slot)] = true;
         }

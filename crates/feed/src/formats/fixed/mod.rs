@@ -159,16 +159,10 @@ impl ByteFormat for FixedWidthFormat {
 pub fn layout(mapping: &Mapping) -> Result<Arc<FixedWidthLayout>, Error> {
     let (text, origin) = mapping.layout_text.as_ref().expect("the layout is loaded with the mapping");
     let layout = FixedWidthLayout::parse(text, origin)?;
-    match &mapping.message.ambiguous {
-        None => Ok(Arc::new(layout)),
-        Some(word) => match layout.with_ambiguous(word) {
-            Some(layout) => Ok(Arc::new(layout)),
-            None => {
-                let what = "message.ambiguous: refuse, first, second or by-order; see docs/time-forms.md";
-                Err(mapping.refuse_key("message", what.to_owned()))
-            }
-        },
-    }
+    Ok(Arc::new(match mapping.ambiguous_times()? {
+        Some(ambiguous) => layout.with_ambiguous(ambiguous),
+        None => layout,
+    }))
 }
 
 impl FixedRecordsDecoder {

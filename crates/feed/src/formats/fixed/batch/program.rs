@@ -73,7 +73,7 @@ impl RecordTypeProgram {
         let record = &layout.records()[usize::from(index)];
         let columns = BatchReader::new(layout, index)?;
         let marks_repeats = plan.rules.iter().flat_map(|rule| &rule.events).any(|e| !e.repeats.is_empty());
-        if plan.possdup.is_some() || plan.possresend.is_some() || marks_repeats {
+        if plan.possdup.is_some() || marks_repeats {
             return None;
         }
         let place_of = |slot: u8| match kind.slots[usize::from(slot)] {
