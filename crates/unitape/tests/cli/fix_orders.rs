@@ -101,6 +101,43 @@ fn every_entry_becomes_an_event_or_is_accounted_for() {
     }
 }
 
+/// The segments with the marks of the first entries are gone; what is counted of them is kept, and the next run counts on.
+#[test]
+fn the_count_of_entries_survives_retention() {
+    let dir = tempfile::tempdir().unwrap();
+    let entry = |n: usize| format!("279=0|269=2|278=T{n}|55=VOD|207=XLON|270=10.5|271=5|");
+    let bytes = |count: usize| -> Vec<u8> {
+        let message = |n: usize| {
+            let time = format!("20260302-09:{:02}:{:02}", n / 60, n % 60);
+            let entries = entry(2 * n) + &entry(2 * n + 1);
+            fix(&format!("35=X|49=XLON|56=U|34={}|52={time}|60={time}|268=2|{entries}", n + 1))
+        };
+        (0..count).flat_map(message).collect()
+    };
+    let source = file(dir.path(), "orders.fix", bytes(2_900));
+    let (tape, option) = (dir.path().join("tape"), orders_option("orders", &source));
+    let words = [
+        "consolidate",
+        "--feed",
+        &option,
+        "--tape",
+        tape.to_str().unwrap(),
+        "--segment-bytes",
+        "65536",
+        "--json",
+    ];
+    let entries = |code: i32| run(words).code(code).json()["by_feed"]["orders"]["entries"].clone();
+    let count = |total: u64| json!({"total": total, "with_events": total, "quarantined": 0, "ignored": 0});
+    assert_eq!(entries(0), count(5_800));
+    run(["tape", "retain", tape.to_str().unwrap(), "--bytes", "131072"]).code(0);
+    assert!(tape.join("account.gone").exists());
+    run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+    assert_eq!(entries(0), count(5_800));
+    file(dir.path(), "orders.fix", bytes(3_000));
+    assert_eq!(entries(0), count(6_000));
+    run(["tape", "verify", tape.to_str().unwrap()]).code(0);
+}
+
 /// FIX 4.4, volume 6, tag 150: every value it has, and what it leaves of an order of 100 at 10.
 #[test]
 fn every_exec_type_does_to_the_order_what_the_standard_says() {

@@ -131,3 +131,80 @@ fn other_mappings_mark_resends_too() {
     run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
     assert_eq!(repeats(&tape), [Value::Null, json!("Y")]);
 }
+
+/// A mapping of one's own says by which values of its own format a message may have been sent before.
+#[test]
+fn a_mapping_of_ones_own_says_what_is_a_resend() {
+    let dir = tempfile::tempdir().unwrap();
+    let mapping = r#"
+        name = "chat"
+        format = "jsonl"
+        [message]
+        ts = "t@ms"
+        unlisted = "drop"
+        repeat = [{ again = "true" }, { copy = { present = true }, from = "bot" }]
+        [[rule]]
+        [[rule.event]]
+        kind = "comm"
+        repeat = [{ text = "twice" }]
+        fields = { from = "from", text = "text" }
+        [[rule.event]]
+        kind = "news"
+        fields = { headline = "text" }
+    "#;
+    let mapping = file(dir.path(), "chat.toml", mapping);
+    // Whether the message, and the headline of it, is marked.
+    let cases = [
+        (r#""from":"a","text":"x""#, [false, false]),
+        (r#""from":"a","text":"x","again":true"#, [true, true]),
+        (r#""from":"a","text":"x","again":false"#, [false, false]),
+        (r#""from":"a","text":"x","copy":1"#, [false, false]),
+        (r#""from":"bot","text":"x","copy":1"#, [true, true]),
+        (r#""from":"a","text":"twice""#, [true, false]),
+        (r#""from":"bot","text":"twice","copy":1,"again":true"#, [true, true]),
+    ];
+    for (n, (fields, wanted)) in cases.iter().enumerate() {
+        let source = file(dir.path(), "chat.jsonl", format!("{{\"t\":1772461800000,{fields}}}\n"));
+        let tape = dir.path().join(format!("tape-{n}"));
+        let feed = format!("chat=jsonl:{}:{}", mapping.display(), source.display());
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+        let marked: Vec<_> = repeats(&tape).iter().map(|mark| *mark == json!("Y")).collect();
+        assert_eq!(marked, wanted, "{fields}");
+    }
+    for (condition, says) in
+        [("{}", "`repeat` without a condition"), ("{ \"a[\" = \"x\" }", "rule 1, event 1: repeat: ")]
+    {
+        let text = std::fs::read_to_string(&mapping).unwrap().replace("{ text = \"twice\" }", condition);
+        let wrong = file(dir.path(), "wrong.toml", text);
+        let feed = format!("chat=jsonl:{}:{}", wrong.display(), mapping.display());
+        let tape = dir.path().join("wrong");
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()])
+            .code(1)
+            .says(&["wrong.toml", says]);
+    }
+}
+
+/// A copy of an account report says so in the report, and each of its events does.
+#[test]
+fn copies_of_account_reports_are_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    for (message, around, report) in [
+        ("camt.052.001.02", "BkToCstmrAcctRpt", "Rpt"),
+        ("camt.053.001.02", "BkToCstmrStmt", "Stmt"),
+        ("camt.054.001.02", "BkToCstmrDbtCdtNtfctn", "Ntfctn"),
+    ] {
+        for (copy, wanted) in [("", Value::Null), ("<CpyDplctInd>DUPL</CpyDplctInd>", json!("Y"))] {
+            let text = format!(
+                "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:{message}\"><{around}><GrpHdr><MsgId>M</MsgId>\
+                 <CreDtTm>2026-03-02T10:20:21Z</CreDtTm></GrpHdr><{report}><Id>S</Id><CreDtTm>2026-03-02T10:20:21Z</CreDtTm>\
+                 {copy}<Acct><Id><IBAN>NL02ABNA0123456789</IBAN></Id><Ccy>EUR</Ccy></Acct><Ntry><Amt Ccy=\"EUR\">1.00</Amt>\
+                 <CdtDbtInd>CRDT</CdtDbtInd><Sts>BOOK</Sts><BookgDt><Dt>2026-03-02</Dt></BookgDt></Ntry></{report}></{around}>\
+                 </Document>"
+            );
+            let source = file(dir.path(), "report.xml", text);
+            let tape = dir.path().join(format!("{report}-{}", copy.is_empty()));
+            run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
+            assert_eq!(repeats(&tape), [wanted.clone(), wanted], "{message}");
+        }
+    }
+}

@@ -275,6 +275,33 @@ fn a_server_that_cannot_announce_itself_ends() {
     run(known.iter().chain(&["--port-file", &port])).code(1).says(&["nowhere/port"]);
 }
 
+/// Nobody writes into a pipe that lies where users or rights are read: a server that waits for it never answers.
+#[test]
+fn pipes_in_the_place_of_users_and_rights_are_refused() {
+    let folder = Folder::new();
+    seal(&folder);
+    let pipe = |name: &str| {
+        assert!(std::process::Command::new("mkfifo").arg(folder.path(name)).status().unwrap().success());
+    };
+    let (store, users, password) = (folder.text("ticks"), folder.text("users.toml"), folder.text("quant.pw"));
+    let port_file = folder.text("port");
+    let serve = ["serve", "--store", &store, "--users", &users, "--port-file", &port_file];
+    pipe("users.toml");
+    run(["user", "list", "--users", &users]).code(1).says(&["users.toml", "no regular file"]);
+    folder.private("quant.pw", "a password of some length\n");
+    let add = ["user", "add", "quant", "--role", "analyst", "--users", &users, "--password-file", &password];
+    run(add).code(1).says(&["users.toml", "no regular file"]);
+    folder.private("entitlements.toml", ALL);
+    run(serve).code(1).says(&["users.toml", "no regular file"]);
+    for name in ["users.toml", "entitlements.toml"] {
+        std::fs::remove_file(folder.path(name)).unwrap();
+    }
+    folder.user_file("users.toml");
+    folder.add_user("users.toml", "quant", "analyst", &[]);
+    pipe("entitlements.toml");
+    run(serve).code(1).says(&["entitlements.toml", "no regular file"]);
+}
+
 /// A request in XML is the same question.
 #[test]
 fn a_request_in_xml_gets_the_same_rows() {
