@@ -40,6 +40,7 @@ targets! {
     iso20022_bytes
     itch_frame
     journal
+    link_messages
     mapping_text
     store_block
     swift_frame

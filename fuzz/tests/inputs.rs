@@ -45,6 +45,7 @@ targets! {
     iso20022_bytes 5000
     itch_frame 2000
     journal 1000
+    link_messages 20_000
     mapping_text 10_000
     store_block 20_000
     swift_frame 5000

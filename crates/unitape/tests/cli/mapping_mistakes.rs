@@ -103,3 +103,21 @@ fn doubtful_lines_of_reference_data_are_reported() {
     let ran = run(["consolidate", "--feed", &feed, "--reference", &reference, "--tape", tape]);
     ran.code(0).says(&["`ALD` has no `mic`", "`valid_form`", "did you mean `valid_from`?", "byte 0"]);
 }
+
+// An entry that its mapping ignores without that anything reads the entries of its group is a mistake: nothing was ignored.
+#[test]
+fn ignored_entries_name_a_group_that_events_are_made_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let group = "[group.268]\ndelimiter = '269'\nmembers = ['269', '270', '271', '55']\n[group.453]\ndelimiter = '448'\nmembers = ['448', '447']\n";
+    let event = "[[rule]]\nwhen = { '35' = 'X' }\n[[rule.event]]\nkind = 'trade'\neach = '268'\nfields = { instr = '55', px = '270', qty = '271' }\n";
+    for (ignored, line, says) in [
+        ("each = '999'\n", 18, "999"),
+        ("each = '453'\n", 18, "no event of the rule is for each entry of `453`"),
+        ("each = '268'\nwen = { '269' = 'B' }\n", 19, "did you mean `when`?"),
+        ("when = { '269' = 'B' }\n", 17, "each"),
+        ("each = '268'\nwhen = { 'A[' = 'B' }\n", 19, "A["),
+    ] {
+        let text = format!("{group}{event}[[rule.ignored]]\n{ignored}");
+        check(&dir, &text).code(1).says(&[&format!("mine.toml:{line}: "), says]);
+    }
+}
