@@ -262,6 +262,7 @@ impl<R: Copy> MessageMapper<R> {
             ts,
             sequence,
             is_resent,
+            frame_flags: rule.frame_flags,
             known,
             scratch,
             count: 0,
@@ -397,6 +398,8 @@ struct MappedEventWriter<'w, I> {
     sequence: Option<u64>,
     /// The message may have been sent before under another number.
     is_resent: bool,
+    /// Flags of the frames of its events.
+    frame_flags: u8,
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
@@ -550,7 +553,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             let detail = format!("{}: {}", missing.field.name(), Refusal::Missing);
             return Err(MessageRefusal { code: Refusal::Missing.code(), detail });
         }
-        self.last = e.finish(0).map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
+        self.last = e
+            .finish(self.frame_flags)
+            .map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())
     }

@@ -262,6 +262,8 @@ pub struct CompiledRule {
     pub when_paths: Vec<String>,
     /// Known and not wanted.
     pub ignore: bool,
+    /// Flags of the frames of its events.
+    pub frame_flags: u8,
     /// Groups out of which its events pick values.
     pub pick_groups: Vec<usize>,
     /// The events that the message becomes.
@@ -601,6 +603,7 @@ mod tests {
             when,
             when_paths: Vec::new(),
             ignore: true,
+            frame_flags: 0,
             pick_groups: Vec::new(),
             events: Vec::new(),
             ignored: Vec::new(),

@@ -21,6 +21,7 @@ use crate::mapping::{
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::charset::FallbackCharset;
@@ -121,7 +122,12 @@ struct TextFieldValue {
     /// Index after the last that may belong to it.
     to: u32,
     reading: TextValueConversion,
+    /// The pattern that led to it, where values of other paths may belong to it, too.
+    pattern: Option<PatternId>,
 }
+
+/// The number of a mapping's path that covers several paths of a message: `bids[][]` covers `bids[][0]` and `bids[][1]`.
+type PatternId = NonZeroU16;
 
 const KIND: u32 = u32::MAX;
 
@@ -132,12 +138,12 @@ const WORDS: u32 = u32::MAX - 1;
 #[derive(Debug)]
 struct TextFieldSelection {
     by_path: FxHashMap<String, TextValueTarget>,
+    /// The paths of `by_path` that may cover others, by the number of their pattern less one.
+    patterns: Vec<String>,
     /// Slots of the kind of the message.
     kind: Vec<u8>,
     /// Slots of a mail's subject and text.
     words: Vec<u8>,
-    /// Lists whose entries are those of each group.
-    groups: Vec<String>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
     slots: usize,
@@ -178,15 +184,38 @@ impl TextTimes {
 /// The mapping's targets for the values of a path.
 #[derive(Clone, Debug, Default)]
 struct TextValueTarget {
-    message: Vec<(u8, TextValueConversion)>,
-    members: Vec<(usize, u8, TextValueConversion)>,
+    message: Vec<SlotTarget>,
+    members: Vec<(usize, SlotTarget)>,
+    /// The groups of whose list each entry of this path is one.
+    groups: Vec<usize>,
+    /// The patterns that cover this path.
+    patterns: Vec<PatternId>,
+}
+
+/// A slot that takes a value.
+#[derive(Clone, Copy, Debug)]
+struct SlotTarget {
+    slot: u8,
+    reading: TextValueConversion,
+    pattern: Option<PatternId>,
+}
+
+impl SlotTarget {
+    fn new(slot: u8, reading: TextValueConversion) -> Self {
+        Self { slot, reading, pattern: None }
+    }
+
+    /// Returns the value whose first part is at `first`, and whose last one is before `to`.
+    fn value(&self, first: u32, to: u32) -> TextFieldValue {
+        TextFieldValue { first, to, reading: self.reading, pattern: self.pattern }
+    }
 }
 
 /// The values found in the current message.
 #[derive(Debug, Default)]
 struct TextFieldTable {
     slots: Vec<Option<TextFieldValue>>,
-    /// The target of each path, by its number in the leaves.
+    /// The targets of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
     generation: u64,
 }
@@ -278,9 +307,9 @@ impl TextFieldSelection {
     fn new(places: &PathSlots<TextPath>, word_paths: WordPaths, slots: usize, times: TextTimes) -> Self {
         let mut this = Self {
             by_path: FxHashMap::default(),
+            patterns: Vec::new(),
             kind: Vec::new(),
             words: Vec::new(),
-            groups: Vec::new(),
             word_paths,
             slots,
             keeps: places.keeps,
@@ -292,22 +321,47 @@ impl TextFieldSelection {
                 TextPath::Words => this.words.extend(Some(*slot).filter(|s| *s != 0)),
                 TextPath::Value { path, reading } => {
                     let want = this.by_path.entry(path.clone()).or_default();
-                    want.message.extend(Some((*slot, *reading)).filter(|(s, _)| *s != 0));
+                    want.message.extend((*slot != 0).then(|| SlotTarget::new(*slot, *reading)));
                 }
             }
         }
         for (group, places) in places.groups.iter().enumerate() {
             for (path, slot) in &places.members {
                 if let TextPath::Value { path, reading } = path {
-                    this.by_path.entry(path.clone()).or_default().members.push((group, *slot, *reading));
+                    let target = SlotTarget::new(*slot, *reading);
+                    this.by_path.entry(path.clone()).or_default().members.push((group, target));
                 }
             }
-            this.groups.push(match &places.delimiter {
-                TextPath::Value { path, .. } => path.clone(),
-                TextPath::Kind | TextPath::Words => String::new(),
-            });
+            if let TextPath::Value { path, .. } = &places.delimiter {
+                this.by_path.entry(path.clone()).or_default().groups.push(group);
+            }
         }
+        let mut patterns: Vec<_> = this.by_path.keys().filter(|path| path.contains("[]")).cloned().collect();
+        patterns.sort_unstable();
+        this.patterns = patterns;
         this
+    }
+
+    /// Returns the targets of the values at a path of a message.
+    fn target(&self, path: &str) -> Option<TextValueTarget> {
+        let exact = self.by_path.get(path);
+        if !jsonl::path::has_positions(path) {
+            return exact.cloned();
+        }
+        let mut target = exact.cloned();
+        for (i, pattern) in self.patterns.iter().enumerate() {
+            if pattern == path || !jsonl::path::covers(pattern, path) {
+                continue;
+            }
+            let id = u16::try_from(i + 1).ok().and_then(PatternId::new);
+            let (all, covering) = (target.get_or_insert_default(), &self.by_path[pattern]);
+            let with_pattern = |target: &SlotTarget| SlotTarget { pattern: id, ..*target };
+            all.message.extend(covering.message.iter().map(with_pattern));
+            all.members.extend(covering.members.iter().map(|(group, member)| (*group, with_pattern(member))));
+            all.groups.extend(&covering.groups);
+            all.patterns.extend(id);
+        }
+        target
     }
 }
 
@@ -320,31 +374,35 @@ impl TextFieldTable {
         self.slots.clear();
         self.slots.resize(wants.slots, None);
         let found = leaves.as_slice();
+        let whole =
+            |first| TextFieldValue { first, to: 0, reading: TextValueConversion::AsItIs, pattern: None };
         for slot in &wants.kind {
-            self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: KIND, to: 0, reading: TextValueConversion::AsItIs });
+            self.slots[usize::from(*slot)] = Some(whole(KIND));
         }
         for slot in &wants.words {
-            self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: WORDS, to: 0, reading: TextValueConversion::AsItIs });
+            self.slots[usize::from(*slot)] = Some(whole(WORDS));
+        }
+        while self.paths.len() < leaves.path_count() {
+            let path = leaves.path(self.paths.len() as u32);
+            self.paths.push(wants.target(path));
         }
         for (i, leaf) in found.iter().enumerate() {
-            while self.paths.len() <= leaf.path as usize {
-                let path = leaves.path(self.paths.len() as u32);
-                self.paths.push(wants.by_path.get(path).cloned());
-            }
             let Some(want) = &self.paths[leaf.path as usize] else { continue };
             if leaves.text(leaf).is_empty() {
                 continue;
             }
-            for (slot, reading) in &want.message {
-                let place = &mut self.slots[usize::from(*slot)];
-                if place.is_none() {
-                    *place =
-                        Some(TextFieldValue { first: i as u32, to: found.len() as u32, reading: *reading });
+            for target in &want.message {
+                let slot = &mut self.slots[usize::from(target.slot)];
+                if slot.is_none() {
+                    *slot = Some(target.value(i as u32, found.len() as u32));
                 }
             }
         }
+    }
+
+    /// Returns the targets of a path by its number.
+    fn target(&self, path: u32) -> Option<&TextValueTarget> {
+        self.paths.get(path as usize)?.as_ref()
     }
 }
 
@@ -401,8 +459,11 @@ impl TextMessageView<'_> {
     fn all(&self, found: TextFieldValue) -> impl Iterator<Item = &str> {
         let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
         let path = leaves.first().map_or(0, |leaf| leaf.path);
-        let texts = leaves.iter().filter(move |leaf| leaf.path == path).map(|leaf| self.leaves.text(leaf));
-        texts.filter(|text| !text.is_empty())
+        let is_one = move |leaf: &&text::PathValue| match found.pattern {
+            None => leaf.path == path,
+            Some(pattern) => self.noted.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
+        };
+        leaves.iter().filter(is_one).map(|leaf| self.leaves.text(leaf)).filter(|text| !text.is_empty())
     }
 }
 
@@ -510,20 +571,22 @@ impl ParsedMessage for TextMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<TextFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let list = &self.wants.groups[group];
         let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
-        let Some(n) = left.iter().position(|e| self.leaves.path(e.path) == list) else { return Ok(false) };
+        let is_of_group = |e: &text::ListEntry| {
+            self.noted.target(e.path).is_some_and(|target| target.groups.contains(&group))
+        };
+        let Some(n) = left.iter().position(is_of_group) else { return Ok(false) };
         let this = left[n];
         for i in this.from..this.to {
             let leaf = &self.leaves.as_slice()[i as usize];
-            let Some(Some(want)) = self.noted.paths.get(leaf.path as usize) else { continue };
+            let Some(want) = self.noted.target(leaf.path) else { continue };
             if self.leaves.text(leaf).is_empty() {
                 continue;
             }
-            for (_, slot, reading) in want.members.iter().filter(|(g, ..)| *g == group) {
-                let place = &mut entry[usize::from(*slot)];
-                if place.is_none() {
-                    *place = Some(TextFieldValue { first: i, to: this.to, reading: *reading });
+            for (_, target) in want.members.iter().filter(|(g, _)| *g == group) {
+                let slot = &mut entry[usize::from(target.slot)];
+                if slot.is_none() {
+                    *slot = Some(target.value(i, this.to));
                 }
             }
         }
@@ -541,7 +604,7 @@ impl ParsedMessage for TextMessageView<'_> {
         let mut counts: FxHashMap<u32, u32> = FxHashMap::default();
         for leaf in self.leaves.as_slice() {
             let text = self.leaves.text(leaf);
-            let listed = self.noted.paths.get(leaf.path as usize).is_some_and(Option::is_some);
+            let listed = self.noted.target(leaf.path).is_some();
             if listed || text.is_empty() {
                 continue;
             }
