@@ -262,7 +262,6 @@ impl<R: Copy> MessageMapper<R> {
             ts,
             sequence,
             is_resent,
-            frame_flags: rule.frame_flags,
             known,
             scratch,
             count: 0,
@@ -398,8 +397,6 @@ struct MappedEventWriter<'w, I> {
     sequence: Option<u64>,
     /// The message may have been sent before under another number.
     is_resent: bool,
-    /// Flags of the frames of its events.
-    frame_flags: u8,
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
@@ -554,7 +551,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             return Err(MessageRefusal { code: Refusal::Missing.code(), detail });
         }
         self.last = e
-            .finish(self.frame_flags)
+            .finish(plan.frame_flags)
             .map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())

@@ -328,12 +328,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         pick_groups.sort_unstable();
         pick_groups.dedup();
         let (when, when_paths) = when.into_iter().unzip();
-        if rule.ignore && rule.snapshot {
-            let what = ": `snapshot` is of the rule's events, and `ignore` makes none".to_owned();
-            return Err(MappingRefusal::from(what).under("snapshot"));
-        }
-        let frame_flags = if rule.snapshot { flags::SNAPSHOT } else { 0 };
-        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, frame_flags, pick_groups, events, ignored })
+        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, pick_groups, events, ignored })
     }
 
     fn ignored_entries(
@@ -416,7 +411,21 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             _ => Vec::new(),
         };
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(EventPlan { kind, each, when, when_paths, some_of, repeats, ops, fields, codes, keep, keep_entry })
+        let frame_flags = if text.snapshot { flags::SNAPSHOT } else { 0 };
+        Ok(EventPlan {
+            kind,
+            each,
+            frame_flags,
+            when,
+            when_paths,
+            some_of,
+            repeats,
+            ops,
+            fields,
+            codes,
+            keep,
+            keep_entry,
+        })
     }
 
     /// The members of group `g` that the event does not name, with their slots.

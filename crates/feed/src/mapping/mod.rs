@@ -46,7 +46,7 @@
 //! its own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
 //! could do without it.
 //!
-//! A rule with `snapshot = true` gives its events the flag `snapshot`: they are a whole state, and not a change.
+//! An event with `snapshot = true` has the flag `snapshot`: it is part of a whole state, and not a change.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
@@ -306,9 +306,6 @@ pub struct RuleConfig {
     /// The message is known and becomes nothing.
     #[serde(default)]
     pub ignore: bool,
-    /// Its events are part of a snapshot: they have the flag.
-    #[serde(default)]
-    pub snapshot: bool,
     /// The events it becomes.
     #[serde(default)]
     pub event: Vec<EventConfig>,
@@ -375,6 +372,9 @@ pub struct EventConfig {
     /// The event is written only if one of these of its fields has a value.
     #[serde(default)]
     pub some_of: Vec<String>,
+    /// It is part of a snapshot, a whole state, and not a change: it has the flag.
+    #[serde(default)]
+    pub snapshot: bool,
     /// Conditions of which one says that it may have been sent before, besides those of the message.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,

@@ -262,8 +262,6 @@ pub struct CompiledRule {
     pub when_paths: Vec<String>,
     /// Known and not wanted.
     pub ignore: bool,
-    /// Flags of the frames of its events.
-    pub frame_flags: u8,
     /// Groups out of which its events pick values.
     pub pick_groups: Vec<usize>,
     /// The events that the message becomes.
@@ -288,6 +286,8 @@ pub struct EventPlan {
     pub kind: EventKind,
     /// Group of which each entry makes an event.
     pub each: Option<usize>,
+    /// The flags of its frame.
+    pub frame_flags: u8,
     /// All must hold.
     pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.
@@ -603,7 +603,6 @@ mod tests {
             when,
             when_paths: Vec::new(),
             ignore: true,
-            frame_flags: 0,
             pick_groups: Vec::new(),
             events: Vec::new(),
             ignored: Vec::new(),

@@ -20,6 +20,7 @@ use crate::mapping::{
 };
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 use std::path::Path;
@@ -146,9 +147,23 @@ struct TextFieldSelection {
     words: Vec<u8>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
+    /// Of each group, the members that are not of its own entries, but of entries in which these are.
+    outer: Vec<OuterMembers>,
+    /// Of each group, the number of slots of an entry.
+    entry_slots: Vec<usize>,
     slots: usize,
     keeps: bool,
     times: TextTimes,
+}
+
+/// The members of a group that are values of an entry around its own: `events[].product_id` in a group of
+/// `events[].updates[]`.
+#[derive(Debug, Default)]
+struct OuterMembers {
+    /// The list of the entry around it, and the slot.
+    slots: Vec<(String, u8)>,
+    /// The values of the entries around the one in hand.
+    values: RefCell<Vec<Option<TextFieldValue>>>,
 }
 
 /// The forms of a mapping's times.
@@ -188,6 +203,8 @@ struct TextValueTarget {
     members: Vec<(usize, SlotTarget)>,
     /// The groups of whose list each entry of this path is one.
     groups: Vec<usize>,
+    /// The groups that have members of each entry of this path, in which the entries of their own list are.
+    outer_groups: Vec<usize>,
     /// The patterns that cover this path.
     patterns: Vec<PatternId>,
 }
@@ -311,6 +328,8 @@ impl TextFieldSelection {
             kind: Vec::new(),
             words: Vec::new(),
             word_paths,
+            outer: Vec::new(),
+            entry_slots: Vec::new(),
             slots,
             keeps: places.keeps,
             times,
@@ -332,9 +351,21 @@ impl TextFieldSelection {
                     this.by_path.entry(path.clone()).or_default().members.push((group, target));
                 }
             }
-            if let TextPath::Value { path, .. } = &places.delimiter {
-                this.by_path.entry(path.clone()).or_default().groups.push(group);
+            let mut outer = OuterMembers::default();
+            if let TextPath::Value { path: delimiter, .. } = &places.delimiter {
+                this.by_path.entry(delimiter.clone()).or_default().groups.push(group);
+                for (path, slot) in &places.members {
+                    let TextPath::Value { path, .. } = path else { continue };
+                    let Some(list) = outer_list(delimiter, path) else { continue };
+                    outer.slots.push((list.to_owned(), *slot));
+                    let target = this.by_path.entry(list.to_owned()).or_default();
+                    if !target.outer_groups.contains(&group) {
+                        target.outer_groups.push(group);
+                    }
+                }
             }
+            this.outer.push(outer);
+            this.entry_slots.push(1 + usize::from(places.members.values().copied().max().unwrap_or(0)));
         }
         let mut patterns: Vec<_> = this.by_path.keys().filter(|path| path.contains("[]")).cloned().collect();
         patterns.sort_unstable();
@@ -359,6 +390,7 @@ impl TextFieldSelection {
             all.message.extend(covering.message.iter().map(with_pattern));
             all.members.extend(covering.members.iter().map(|(group, member)| (*group, with_pattern(member))));
             all.groups.extend(&covering.groups);
+            all.outer_groups.extend(&covering.outer_groups);
             all.patterns.extend(id);
         }
         target
@@ -404,6 +436,16 @@ impl TextFieldTable {
     fn target(&self, path: u32) -> Option<&TextValueTarget> {
         self.paths.get(path as usize)?.as_ref()
     }
+}
+
+/// Returns the innermost list around that of a group of whose entries `member` is a value, if it is no value of the group's
+/// own entries.
+fn outer_list<'d>(delimiter: &'d str, member: &str) -> Option<&'d str> {
+    if member.starts_with(delimiter) {
+        return None;
+    }
+    let lists = delimiter.match_indices("[]").map(|(i, _)| &delimiter[..i + 2]);
+    lists.filter(|list| *list != delimiter && member.starts_with(*list)).last()
 }
 
 /// The message in hand.
@@ -464,6 +506,50 @@ impl TextMessageView<'_> {
             Some(pattern) => self.noted.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
         };
         leaves.iter().filter(is_one).map(|leaf| self.leaves.text(leaf)).filter(|text| !text.is_empty())
+    }
+
+    /// Fills the slots of a group with the values of an entry, where they have none yet.
+    fn fill(&self, group: usize, values: text::ListEntry, entry: &mut [Option<TextFieldValue>]) {
+        for i in values.from..values.to {
+            let leaf = &self.leaves.as_slice()[i as usize];
+            let Some(want) = self.noted.target(leaf.path) else { continue };
+            if self.leaves.text(leaf).is_empty() {
+                continue;
+            }
+            for (_, target) in want.members.iter().filter(|(g, _)| *g == group) {
+                let slot = &mut entry[usize::from(target.slot)];
+                if slot.is_none() {
+                    *slot = Some(target.value(i, values.to));
+                }
+            }
+        }
+    }
+
+    /// Returns the index of the group's first entry among `entries[from..]`. Notes the values of the entries around it
+    /// on the way.
+    fn next_in_lists(&self, group: usize, from: usize, outer: &OuterMembers) -> Option<usize> {
+        let mut values = outer.values.borrow_mut();
+        if from == 0 {
+            values.clear();
+            values.resize(outer.slots.len(), None);
+        }
+        for (index, entry) in self.leaves.entries().iter().enumerate().skip(from) {
+            let Some(target) = self.noted.target(entry.path) else { continue };
+            if target.outer_groups.contains(&group) {
+                let path = self.leaves.path(entry.path);
+                let mut filled = vec![None; self.wants.entry_slots[group]];
+                self.fill(group, *entry, &mut filled);
+                for ((list, slot), value) in outer.slots.iter().zip(values.iter_mut()) {
+                    if jsonl::path::covers(list, path) {
+                        *value = filled[usize::from(*slot)];
+                    }
+                }
+            }
+            if target.groups.contains(&group) {
+                return Some(index);
+            }
+        }
+        None
     }
 }
 
@@ -571,26 +657,22 @@ impl ParsedMessage for TextMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<TextFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
-        let is_of_group = |e: &text::ListEntry| {
-            self.noted.target(e.path).is_some_and(|target| target.groups.contains(&group))
+        let outer = &self.wants.outer[group];
+        let index = if outer.slots.is_empty() {
+            let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
+            let is_of_group = |e: &text::ListEntry| {
+                self.noted.target(e.path).is_some_and(|target| target.groups.contains(&group))
+            };
+            left.iter().position(is_of_group).map(|n| cursor.at + n)
+        } else {
+            self.next_in_lists(group, cursor.at, outer)
         };
-        let Some(n) = left.iter().position(is_of_group) else { return Ok(false) };
-        let this = left[n];
-        for i in this.from..this.to {
-            let leaf = &self.leaves.as_slice()[i as usize];
-            let Some(want) = self.noted.target(leaf.path) else { continue };
-            if self.leaves.text(leaf).is_empty() {
-                continue;
-            }
-            for (_, target) in want.members.iter().filter(|(g, _)| *g == group) {
-                let slot = &mut entry[usize::from(target.slot)];
-                if slot.is_none() {
-                    *slot = Some(target.value(i, this.to));
-                }
-            }
+        let Some(index) = index else { return Ok(false) };
+        self.fill(group, self.leaves.entries()[index], entry);
+        for ((_, slot), value) in outer.slots.iter().zip(outer.values.borrow().iter()) {
+            entry[usize::from(*slot)] = *value;
         }
-        *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { at: index + 1, found: cursor.found + 1 };
         Ok(true)
     }
 
