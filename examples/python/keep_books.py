@@ -263,6 +263,7 @@ class LevelBook:
         px, qty = number(event.get("px")), number(event.get("qty"))
         if action != "D" and (qty is None or qty < 0):
             raise Fault("bad_quantity")
+        says_nothing_left = action == "U" or (action == "D" and qty == 0)
         if action == "D":
             qty = Decimal(0)
         levels, level = self.sides[side], (px, qty, event.get("orders"))
@@ -277,7 +278,8 @@ class LevelBook:
         elif found:
             levels[at] = level
         elif qty == 0:
-            raise Fault("unknown_level")
+            if not says_nothing_left:
+                raise Fault("unknown_level")
         else:
             levels.insert(at, level)
         if action == "A" and found:
@@ -288,7 +290,7 @@ class LevelBook:
     def by_place(self, levels, side, action, level, depth):
         px, qty, orders = level
         last = len(levels) + (action == "A")
-        if not 1 <= depth <= last:
+        if action == "U" or not 1 <= depth <= last:
             raise Fault("bad_level")
         at = depth - 1
         if action == "A":

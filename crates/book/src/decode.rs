@@ -133,6 +133,7 @@ pub(crate) fn level(event: &Event<'_>) -> Option<LevelChange> {
         2 => LevelAction::Change,
         3 => LevelAction::Delete,
         4 => LevelAction::Clear,
+        5 => LevelAction::Set,
         _ => return None,
     };
     let exp = common.kind_b as i8;
@@ -199,7 +200,7 @@ mod tests {
         let FieldLayout::Code { at: 38, shift: 2, bits: 3, values } = slot(EventField::Action) else {
             panic!()
         };
-        assert_eq!(values, ["A", "C", "D", "R"]);
+        assert_eq!(values, ["A", "C", "D", "R", "U"]);
         let order = EventSchema::for_kind(EventKind::OrderNew);
         assert_eq!(order.get(EventField::Type).unwrap().slot, FieldLayout::Text { at: 120, n: 8 });
         assert_eq!(order.get(EventField::Tif).unwrap().slot, FieldLayout::Text { at: 76, n: 4 });

@@ -1,6 +1,7 @@
 //! A book made of its levels, as the venue publishes them: by price, or by depth.
 //!
-//! `A` puts a level in, `C` changes one, `D` deletes one, `R` clears a side, or both when it names none. An event
+//! `A` puts a level in, `C` changes one, `D` deletes one, `R` clears a side, or both when it names none. `U` sets the
+//! quantity at a price, for venues that do not say whether a level is new. An event
 //! with a `depth` is by depth: 1 is the best; the levels from that depth on move back (`A`) or up (`D`). One without
 //! is by price. A quantity of zero deletes.
 //!
@@ -133,6 +134,8 @@ pub enum LevelAction {
     Delete,
     /// All of the side go, or of both where none is named.
     Clear,
+    /// The quantity at its price is this one now, whether there was a level or not; of a level by price only.
+    Set,
 }
 
 /// A change of a level, as a `level` event describes it.
@@ -192,7 +195,7 @@ impl LevelBook {
         let (side, depth) = (change.side?, u32::try_from(change.depth?).ok()?);
         let (level, sorted) = match change.action {
             LevelAction::Delete => (self.take(side, depth)?, true),
-            LevelAction::Clear => return None,
+            LevelAction::Clear | LevelAction::Set => return None,
             LevelAction::Add => {
                 let rung = StoredLevel { px: change.px, qty: change.qty?, orders: change.orders };
                 (rung, self.add(side, depth, rung, levels_max)?)
@@ -322,7 +325,13 @@ fn by_price(
             rungs[at] = rung;
             (rungs.len() - at, rung)
         }
-        (None, None) => return LevelChangeOutcome::none(Some(BookFault::UnknownLevel)),
+        (None, None) => {
+            // A venue that says what is left at a price, 0, does not say that there was a level.
+            let says_quantity = change.qty.is_some_and(|(mantissa, _)| mantissa == 0);
+            let is_known =
+                change.action == LevelAction::Set || (change.action == LevelAction::Delete && says_quantity);
+            return LevelChangeOutcome::none((!is_known).then_some(BookFault::UnknownLevel));
+        }
         (None, Some(_)) if rungs.len() >= levels_max => {
             return LevelChangeOutcome::none(Some(BookFault::LevelsFull));
         }
@@ -352,7 +361,7 @@ fn by_depth(
     // Counted from the end: the level at depth d is the d-th last.
     let from_end = usize::try_from(depth).unwrap_or(usize::MAX);
     let at = match rungs.len().checked_sub(from_end) {
-        Some(at) if depth > 0 => at,
+        Some(at) if depth > 0 && change.action != LevelAction::Set => at,
         // Right after the last one there is room for a new level.
         None if change.action == LevelAction::Add && from_end == rungs.len() + 1 => {
             return match rung {

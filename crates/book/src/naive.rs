@@ -474,6 +474,7 @@ impl Listing {
         if action != "D" && qty.is_none_or(|q| q < 0) {
             return Err(BookFault::BadQuantity);
         }
+        let says_nothing_left = action == "U" || (action == "D" && qty == Some(0));
         let qty = if action == "D" { 0 } else { qty.unwrap_or_default() };
         let rung = |px| Rung { px, qty, orders: f.uint(EventField::Orders) };
         let levels = &mut self.levels[side as usize];
@@ -485,6 +486,7 @@ impl Listing {
             match found {
                 Some(at) if qty == 0 => _ = levels.remove(at),
                 Some(at) => levels[at] = rung(px),
+                None if qty == 0 && says_nothing_left => return Ok(()),
                 None if qty == 0 => return Err(BookFault::UnknownLevel),
                 None => levels.insert(at.unwrap_or(levels.len()), rung(px)),
             }
@@ -495,7 +497,7 @@ impl Listing {
             };
         };
         let last = levels.len() as u64 + u64::from(action == "A");
-        if depth == 0 || depth > last {
+        if depth == 0 || depth > last || action == "U" {
             return Err(BookFault::BadLevel);
         }
         let at = depth as usize - 1;

@@ -276,6 +276,13 @@ fn levels_by_price_and_by_depth() {
         ("level side=S action=C qty=6 depth=2", " | 10:2 10.6:6 11:1"),
         ("level side=S action=D depth=1", " | 10.6:6 11:1"),
         ("level action=R", " | "),
+        ("level side=B action=U px=10 qty=5", "10:5 | "),
+        ("level side=B action=U px=9 qty=1 orders=1", "10:5 9:1 | "),
+        ("level side=B action=U px=10 qty=4", "10:4 9:1 | "),
+        ("level side=B action=U px=9 qty=0", "10:4 | "),
+        ("level side=B action=U px=9 qty=0", "10:4 | "),
+        ("level side=B action=D px=9 qty=0", "10:4 | "),
+        ("level side=B action=D px=10 qty=0", " | "),
     ] {
         let fault = t.feed(line)[0].fault;
         assert_eq!((t.show(Basis::Levels).as_str(), fault), (book, None), "{line}");
@@ -291,6 +298,10 @@ fn levels_by_price_and_by_depth() {
         ("level action=A px=9 qty=1", "bad_level"),
         ("level side=B action=A px=9", "bad_quantity"),
         ("level side=S action=D depth=1", "bad_level"),
+        ("level side=B action=D px=11 qty=1", "unknown_level"),
+        ("level side=B action=U px=9 qty=1 depth=1", "bad_level"),
+        ("level side=B action=U px=9 qty=0 depth=1", "bad_level"),
+        ("level side=B action=U px=9", "bad_quantity"),
     ] {
         assert_eq!(t.feed(line)[0].fault.map(BookFault::name), Some(fault), "{line}");
     }

@@ -63,7 +63,7 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
             kind => format!("{kind} oid={id} {side} {px} {qty} {terms} {more}"),
         });
     let level = (
-        word(&["A", "A", "A", "C", "C", "D", "D", "R"]),
+        word(&["A", "A", "A", "C", "C", "D", "D", "R", "U", "U"]),
         side,
         px,
         qty,
@@ -302,7 +302,8 @@ proptest! {
 }
 
 fn any_change() -> impl Strategy<Value = LevelChange> {
-    let action = sample::select(vec![LevelAction::Add, LevelAction::Change, LevelAction::Delete]);
+    let action =
+        sample::select(vec![LevelAction::Add, LevelAction::Change, LevelAction::Delete, LevelAction::Set]);
     let side = sample::select(vec![Some(Side::Buy), Some(Side::Buy), Some(Side::Sell), None]);
     let px = prop_oneof![9 => -6i64..6, 1 => Just(Price::NONE.0)];
     let exponent = prop_oneof![9 => Just(0i8), 1 => any::<i8>()];

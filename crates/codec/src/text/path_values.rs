@@ -104,6 +104,12 @@ impl PathValues {
         self.paths.get(path as usize).map_or("", String::as_str)
     }
 
+    /// How many paths have numbers.
+    #[must_use]
+    pub fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
     /// Text of a value: of a string its characters, of all else as it was written.
     #[must_use]
     pub fn text(&self, leaf: &PathValue) -> &str {
@@ -225,6 +231,14 @@ impl PathValues {
             && self.paths[last.path as usize] == path
         {
             return Ok(last.path);
+        }
+        // Lists in a list repeat theirs in turn.
+        if path.ends_with(']') {
+            let values = self.found.iter().rev().skip(1).take(2).map(|value| value.path);
+            let mut recent = self.entries.iter().rev().take(3).map(|entry| entry.path).chain(values);
+            if let Some(id) = recent.find(|id| self.paths[*id as usize] == path) {
+                return Ok(id);
+            }
         }
         if let Some(id) = self.known.get(path) {
             return Ok(*id);

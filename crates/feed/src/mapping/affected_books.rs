@@ -7,7 +7,8 @@ use crate::block::affected_books::{AffectedBooks, changes_books};
 use unitape_model::EventField;
 
 impl<R: Copy> MessageMapper<R> {
-    /// The books that a refused message may concern: those of the instrument that the first event of its rule names.
+    /// The books that a refused message may concern: those of the instrument that the first event of its rule names, or
+    /// that all events for entries of its groups name.
     /// A type that no rule makes an event of books of concerns none.
     #[cold]
     pub(super) fn affected_books<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> AffectedBooks {
@@ -24,7 +25,14 @@ impl<R: Copy> MessageMapper<R> {
         if !of_books(rule) {
             return AffectedBooks::Nothing;
         }
-        let event = rule.events.iter().find(|e| changes_books(e.kind) && e.each.is_none());
+        let mut events = rule.events.iter().filter(|e| changes_books(e.kind));
+        // Entries of a group are of one instrument if the message names it for all of them.
+        let names_message = |e: &plan::EventPlan| {
+            let instr = e.fields.iter().find(|f| f.spec.field == EventField::Instr);
+            instr.is_some_and(|f| !matches!(f.from, ValueSource::Entry(_) | ValueSource::Pick(_)))
+        };
+        let first = events.clone().next().filter(|_| events.clone().all(names_message));
+        let event = events.find(|e| e.each.is_none()).or(first);
         // Where names are looked up, the one on the tape is another.
         let (Some(event), None) = (event, &plan.reference) else { return AffectedBooks::Feed };
         let mut text = |field| {

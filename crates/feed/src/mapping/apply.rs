@@ -534,7 +534,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             let detail = format!("{}: {}", missing.field.name(), Refusal::Missing);
             return Err(MessageRefusal { code: Refusal::Missing.code(), detail });
         }
-        self.last = e.finish(0).map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
+        self.last = e
+            .finish(plan.frame_flags)
+            .map_err(|r| MessageRefusal { code: r.code(), detail: r.to_string() })?;
         self.count += 1;
         Ok(())
     }

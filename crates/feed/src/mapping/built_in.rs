@@ -42,7 +42,7 @@ macro_rules! shipped {
 }
 
 /// If two mappings suit a file equally well, detection picks the later one.
-static ALL: [ShippedMapping; 22] = shipped![
+static ALL: [ShippedMapping; 26] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
     "swift-mt",
@@ -58,6 +58,10 @@ static ALL: [ShippedMapping; 22] = shipped![
     "ninjs",
     "slack-messages",
     "symphony-messages",
+    "binance-depth",
+    "okx-books",
+    "coinbase-level2",
+    "kraken-book",
     "mail",
     "rss-news",
     "atom-news",

@@ -9,7 +9,7 @@ use super::plan::{
 };
 use super::{
     ConditionConfig, EventConfig, FieldConfig, FieldOptions, IgnoredEntriesConfig, Mapping, RuleConfig,
-    SignOrPresence, UnlistedFields, UnmatchedPolicy,
+    SignOrPresence, TimeAlternatives, UnlistedFields, UnmatchedPolicy,
 };
 use crate::error::Error;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unitape_base::toml::suggest_word;
 use unitape_codec::charset::FallbackCharset;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
-use unitape_model::{EventKind, EventSchema, PreparedValue};
+use unitape_model::{EventKind, EventSchema, PreparedValue, flags};
 
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
@@ -147,7 +147,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let of_message = |key: &'static str| move |e: MappingRefusal| e.under(key).under("message");
         let mut ts =
             vec![self.slot_of(&m.message.ts).map_err(|e| of_message("ts")(e.after("message.ts: ")))?];
-        if let Some(path) = &m.message.ts_or {
+        for path in m.message.ts_or.iter().flat_map(TimeAlternatives::all) {
             ts.push(self.slot_of(path).map_err(|e| of_message("ts_or")(e.after("message.ts: ")))?);
         }
         let optional = |this: &mut Self, path: &Option<String>, key| {
@@ -409,7 +409,21 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             _ => Vec::new(),
         };
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(EventPlan { kind, each, when, when_paths, some_of, repeats, ops, fields, codes, keep, keep_entry })
+        let frame_flags = if text.snapshot { flags::SNAPSHOT } else { 0 };
+        Ok(EventPlan {
+            kind,
+            each,
+            frame_flags,
+            when,
+            when_paths,
+            some_of,
+            repeats,
+            ops,
+            fields,
+            codes,
+            keep,
+            keep_entry,
+        })
     }
 
     /// The members of group `g` that the event does not name, with their slots.

@@ -19,7 +19,7 @@ use super::entries::next_entry;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
 use super::undeclared::set_undeclared;
-use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin};
+use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin, TimeAlternatives};
 use crate::block::json::json_string;
 use crate::block::{ArenaRollbackPoint, Block};
 use serde::Serialize;
@@ -329,9 +329,9 @@ impl MappingExplainer {
     }
 
     fn time<M: ParsedMessage>(&self, plan: &MappingPlan, message: &M) -> TimeExplanation {
-        let paths = [Some(&self.mapping.message.ts), self.mapping.message.ts_or.as_ref()];
+        let others = self.mapping.message.ts_or.iter().flat_map(TimeAlternatives::all);
         let mut plain = Vec::new();
-        let used = plan.ts.iter().zip(paths.iter().flatten());
+        let used = plan.ts.iter().zip(std::iter::once(&self.mapping.message.ts).chain(others));
         let found = used.filter_map(|(slot, path)| Some((message.slot(*slot)?, path))).next();
         TimeExplanation {
             from: found.map_or(&self.mapping.message.ts, |(_, path)| path).clone(),

@@ -6,7 +6,7 @@
 //! detect = { begin_string = ["FIXT.1.1"], contains = ["1180=JSEFTSEP"] }
 //!
 //! [message]                 # what holds for every message
-//! ts = "52"                 # event time
+//! ts = "52"                 # event time; `ts_or = "60"`, or a list, where it is not there
 //! sequence = "1181"
 //! unlisted = "keep"         # fields that nothing below names: "keep" in the event, or "drop"
 //! encoding = "cp850"        # of text formats: text that declares no set of characters and is not UTF-8
@@ -45,6 +45,8 @@
 //! has that number. If a group looks different in different messages, declare it once for each form, under names of
 //! its own with `count = "268"`. With `required = true` a message without the value is refused, also where the event
 //! could do without it.
+//!
+//! An event with `snapshot = true` has the flag `snapshot`: it is part of a whole state, and not a change.
 //!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
@@ -213,8 +215,8 @@ pub struct MessageConfig {
     /// Field of the event time.
     #[serde(default)]
     pub ts: String,
-    /// Used where `ts` is not there.
-    pub ts_or: Option<String>,
+    /// Used where `ts` is not there: one field, or several in the order they are tried.
+    pub ts_or: Option<TimeAlternatives>,
     /// For text: zone of times without an offset, an IANA name or UTC.
     pub zone: Option<String>,
     /// For text, rows and fixed-width records: what to do with local times that occur twice or never.
@@ -244,6 +246,26 @@ pub struct MessageConfig {
     /// Fields kept in every event: name and path.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
+}
+
+/// The fields of the event time that are tried where the first one is not there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum TimeAlternatives {
+    /// This.
+    One(String),
+    /// Each of these in turn.
+    Several(Vec<String>),
+}
+
+impl TimeAlternatives {
+    /// All of them.
+    pub fn all(&self) -> &[String] {
+        match self {
+            TimeAlternatives::One(path) => std::slice::from_ref(path),
+            TimeAlternatives::Several(paths) => paths,
+        }
+    }
 }
 
 /// Treatment of unlisted fields.
@@ -348,6 +370,9 @@ pub struct EventConfig {
     /// The event is written only if one of these of its fields has a value.
     #[serde(default)]
     pub some_of: Vec<String>,
+    /// It is part of a snapshot, a whole state, and not a change: it has the flag.
+    #[serde(default)]
+    pub snapshot: bool,
     /// Conditions of which one says that it may have been sent before, besides those of the message.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,

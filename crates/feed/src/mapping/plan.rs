@@ -284,6 +284,8 @@ pub struct EventPlan {
     pub kind: EventKind,
     /// Group of which each entry makes an event.
     pub each: Option<usize>,
+    /// The flags of its frame.
+    pub frame_flags: u8,
     /// All must hold.
     pub when: Vec<RuleCondition>,
     /// Their paths as the mapping spells them, for people.

@@ -6,6 +6,7 @@ mod common;
 mod clock;
 mod consolidate;
 mod csv;
+mod depth;
 mod drop_copy_books;
 mod fast;
 mod fast_rules;

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, detect, quarantine};
 
-fn vectors(name: &str) -> PathBuf {
+pub(crate) fn vectors(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/text").join(name)
 }
 
 /// The events of `text`, and why the rest was refused: reason and detail.
-fn mapped(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
+pub(crate) fn mapped(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
     std::fs::write(&file, text).unwrap();
@@ -26,11 +26,11 @@ fn mapped(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) {
     (events, entries.into_iter().map(|e| format!("{}: {}", e.reason, e.detail)).collect())
 }
 
-fn shipped(name: &str) -> Format {
+pub(crate) fn shipped(name: &str) -> Format {
     Format::from_mapping(Mapping::built_in(name).unwrap().clone()).unwrap()
 }
 
-fn mine(rest: &str) -> Format {
+pub(crate) fn mine(rest: &str) -> Format {
     let text = format!("name='mine'\nformat='jsonl'\n{rest}");
     Format::from_mapping(Mapping::parse(&text, "mine.toml").unwrap()).unwrap()
 }

@@ -114,7 +114,7 @@ impl Books {
                 side: change.side.unwrap_or(Side::Sell),
                 action: match change.action {
                     LevelAction::Add => UpdateAction::Add,
-                    LevelAction::Change => UpdateAction::Change,
+                    LevelAction::Change | LevelAction::Set => UpdateAction::Change,
                     LevelAction::Delete | LevelAction::Clear => UpdateAction::Delete,
                 },
                 depth: done.depth,

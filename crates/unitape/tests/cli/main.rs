@@ -16,6 +16,7 @@ mod csv;
 mod damage;
 mod damage_read;
 mod demo;
+mod depth;
 mod empty;
 mod evidence;
 mod exit_codes;

@@ -1,4 +1,4 @@
-//! JSON Lines of any make: one object a line.
+//! JSON Lines of any make: one object or list a line.
 //!
 //! ```text
 //! {"id":"7","author":{"name":"Ann"},"recipients":[{"email":"b@x"},{"email":"c@x"}],"score":1.50}
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A file that begins with `[` is **one list** of such objects, as exports of chats are, on one line or on many: each entry
-//! of the list is a message ([`TextMessageDecoder::begin`] says so to the decoder).
+//! of the list is a message ([`TextMessageDecoder::begin`] says so to the decoder). If a value follows the `[` at once, as
+//! in `[336,{"as":…},"book-10"]`, the lines are messages that are lists.
 //!
 //! **Lines** end with `\n`; blank ones are nothing, a byte order mark before one is skipped. A fault in a line
 //! affects that line alone: the decoder reads the next one as if nothing had been. A line longer than the limit goes
@@ -15,7 +16,9 @@
 //!
 //! **Paths** are the names of members with `.` between them, `[]` for the entries of a list. A name that has other
 //! characters than a path can hold (`.`, `[`, `]`, `"`, `@`, `\`, control characters), or none at all, is in quotes,
-//! as in JSON: `headers."x.y"`.
+//! as in JSON: `headers."x.y"`. A list in a list is often a record without names, such as a price and a quantity. Its
+//! entries have their positions, from 0: `bids[][0]`, `bids[][1]`. If they are lists they have none: in `x[][][1]` the
+//! position is that of the innermost list. All entries of a message that is a list have their positions: `[1].as[][0]`.
 //!
 //! **Values** are text: numbers as they were written, never through a float.
 
@@ -47,8 +50,11 @@ const BROKEN_ENTRY_BYTES_MAX: usize = 64 << 10;
 /// Lists and objects in each other, at most.
 pub const DEPTH_MAX: usize = 64;
 
-/// The type name of a message.
+/// The type name of a message that is an object.
 pub const KIND: &str = "object";
+
+/// The type name of a message that is a list.
+pub const LIST_KIND: &str = "list";
 
 /// Finds lines and takes them apart.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +123,7 @@ impl JsonlDecoder {
         leaves.clear();
         let text = buf[from..limit].trim_ascii_end();
         let whole = Span { start: from, end: from + text.len() };
-        let fault = match walk::line(text, self.fallback, leaves) {
+        let fault = match walk::entry(text, self.fallback, leaves) {
             Ok(()) if entry.is_some() => {
                 return NextTextMessage::Message(TextMessage { span: whole, kind: KIND });
             }
@@ -165,7 +171,11 @@ impl TextMessageDecoder for JsonlDecoder {
         let rest = &head[start..];
         self.shape = match crate::charset::utf_16(head) {
             Some(charset) => InputShape::Utf16(charset),
-            None if rest.first() == Some(&b'[') => InputShape::List,
+            // A list that begins with a value at once is a message of its line.
+            None if rest.first() == Some(&b'[') => match rest.get(1) {
+                Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => InputShape::Lines,
+                _ => InputShape::List,
+            },
             None => InputShape::Lines,
         };
         match self.shape {
@@ -211,7 +221,10 @@ impl TextMessageDecoder for JsonlDecoder {
         let span = Span { start: from, end: from + line.len() };
         leaves.clear();
         match walk::line(line, self.fallback, leaves) {
-            Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
+            Ok(()) => {
+                let kind = if line.first() == Some(&b'[') { LIST_KIND } else { KIND };
+                NextTextMessage::Message(TextMessage { span, kind })
+            }
             Err(fault) => NextTextMessage::Bad { span, fault },
         }
     }

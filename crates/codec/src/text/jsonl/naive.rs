@@ -3,7 +3,7 @@
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Paths and values of a line that is an object.
+/// Paths and values of a line that is an object or a list.
 ///
 /// # Errors
 /// The message of the other parser.
@@ -16,8 +16,8 @@ pub fn leaves(line: &[u8]) -> Result<Vec<(String, String)>, String> {
             &guessed
         }
     };
-    if !text.starts_with('{') {
-        return Err("no object".to_owned());
+    if !text.starts_with(['{', '[']) {
+        return Err("neither an object nor a list".to_owned());
     }
     let raw: &RawValue = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut found = Vec::new();
@@ -44,8 +44,14 @@ fn value(path: &str, raw: &RawValue, depth: usize, found: &mut Vec<(String, Stri
             }
         }
         b'[' => {
-            for raw in serde_json::from_str::<Vec<&RawValue>>(json).map_err(fail)? {
-                value(&format!("{path}[]"), raw, depth + 1, found)?;
+            // A list in a list, and a message that is a list.
+            let (is_inner, is_message) = (path.ends_with(']'), depth == 0);
+            for (n, raw) in
+                serde_json::from_str::<Vec<&RawValue>>(json).map_err(fail)?.into_iter().enumerate()
+            {
+                let has_position = is_message || (is_inner && !raw.get().starts_with('['));
+                let entry = if has_position { format!("{path}[{n}]") } else { format!("{path}[]") };
+                value(&entry, raw, depth + 1, found)?;
             }
         }
         b'"' => found.push((path.to_owned(), serde_json::from_str(json).map_err(fail)?)),

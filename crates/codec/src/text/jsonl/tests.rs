@@ -34,9 +34,86 @@ fn lists_are_lists_however_many_they_hold() {
         printed(line),
         [concat!(
             r#"{"n":0,"offset":0,"type":"object","fields":{"to[].m":["a","b"],"to[].n":["1"],"one[]":["x"],"#,
-            r#""deep[][]":["1","2","3"],"\"a.b\".\"\"":"1"}}"#
+            r#""deep[][0]":["1","2"],"deep[][1]":["3"],"\"a.b\".\"\"":"1"}}"#
         )]
     );
+}
+
+// A price could not be told from its quantity.
+#[test]
+fn lists_in_lists_have_positions() {
+    for (line, fields) in [
+        (r#"{"b":[["1.10","2"],["1.20","3"]]}"#, r#""b[][0]":["1.10","1.20"],"b[][1]":["2","3"]"#),
+        // The side first, three values, one, none, and what is nothing.
+        (
+            r#"{"c":[["buy","1","2"],["sell"],[],[null,"3"]]}"#,
+            r#""c[][0]":["buy","sell",null],"c[][1]":["1","3"],"c[][2]":["2"],"c[]":[null]"#,
+        ),
+        // Lists of lists of lists, of which the innermost have positions.
+        (r#"{"d":[[[1,2],[3,4]],[[5]]]}"#, r#""d[][][0]":["1","3","5"],"d[][][1]":["2","4"]"#),
+        // A list is a list beside values, too; objects have positions; a list in an object is a new one.
+        (
+            r#"{"e":[["a",[1,2],{"m":3,"n":[4,[5]]}],{"m":6}]}"#,
+            r#""e[][0]":["a"],"e[][][0]":["1"],"e[][][1]":["2"],"e[][2].m":["3"],"e[][2].n[]":["4"],"e[][2].n[][0]":["5"],"e[].m":["6"]"#,
+        ),
+        // A message that is a list.
+        (
+            r#"[336,{"as":[["1","2"]],"b":[]},["x",[1]],[],"p"]"#,
+            r#""[0]":"336","[1].as[][0]":["1"],"[1].as[][1]":["2"],"[1].b":null,"[2][0]":"x","[2][][0]":["1"],"[3]":null,"[4]":"p""#,
+        ),
+    ] {
+        let list = line.starts_with('[');
+        let kind = if list { "list" } else { "object" };
+        assert_eq!(
+            printed(line),
+            [format!(r#"{{"n":0,"offset":0,"type":"{kind}","fields":{{{fields}}}}}"#)],
+            "{line}"
+        );
+        agree(JsonlDecoder::default(), line.as_bytes()).unwrap();
+        // In a list that is all of the file an object is read as on its line.
+        if !list {
+            let lines = printed(&format!("[{line},\n{line}]"));
+            assert!(
+                lines.len() == 2 && lines[1].ends_with(&format!("\"fields\":{{{fields}}}}}")),
+                "{lines:?}"
+            );
+        }
+    }
+}
+
+// A file whose first line is a list of values was read as one list, and its lines were lost.
+#[test]
+fn lines_that_are_lists_are_messages() {
+    let kinds = |text: &str| {
+        let lines = printed(text);
+        let kind = |line: &String| {
+            ["object", "list", "error"]
+                .into_iter()
+                .find(|w| line.contains(&format!("\"{w}\":")) || line.contains(&format!("\"type\":\"{w}\"")))
+                .unwrap()
+        };
+        lines.iter().map(kind).collect::<Vec<_>>().join(" ")
+    };
+    for (text, want) in [
+        ("[1,{\"a\":[[1]]}]\n[2]\n{\"a\":1}\n", "list list object"),
+        ("[\"a\"]\n[[[[]]]]\n[\n", "list list error"),
+        ("{\"a\":1}\n[{\"a\":1},{\"b\":2}]\n[[1,2]]", "object list list"),
+        // One list on many lines, and lines of lists of objects.
+        ("[\n{\"a\":1},\n{\"a\":2}\n]", "object object"),
+        ("[{\"a\":1},{\"a\":2}]\n[{\"a\":3}]\n", "object object object"),
+        ("[[1,2],{\"a\":1}]", "error object"),
+    ] {
+        assert_eq!(kinds(text), want, "{text}");
+    }
+    let deep = format!("[1]\n{}{}\n{{\"a\":1}}", "[".repeat(10_000), "]".repeat(10_000));
+    let lines = printed_bytes(deep.as_bytes(), FallbackCharset::default());
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(
+        lines[1].contains("\"code\":\"too_deep\"") && lines[1].contains("more than 64 lists"),
+        "{}",
+        lines[1]
+    );
+    assert!(lines[0].contains("\"[0]\":\"1\"") && lines[2].contains("\"a\":\"1\""), "{lines:?}");
 }
 
 // A bad line must cost that line only, and say what is wrong with it.
@@ -44,7 +121,9 @@ fn lists_are_lists_however_many_they_hold() {
 fn each_fault_has_its_code_and_its_neighbours_are_kept() {
     for (line, code) in [
         ("hello", "garbage"),
-        ("[1,2]", "garbage"),
+        ("12", "garbage"),
+        ("[1,2", "truncated"),
+        ("[1,2]]", "bad_json"),
         ("{\"a\":", "truncated"),
         ("{\"a\":\"b", "truncated"),
         ("{\"a\":1]", "bad_json"),
@@ -241,7 +320,7 @@ proptest! {
         pick in any::<u8>(),
         parts in prop::collection::vec(prop::sample::select(&[
             "{", "}", "[", "]", ":", ",", "\"a\"", "\"b.c\"", "1", "-2.5e3", "null", "true", "\n", "\r\n", " ", "{\"a\":1}",
-            "\"\\u00e9\"", "\"\\ud83d\\ude80\"", "\"\\ud83d\"", "\u{feff}", "é", "{\"a\":[{\"b\":1},{\"b\":[]}]}\n", "\\",
+            "[[", "],[", "\"\\u00e9\"", "\"\\ud83d\\ude80\"", "\"\\ud83d\"", "\u{feff}", "é", "{\"a\":[{\"b\":1},{\"b\":[]}]}\n", "\\",
         ][..]), 0..24),
     ) {
         let mut data = vec![pick];

@@ -7,28 +7,48 @@ use crate::text::{PathValueKind, PathValues, TextFault, TextFaultCode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Puts the values of a line, trimmed and not empty, into `path_values`.
 pub(super) fn line(line: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<(), TextFault> {
-    if line.first() != Some(&b'{') {
+    if !matches!(line.first(), Some(b'{' | b'[')) {
+        return Err(TextFault::new(TextFaultCode::Garbage, 0, "neither an object nor a list of JSON"));
+    }
+    message(line, fallback, leaves)
+}
+
+/// Puts the values of an entry of a list that is all of the file into `path_values`.
+pub(super) fn entry(
+    entry: &[u8],
+    fallback: FallbackCharset,
+    leaves: &mut PathValues,
+) -> Result<(), TextFault> {
+    if entry.first() != Some(&b'{') {
         return Err(TextFault::new(TextFaultCode::Garbage, 0, "no object of JSON"));
     }
+    message(entry, fallback, leaves)
+}
+
+fn message(line: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<(), TextFault> {
     match undeclared::text(line, fallback, leaves)? {
-        Cow::Borrowed(text) => object(text, leaves),
-        Cow::Owned(text) => object(&text, leaves).map_err(undeclared::without_place),
+        Cow::Borrowed(text) => walk(text, leaves),
+        Cow::Owned(text) => walk(&text, leaves).map_err(undeclared::without_place),
     }
 }
 
-fn object(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
+fn walk(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
     let line = text;
     let mut json = serde_json::Deserializer::from_str(text);
     let valid = IgnoredAny::deserialize(&mut json).and_then(|_| json.end());
     valid.map_err(|e| match e.is_eof() {
-        true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object is not over"),
+        true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object or list is not over"),
         false => TextFault::new(TextFaultCode::BadJson, place_of(&e, line), "not JSON"),
     })?;
     let mut walk = JsonWalker { json: text, at: 0, path: String::new(), depth: 0, leaves };
-    walk.object()
+    match walk.peek() {
+        Some(b'[') => walk.list(Numbered::All),
+        _ => walk.object(),
+    }
 }
 
 /// The place of an error of the parser, which counts lines and columns.
@@ -41,6 +61,17 @@ fn place_of(error: &serde_json::Error, text: &str) -> usize {
     (start + error.column().saturating_sub(1)).min(text.len())
 }
 
+/// Which entries of a list have their position in their path, `[0]` in place of `[]`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbered {
+    /// None: a list that is a member.
+    Nothing,
+    /// All but lists: a list in a list, such as a price with its quantity.
+    Values,
+    /// All: a message that is a list.
+    All,
+}
+
 struct JsonWalker<'w> {
     json: &'w str,
     at: usize,
@@ -50,11 +81,12 @@ struct JsonWalker<'w> {
 }
 
 impl JsonWalker<'_> {
-    fn value(&mut self) -> Result<(), TextFault> {
+    /// Reads a value; `lists` says what a list has at this place.
+    fn value(&mut self, lists: Numbered) -> Result<(), TextFault> {
         let (start, mark) = (self.at, self.leaves.mark());
         let sort = match self.peek() {
             Some(b'{') => return self.object(),
-            Some(b'[') => return self.list(),
+            Some(b'[') => return self.list(lists),
             Some(b'"') => {
                 self.string(None)?;
                 PathValueKind::Text
@@ -95,7 +127,7 @@ impl JsonWalker<'_> {
             self.at += 1;
             self.white();
             path::push(&mut self.path, &name);
-            self.value().map_err(|e| self.on_the_way(e, at))?;
+            self.value(Numbered::Nothing).map_err(|e| self.on_the_way(e, at))?;
             self.path.truncate(before);
             names.push(name);
         }
@@ -111,19 +143,34 @@ impl JsonWalker<'_> {
         self.shallower(empty, start)
     }
 
-    fn list(&mut self) -> Result<(), TextFault> {
+    fn list(&mut self, numbered: Numbered) -> Result<(), TextFault> {
         let start = self.at;
         self.deeper()?;
+        let before = self.path.len();
         self.path.push_str("[]");
-        let mut empty = true;
+        let mut count = 0u32;
         while !self.ends(b']')? {
-            empty = false;
             let entry = self.leaves.begin_entry(&self.path, self.at)?;
-            self.value()?;
+            let has_position = match numbered {
+                Numbered::Nothing => false,
+                Numbered::Values => self.peek() != Some(b'['),
+                Numbered::All => true,
+            };
+            if has_position {
+                self.path.truncate(before);
+                // Writing to a String cannot fail.
+                _ = write!(self.path, "[{count}]");
+                self.value(Numbered::Values)?;
+                self.path.truncate(before);
+                self.path.push_str("[]");
+            } else {
+                self.value(Numbered::Values)?;
+            }
             self.leaves.end_entry(entry);
+            count += 1;
         }
-        self.path.truncate(self.path.len() - 2);
-        self.shallower(empty, start)
+        self.path.truncate(before);
+        self.shallower(count == 0, start)
     }
 
     /// An invalid path is reported where it begins, not where the value is.

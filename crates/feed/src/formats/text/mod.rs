@@ -20,7 +20,9 @@ use crate::mapping::{
 };
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::charset::FallbackCharset;
@@ -121,7 +123,12 @@ struct TextFieldValue {
     /// Index after the last that may belong to it.
     to: u32,
     reading: TextValueConversion,
+    /// The pattern that led to it, where values of other paths may belong to it, too.
+    pattern: Option<PatternId>,
 }
+
+/// The number of a mapping's path that covers several paths of a message: `bids[][]` covers `bids[][0]` and `bids[][1]`.
+type PatternId = NonZeroU16;
 
 const KIND: u32 = u32::MAX;
 
@@ -132,17 +139,31 @@ const WORDS: u32 = u32::MAX - 1;
 #[derive(Debug)]
 struct TextFieldSelection {
     by_path: FxHashMap<String, TextValueTarget>,
+    /// The paths of `by_path` that may cover others, by the number of their pattern less one.
+    patterns: Vec<String>,
     /// Slots of the kind of the message.
     kind: Vec<u8>,
     /// Slots of a mail's subject and text.
     words: Vec<u8>,
-    /// Lists whose entries are those of each group.
-    groups: Vec<String>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
+    /// Of each group, the members that are not of its own entries, but of entries in which these are.
+    outer: Vec<OuterMembers>,
+    /// Of each group, the number of slots of an entry.
+    entry_slots: Vec<usize>,
     slots: usize,
     keeps: bool,
     times: TextTimes,
+}
+
+/// The members of a group that are values of an entry around its own: `events[].product_id` in a group of
+/// `events[].updates[]`.
+#[derive(Debug, Default)]
+struct OuterMembers {
+    /// The list of the entry around it, and the slot.
+    slots: Vec<(String, u8)>,
+    /// The values of the entries around the one in hand.
+    values: RefCell<Vec<Option<TextFieldValue>>>,
 }
 
 /// The forms of a mapping's times.
@@ -178,15 +199,40 @@ impl TextTimes {
 /// The mapping's targets for the values of a path.
 #[derive(Clone, Debug, Default)]
 struct TextValueTarget {
-    message: Vec<(u8, TextValueConversion)>,
-    members: Vec<(usize, u8, TextValueConversion)>,
+    message: Vec<SlotTarget>,
+    members: Vec<(usize, SlotTarget)>,
+    /// The groups of whose list each entry of this path is one.
+    groups: Vec<usize>,
+    /// The groups that have members of each entry of this path, in which the entries of their own list are.
+    outer_groups: Vec<usize>,
+    /// The patterns that cover this path.
+    patterns: Vec<PatternId>,
+}
+
+/// A slot that takes a value.
+#[derive(Clone, Copy, Debug)]
+struct SlotTarget {
+    slot: u8,
+    reading: TextValueConversion,
+    pattern: Option<PatternId>,
+}
+
+impl SlotTarget {
+    fn new(slot: u8, reading: TextValueConversion) -> Self {
+        Self { slot, reading, pattern: None }
+    }
+
+    /// Returns the value whose first part is at `first`, and whose last one is before `to`.
+    fn value(&self, first: u32, to: u32) -> TextFieldValue {
+        TextFieldValue { first, to, reading: self.reading, pattern: self.pattern }
+    }
 }
 
 /// The values found in the current message.
 #[derive(Debug, Default)]
 struct TextFieldTable {
     slots: Vec<Option<TextFieldValue>>,
-    /// The target of each path, by its number in the leaves.
+    /// The targets of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
     generation: u64,
 }
@@ -278,10 +324,12 @@ impl TextFieldSelection {
     fn new(places: &PathSlots<TextPath>, word_paths: WordPaths, slots: usize, times: TextTimes) -> Self {
         let mut this = Self {
             by_path: FxHashMap::default(),
+            patterns: Vec::new(),
             kind: Vec::new(),
             words: Vec::new(),
-            groups: Vec::new(),
             word_paths,
+            outer: Vec::new(),
+            entry_slots: Vec::new(),
             slots,
             keeps: places.keeps,
             times,
@@ -292,22 +340,60 @@ impl TextFieldSelection {
                 TextPath::Words => this.words.extend(Some(*slot).filter(|s| *s != 0)),
                 TextPath::Value { path, reading } => {
                     let want = this.by_path.entry(path.clone()).or_default();
-                    want.message.extend(Some((*slot, *reading)).filter(|(s, _)| *s != 0));
+                    want.message.extend((*slot != 0).then(|| SlotTarget::new(*slot, *reading)));
                 }
             }
         }
         for (group, places) in places.groups.iter().enumerate() {
             for (path, slot) in &places.members {
                 if let TextPath::Value { path, reading } = path {
-                    this.by_path.entry(path.clone()).or_default().members.push((group, *slot, *reading));
+                    let target = SlotTarget::new(*slot, *reading);
+                    this.by_path.entry(path.clone()).or_default().members.push((group, target));
                 }
             }
-            this.groups.push(match &places.delimiter {
-                TextPath::Value { path, .. } => path.clone(),
-                TextPath::Kind | TextPath::Words => String::new(),
-            });
+            let mut outer = OuterMembers::default();
+            if let TextPath::Value { path: delimiter, .. } = &places.delimiter {
+                this.by_path.entry(delimiter.clone()).or_default().groups.push(group);
+                for (path, slot) in &places.members {
+                    let TextPath::Value { path, .. } = path else { continue };
+                    let Some(list) = outer_list(delimiter, path) else { continue };
+                    outer.slots.push((list.to_owned(), *slot));
+                    let target = this.by_path.entry(list.to_owned()).or_default();
+                    if !target.outer_groups.contains(&group) {
+                        target.outer_groups.push(group);
+                    }
+                }
+            }
+            this.outer.push(outer);
+            this.entry_slots.push(1 + usize::from(places.members.values().copied().max().unwrap_or(0)));
         }
+        let mut patterns: Vec<_> = this.by_path.keys().filter(|path| path.contains("[]")).cloned().collect();
+        patterns.sort_unstable();
+        this.patterns = patterns;
         this
+    }
+
+    /// Returns the targets of the values at a path of a message.
+    fn target(&self, path: &str) -> Option<TextValueTarget> {
+        let exact = self.by_path.get(path);
+        if !jsonl::path::has_positions(path) {
+            return exact.cloned();
+        }
+        let mut target = exact.cloned();
+        for (i, pattern) in self.patterns.iter().enumerate() {
+            if pattern == path || !jsonl::path::covers(pattern, path) {
+                continue;
+            }
+            let id = u16::try_from(i + 1).ok().and_then(PatternId::new);
+            let (all, covering) = (target.get_or_insert_default(), &self.by_path[pattern]);
+            let with_pattern = |target: &SlotTarget| SlotTarget { pattern: id, ..*target };
+            all.message.extend(covering.message.iter().map(with_pattern));
+            all.members.extend(covering.members.iter().map(|(group, member)| (*group, with_pattern(member))));
+            all.groups.extend(&covering.groups);
+            all.outer_groups.extend(&covering.outer_groups);
+            all.patterns.extend(id);
+        }
+        target
     }
 }
 
@@ -320,32 +406,46 @@ impl TextFieldTable {
         self.slots.clear();
         self.slots.resize(wants.slots, None);
         let found = leaves.as_slice();
+        let whole =
+            |first| TextFieldValue { first, to: 0, reading: TextValueConversion::AsItIs, pattern: None };
         for slot in &wants.kind {
-            self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: KIND, to: 0, reading: TextValueConversion::AsItIs });
+            self.slots[usize::from(*slot)] = Some(whole(KIND));
         }
         for slot in &wants.words {
-            self.slots[usize::from(*slot)] =
-                Some(TextFieldValue { first: WORDS, to: 0, reading: TextValueConversion::AsItIs });
+            self.slots[usize::from(*slot)] = Some(whole(WORDS));
+        }
+        while self.paths.len() < leaves.path_count() {
+            let path = leaves.path(self.paths.len() as u32);
+            self.paths.push(wants.target(path));
         }
         for (i, leaf) in found.iter().enumerate() {
-            while self.paths.len() <= leaf.path as usize {
-                let path = leaves.path(self.paths.len() as u32);
-                self.paths.push(wants.by_path.get(path).cloned());
-            }
             let Some(want) = &self.paths[leaf.path as usize] else { continue };
             if leaves.text(leaf).is_empty() {
                 continue;
             }
-            for (slot, reading) in &want.message {
-                let place = &mut self.slots[usize::from(*slot)];
-                if place.is_none() {
-                    *place =
-                        Some(TextFieldValue { first: i as u32, to: found.len() as u32, reading: *reading });
+            for target in &want.message {
+                let slot = &mut self.slots[usize::from(target.slot)];
+                if slot.is_none() {
+                    *slot = Some(target.value(i as u32, found.len() as u32));
                 }
             }
         }
     }
+
+    /// Returns the targets of a path by its number.
+    fn target(&self, path: u32) -> Option<&TextValueTarget> {
+        self.paths.get(path as usize)?.as_ref()
+    }
+}
+
+/// Returns the innermost list around that of a group of whose entries `member` is a value, if it is no value of the group's
+/// own entries.
+fn outer_list<'d>(delimiter: &'d str, member: &str) -> Option<&'d str> {
+    if member.starts_with(delimiter) {
+        return None;
+    }
+    let lists = delimiter.match_indices("[]").map(|(i, _)| &delimiter[..i + 2]);
+    lists.filter(|list| *list != delimiter && member.starts_with(*list)).last()
 }
 
 /// The message in hand.
@@ -401,8 +501,55 @@ impl TextMessageView<'_> {
     fn all(&self, found: TextFieldValue) -> impl Iterator<Item = &str> {
         let leaves = self.leaves.as_slice().get(found.first as usize..found.to as usize).unwrap_or_default();
         let path = leaves.first().map_or(0, |leaf| leaf.path);
-        let texts = leaves.iter().filter(move |leaf| leaf.path == path).map(|leaf| self.leaves.text(leaf));
-        texts.filter(|text| !text.is_empty())
+        let is_one = move |leaf: &&text::PathValue| match found.pattern {
+            None => leaf.path == path,
+            Some(pattern) => self.noted.target(leaf.path).is_some_and(|t| t.patterns.contains(&pattern)),
+        };
+        leaves.iter().filter(is_one).map(|leaf| self.leaves.text(leaf)).filter(|text| !text.is_empty())
+    }
+
+    /// Fills the slots of a group with the values of an entry, where they have none yet.
+    fn fill(&self, group: usize, values: text::ListEntry, entry: &mut [Option<TextFieldValue>]) {
+        for i in values.from..values.to {
+            let leaf = &self.leaves.as_slice()[i as usize];
+            let Some(want) = self.noted.target(leaf.path) else { continue };
+            if self.leaves.text(leaf).is_empty() {
+                continue;
+            }
+            for (_, target) in want.members.iter().filter(|(g, _)| *g == group) {
+                let slot = &mut entry[usize::from(target.slot)];
+                if slot.is_none() {
+                    *slot = Some(target.value(i, values.to));
+                }
+            }
+        }
+    }
+
+    /// Returns the index of the group's first entry among `entries[from..]`. Notes the values of the entries around it
+    /// on the way.
+    fn next_in_lists(&self, group: usize, from: usize, outer: &OuterMembers) -> Option<usize> {
+        let mut values = outer.values.borrow_mut();
+        if from == 0 {
+            values.clear();
+            values.resize(outer.slots.len(), None);
+        }
+        for (index, entry) in self.leaves.entries().iter().enumerate().skip(from) {
+            let Some(target) = self.noted.target(entry.path) else { continue };
+            if target.outer_groups.contains(&group) {
+                let path = self.leaves.path(entry.path);
+                let mut filled = vec![None; self.wants.entry_slots[group]];
+                self.fill(group, *entry, &mut filled);
+                for ((list, slot), value) in outer.slots.iter().zip(values.iter_mut()) {
+                    if jsonl::path::covers(list, path) {
+                        *value = filled[usize::from(*slot)];
+                    }
+                }
+            }
+            if target.groups.contains(&group) {
+                return Some(index);
+            }
+        }
+        None
     }
 }
 
@@ -510,24 +657,22 @@ impl ParsedMessage for TextMessageView<'_> {
         cursor: &mut EntryCursor,
         entry: &mut [Option<TextFieldValue>],
     ) -> Result<bool, MessageRefusal> {
-        let list = &self.wants.groups[group];
-        let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
-        let Some(n) = left.iter().position(|e| self.leaves.path(e.path) == list) else { return Ok(false) };
-        let this = left[n];
-        for i in this.from..this.to {
-            let leaf = &self.leaves.as_slice()[i as usize];
-            let Some(Some(want)) = self.noted.paths.get(leaf.path as usize) else { continue };
-            if self.leaves.text(leaf).is_empty() {
-                continue;
-            }
-            for (_, slot, reading) in want.members.iter().filter(|(g, ..)| *g == group) {
-                let place = &mut entry[usize::from(*slot)];
-                if place.is_none() {
-                    *place = Some(TextFieldValue { first: i, to: this.to, reading: *reading });
-                }
-            }
+        let outer = &self.wants.outer[group];
+        let index = if outer.slots.is_empty() {
+            let left = self.leaves.entries().get(cursor.at..).unwrap_or_default();
+            let is_of_group = |e: &text::ListEntry| {
+                self.noted.target(e.path).is_some_and(|target| target.groups.contains(&group))
+            };
+            left.iter().position(is_of_group).map(|n| cursor.at + n)
+        } else {
+            self.next_in_lists(group, cursor.at, outer)
+        };
+        let Some(index) = index else { return Ok(false) };
+        self.fill(group, self.leaves.entries()[index], entry);
+        for ((_, slot), value) in outer.slots.iter().zip(outer.values.borrow().iter()) {
+            entry[usize::from(*slot)] = *value;
         }
-        *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
+        *cursor = EntryCursor { at: index + 1, found: cursor.found + 1 };
         Ok(true)
     }
 
@@ -541,7 +686,7 @@ impl ParsedMessage for TextMessageView<'_> {
         let mut counts: FxHashMap<u32, u32> = FxHashMap::default();
         for leaf in self.leaves.as_slice() {
             let text = self.leaves.text(leaf);
-            let listed = self.noted.paths.get(leaf.path as usize).is_some_and(Option::is_some);
+            let listed = self.noted.target(leaf.path).is_some();
             if listed || text.is_empty() {
                 continue;
             }

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `author.name` | the member `name` of the member `author` |
 //! | `recipients[].email` | the member `email` of each entry of the list `recipients` |
+//! | `bids[][0]` | of JSON: the first entry of each list in the list `bids`; `bids[][]` is all of them, wherever they stand |
+//! | `[1].as[][0]` | of JSON: the same in the list `as` of the second entry of a message that is a list |
 //! | `headers."x.y"` | a name with characters that paths have, in quotes |
 //! | `ts@DD-MMM-YYYY HH:MM` | a time of this form, in the zone of the mapping (`docs/time-forms.md`) |
 //! | `ts@s`, `ts@ms`, `ts@us`, `ts@ns` | a count of seconds, … since 1970, for a time |
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
-//! | `@kind` | what the message is: `object`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
+//! | `@kind` | what the message is: `object` or `list`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; of JSON and XML the values at the paths of the list `words` in `[message]`; blank lines between |
 //!
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the

@@ -8,7 +8,7 @@
 //! is bold: these are joined as they are. A value that was there before is left out, and so are words that the
 //! first path has, which comes first in most messages: others repeat them for programs that show markup.
 
-use unitape_codec::text::PathValues;
+use unitape_codec::text::{PathValues, jsonl};
 
 /// The paths of words.
 #[derive(Clone, Debug, Default)]
@@ -49,12 +49,17 @@ impl WordPaths {
     }
 
     fn has(&self, path: &str) -> bool {
-        self.0.iter().any(|word| match word {
-            WordPath::Exact(exact) => exact == path,
-            WordPath::Between(before, after) => {
-                path.len() >= before.len() + after.len() && path.starts_with(before) && path.ends_with(after)
-            }
-        })
+        let is_word = |path: &str| {
+            self.0.iter().any(|word| match word {
+                WordPath::Exact(exact) => exact == path,
+                WordPath::Between(before, after) => {
+                    path.len() >= before.len() + after.len()
+                        && path.starts_with(before)
+                        && path.ends_with(after)
+                }
+            })
+        };
+        is_word(path) || (jsonl::path::has_positions(path) && is_word(&jsonl::path::without_positions(path)))
     }
 
     /// Appends the words of a message.
@@ -163,6 +168,7 @@ mod tests {
                 r#"{"blocks":[{"text":{"text":"Head"}},{"fields":[{"text":"a"},{"text":"b"}]}]}"#,
                 "Head\n\na\n\nb",
             ),
+            (r#"{"blocks":[[{"text":"in a list"},"no path"]]}"#, "in a list"),
             (r#"{"text":"a","attachments":[{"text":"b","blocks":[{"text":{"text":"no path"}}]}]}"#, "a\n\nb"),
             (r#"{"other":"x"}"#, ""),
         ] {
