@@ -8,6 +8,7 @@
 //! ```
 
 use super::path::{IsoElementPath, IsoElementSelector, IsoPath, IsoPathRoot, IsoPathStep};
+use super::totals::{NodeTotals, TotalPlan};
 use crate::mapping::PathSlots;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +44,10 @@ pub(super) struct ElementNode {
     pub(super) groups: Vec<u16>,
     /// A message that is too large may be parted after it.
     pub(super) parts: bool,
+    /// Its part in sums that the message states.
+    pub(super) totals: Option<Box<NodeTotals>>,
     /// Registers of actions in it.
-    owns: Vec<RegisterIndex>,
+    pub(super) owns: Vec<RegisterIndex>,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,11 @@ pub(super) struct IsoGroupPlan {
     pub(super) members: Vec<(u8, RegisterIndex)>,
     /// The slot of the statement line, and the registers it is made of.
     pub(super) line: Option<(u8, Vec<RegisterIndex>)>,
+    /// The total that its line states.
+    pub(super) booking: usize,
+    /// Slots of what is to say about sums; 0 where it is not asked for.
+    pub(super) differs: u8,
+    pub(super) unchecked: u8,
 }
 
 /// The tree and its registers.
@@ -80,6 +88,9 @@ pub(super) struct ElementTree {
     pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
     pub(super) groups: Vec<IsoGroupPlan>,
+    /// Sums and counts that messages state.
+    pub(super) totals: Vec<TotalPlan>,
+    pub(super) bookings: BTreeMap<u32, usize>,
     /// Slots of values that no element gives.
     pub(super) message: u8,
     pub(super) kind: u8,
@@ -92,6 +103,12 @@ pub(super) struct ElementTree {
 /// The roots: nodes 1 and 2; node 0 is nothing.
 pub(super) const HEADER: u32 = 1;
 pub(super) const DOCUMENT: u32 = 2;
+
+/// Those of [`LINE`] that are of a transaction: of several no line has them, for they are those of one of them.
+pub(super) const LINE_OF_ONE: [usize; 8] = [12, 15, 16, 17, 18, 19, 22, 23];
+
+/// The one of [`LINE`] that says how many transactions there are.
+pub(super) const LINE_COUNT: usize = 21;
 
 /// The parts of an element that make the line of a statement, from `Ntry` on; see [`super::entry`].
 pub(super) const LINE: [&str; 24] = [
@@ -146,6 +163,14 @@ impl ElementTree {
                     return Err("@entry: outside a group's entries".to_owned());
                 }
                 IsoPath::Line | IsoPath::Entry => {}
+                IsoPath::Booking
+                | IsoPath::Amount
+                | IsoPath::Currency
+                | IsoPath::SumDiffers
+                | IsoPath::SumUnchecked => {
+                    return Err("@booking, @amount, @currency, @sum_differs and @sum_unchecked: outside a group's entries"
+                        .to_owned());
+                }
                 IsoPath::Element(e) if e.steps.first().is_some_and(|s| s.names[0] == "*") => {
                     wild.push((e, slot))
                 }
@@ -238,6 +263,23 @@ impl ElementTree {
                         registers.push(self.element(DOCUMENT, &way, &what, None)?);
                     }
                     plan.line = Some((slot, registers));
+                    plan.booking = self.booking(steps)?;
+                }
+                IsoPath::Booking => {
+                    let booking = self.booking_around(steps)?;
+                    plan.members.push((slot, self.totals[booking].number));
+                }
+                IsoPath::Amount | IsoPath::Currency => {
+                    let (amount, currency) = self.own_amount(steps)?;
+                    plan.members.push((slot, if *path == IsoPath::Amount { amount } else { currency }));
+                }
+                IsoPath::SumDiffers => {
+                    plan.differs = slot;
+                    self.compare_sums(steps)?;
+                }
+                IsoPath::SumUnchecked => {
+                    plan.unchecked = slot;
+                    self.compare_sums(steps)?;
                 }
                 IsoPath::Element(e) => {
                     let way: Vec<IsoPathStep> = match e.from {
@@ -263,7 +305,7 @@ impl ElementTree {
 
     /// Asks for what is at the end of a way; gives its register. With `slot` it is the message's, and the
     /// register is the slot; else it is the entry's.
-    fn element(
+    pub(super) fn element(
         &mut self,
         root: u32,
         steps: &[IsoPathStep],
@@ -370,13 +412,13 @@ impl ElementTree {
         *(if of_message { &mut pair.first } else { &mut pair.current }) = to;
     }
 
-    fn register(&mut self) -> Result<RegisterIndex, String> {
+    pub(super) fn register(&mut self) -> Result<RegisterIndex, String> {
         let next = self.registers;
         self.registers += 1;
         RegisterIndex::try_from(next).map_err(|_| "too many different paths".to_owned())
     }
 
-    fn add(&mut self, node: u32, name: &str) -> u32 {
+    pub(super) fn add(&mut self, node: u32, name: &str) -> u32 {
         let new = self.nodes.len() as u32;
         let parent = &mut self.nodes[node as usize];
         if name == "*" {
@@ -417,9 +459,9 @@ impl ElementTree {
             });
             let registers = &self.nodes[n].clears;
             let of_others = self.groups.iter().enumerate().any(|(g, plan)| {
-                let members = plan.members.iter().map(|(_, register)| register);
-                let mut used = members.chain(plan.line.iter().flat_map(|(_, line)| line));
-                !groups.contains(&(g as u16)) && used.any(|register| registers.contains(register))
+                // A line of which transactions went before has none of their values: they are several.
+                let mut members = plan.members.iter().map(|(_, register)| register);
+                !groups.contains(&(g as u16)) && members.any(|register| registers.contains(register))
             });
             let may_part = groups.iter().all(|g| may[usize::from(*g)]);
             self.nodes[n].parts = may_part && !groups.is_empty() && !of_message && !of_others;
