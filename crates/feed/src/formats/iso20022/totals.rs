@@ -12,6 +12,8 @@
 //! (`CdtDbtInd`) counts against it. A difference of exactly the charges that the booking, its transactions or both of them
 //! state (`Chrgs`) is explained by them. `CtrlSum` adds amounts of all currencies, as the standard says.
 //!
+//! Of a batch of several with one `TxDtls`, that one stands for all of them: they are not listed here, which is said.
+//!
 //! Numbers are exact. A transaction whose amount cannot be compared makes the sum unknown, which is said, too.
 
 use super::IsoFieldValue;
@@ -224,7 +226,19 @@ impl MessageTotals {
         };
         if input.has(of.count) && stated.flatten() != Some(total.count) {
             let (name, shown) = (name(of.count_name), input.shown(of.count));
-            note(NoteKind::Differs, format!("{name} is {shown}, it has {}", transactions(total.count)));
+            // Banks that list the transactions of a batch elsewhere give one in place of all.
+            let is_summary = of.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
+            match is_summary {
+                true => {
+                    let text =
+                        format!("{name} is {shown}, one transaction stands for all: they are not listed");
+                    note(NoteKind::Unchecked, text);
+                }
+                false => {
+                    let text = format!("{name} is {shown}, it has {}", transactions(total.count));
+                    note(NoteKind::Differs, text);
+                }
+            }
         }
         let Some(amount) = input.amount(of.amount) else {
             if input.has(of.amount) {
@@ -238,12 +252,14 @@ impl MessageTotals {
         if total.without > 0 {
             let is_sole = total.count.max(total.transactions).max(stated.flatten().unwrap_or(1)) == 1;
             if !is_sole {
-                let (without, count) = (total.without, transactions(total.count));
-                let text = format!(
-                    "{without} of {count} without an amount{}: the sum is not compared with {}, {amount}",
-                    if currency.is_empty() { String::new() } else { format!(" in{currency}") },
-                    name(of.amount_name),
-                );
+                let who = match total.count {
+                    1 => "the transaction has".to_owned(),
+                    count => format!("{} of {count} transactions have", total.without),
+                };
+                let currency = if currency.is_empty() { String::new() } else { format!(" in{currency}") };
+                let name = name(of.amount_name);
+                let text =
+                    format!("{who} no amount{currency}: the sum is not compared with {name}, {amount}");
                 note(NoteKind::Unchecked, text);
             }
             return;
