@@ -328,3 +328,31 @@ fn amounts_charges_and_ultimate_parties_of_a_transfer_are_kept() {
         assert_eq!(e[name], value, "{name}: {e}");
     }
 }
+
+// A sum that the message states and its transactions do not come to was never looked at (camt.053.001.02).
+#[test]
+fn a_sum_that_differs_is_an_exit_code() {
+    let transaction = |amount: &str| {
+        format!("<TxDtls><AmtDtls><TxAmt><Amt Ccy=\"EUR\">{amount}</Amt></TxAmt></AmtDtls></TxDtls>")
+    };
+    let details = [transaction("60.15"), transaction("24.05")].concat();
+    for (sum, code) in [("84.20", 0), ("84.21", 3)] {
+        let body = format!(
+            "<BkToCstmrStmt>{GROUP}<Stmt><Id>S1</Id><Acct><Id><IBAN>I1</IBAN></Id></Acct><Ntry><Amt Ccy=\"EUR\">{sum}</Amt><CdtDbtInd>CRDT</CdtDbtInd><NtryDtls>{details}</NtryDtls></Ntry></Stmt></BkToCstmrStmt>"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let (file, tape) = (dir.path().join("in.xml"), dir.path().join("t").display().to_string());
+        std::fs::write(&file, document("camt.053.001.02", &body)).unwrap();
+        let file = file.display().to_string();
+        let ran = run(["consolidate", &file, "--tape", &tape, "--json"]).code(code);
+        assert_eq!(ran.json()["sums_differ"].as_u64().unwrap_or(0), u64::from(code == 3));
+        // A rerun has nothing to do, and says it again.
+        let again = run(["consolidate", &file, "--tape", &tape]).code(code);
+        let verified = run(["tape", "verify", &tape]).code(0);
+        for said in [again.text(), verified.text()] {
+            assert_eq!(said.contains("1 messages state another sum"), code == 3, "{said}");
+        }
+        let verified = run(["tape", "verify", &tape, "--json"]).code(0).json();
+        assert_eq!(verified["sums_differ"], u64::from(code == 3));
+    }
+}

@@ -52,6 +52,8 @@ pub struct IsoFeedDecoder {
     mapper: MessageMapper<IsoFieldValue>,
     noted: ElementRegisters,
     detail: String,
+    /// The message in hand is tried again: nobody knows the sums of the parts before it.
+    is_retry: bool,
     /// The head of a message in which nothing came before it, and which what is around it does not end with.
     blank: Arc<[u8]>,
 }
@@ -129,6 +131,7 @@ impl IsoFeedDecoder {
             noted: ElementRegisters::new(tree),
             mapper: MessageMapper::new(plan),
             detail: String::new(),
+            is_retry: false,
             blank: b" "[..].into(),
         })
     }
@@ -183,8 +186,11 @@ impl IsoFeedDecoder {
         let differs = self.noted.totals.differs();
         if message.part && self.noted.entries.is_empty() {
             // The rest of a message in parts, after its last entry.
-            if differs {
-                let detail = self.noted.totals.all_differences();
+            if differs || self.is_retry && self.noted.totals.has_begun() {
+                let detail = match differs {
+                    true => self.noted.totals.all_differences(),
+                    false => "no entry is left that could say what the sum differs from".to_owned(),
+                };
                 block.quarantine(source, origin.offset, taken.raw, "sum_differs", &detail);
             } else {
                 block.end_ignored();
@@ -219,7 +225,9 @@ impl FormatDecoder for IsoFeedDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
+            self.is_retry = true;
             self.retry(block, &bytes, source, known);
+            self.is_retry = false;
             block.bytes = bytes;
             return;
         }

@@ -147,6 +147,11 @@ impl MessageTotals {
         self.notes.clear();
     }
 
+    /// Whether an element that states totals has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// An element that states totals begins; `is_new` where no earlier part had its beginning.
     pub(super) fn open(&mut self, plan: usize, entries: usize, is_new: bool) {
         self.has_begun = true;
