@@ -71,7 +71,7 @@ pub struct Block {
     /// Entries of the messages that have some, by unit, in order.
     pub entries: Vec<(u32, EntryTally)>,
     /// Its events say something that only the tape is asked for: that packets or messages came on no line, that a line is
-    /// down or back, that a sum differs from what it is the sum of.
+    /// down or back, that a sum differs.
     pub has_findings: bool,
     /// The account at each progress unit.
     pub tallies: Vec<MessageTally>,

@@ -143,7 +143,7 @@ fn sums_of_bookings_are_compared() {
         ("84.20", details(&counted("1", &eur("E1", "60.15"))) + &details(&eur("E2", "24.05")), "", ""),
         ("84.20", details(&counted("3", &two)), "Btch/NbOfTxs is 3, it has 2 transactions", ""),
         ("84.20", details(&counted("two", &two)), "Btch/NbOfTxs is two, it has 2 transactions", ""),
-        ("84.20", details(&counted("2", &eur("E1", "84.20"))), "", "one transaction stands for all"),
+        ("84.20", details(&counted("2", &eur("E1", "84.20"))), "", "its transactions are not listed"),
         ("84.20", details(&total("84.2")), "", ""),
         ("84.20", details(&total("80")), "Btch/TtlAmt is 80 EUR, 2 transactions in it come to 84.2 EUR", ""),
         // Charges explain a difference that is as large as they are, and no other.
@@ -245,7 +245,7 @@ fn sums_of_requests_are_compared() {
     }
 }
 
-/// A request of so many transactions in each of its instructions, each of 1.01, and what it states of itself.
+/// A request with `infos` instructions of `each` transactions of 1.01, which states this sum.
 fn large_request(infos: usize, each: usize, sum: &str) -> String {
     // Zeros before a number are none of it, and make the message long.
     let amount = format!("{:0>300}", "1.01");
@@ -257,9 +257,9 @@ fn large_request(infos: usize, each: usize, sum: &str) -> String {
     initiation(&format!("<CtrlSum>{sum}</CtrlSum>"), &(0..infos).map(one).collect::<String>())
 }
 
-// Of a message that is read in parts the sum goes on from part to part and from block to block.
+// The sum of a message that is read in parts continues from part to part and from block to block.
 #[test]
-fn sums_go_on_from_part_to_part() {
+fn sums_continue_from_part_to_part() {
     let right = large_request(3, 2_000, "6060");
     assert!(right.len() > 2 << 20);
     let (events, summary) = iso(&right);

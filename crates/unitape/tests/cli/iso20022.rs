@@ -280,8 +280,9 @@ fn parties_of_statement_lines_are_choices_since_version_8() {
         "<BkToCstmrStmt>{GROUP}<Stmt><Id>S1</Id><Acct><Id><IBAN>I1</IBAN></Id></Acct><Ntry><Amt Ccy=\"EUR\">7.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><NtryDtls><TxDtls><RltdPties><Dbtr><Pty><Nm>ANN</Nm></Pty></Dbtr><Cdtr><Pty><Nm>BOB</Nm></Pty></Cdtr></RltdPties></TxDtls></NtryDtls></Ntry></Stmt></BkToCstmrStmt>"
     );
     let (_, events, reasons) = consolidated(document("camt.053.001.08", &body).as_bytes());
-    assert_eq!(events.len(), 2, "{reasons:?}");
+    assert_eq!(events.len(), 3, "{reasons:?}");
     assert_eq!(events[1]["entries"][0]["cpty_name"], "ANN");
+    assert_eq!((&events[2]["dr_name"], &events[2]["cr_name"]), (&"ANN".into(), &"BOB".into()));
 }
 
 // Reversals and direct debits of banks move money and were ignored (pacs.007.001.09, pacs.010.001.03).

@@ -172,7 +172,7 @@ impl ElementRegisters {
         }
     }
 
-    /// The message goes on: its open bookings have more transactions than one.
+    /// The message continues in another part: its open bookings have more transactions than one.
     pub(super) fn settle_parted(&mut self) {
         let Self { tree, totals, registers, entries, values, .. } = self;
         for (plan, _) in tree.totals.iter().enumerate().filter(|(_, plan)| plan.own_amount.is_some()) {
@@ -352,7 +352,7 @@ impl ElementVisitor for ElementRegisters {
         let parts = node.parts;
         let totals = node.totals.is_some();
         if totals {
-            self.totals_end(mark.node, buf, at.end - 1 >= self.live);
+            self.totals_end(mark.node, buf, at.end > self.live);
         }
         let node = &self.tree.nodes[mark.node as usize];
         if !node.groups.is_empty() && !self.open.is_empty() {

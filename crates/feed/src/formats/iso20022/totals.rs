@@ -12,7 +12,7 @@
 //! (`CdtDbtInd`) counts against it. A difference of exactly the charges that the booking, its transactions or both of them
 //! state (`Chrgs`) is explained by them. `CtrlSum` adds amounts of all currencies, as the standard says.
 //!
-//! Of a batch of several with one `TxDtls`, that one stands for all of them: they are not listed here, which is said.
+//! One `TxDtls` in a batch of several sums all of them up: they are not listed here, which is said.
 //!
 //! Numbers are exact. A transaction whose amount cannot be compared makes the sum unknown, which is said, too.
 
@@ -236,7 +236,7 @@ impl MessageTotals {
             match is_summary {
                 true => {
                     let text =
-                        format!("{name} is {shown}, one transaction stands for all: they are not listed");
+                        format!("{name} is {shown}, its transactions are not listed, one sums them up");
                     note(NoteKind::Unchecked, text);
                 }
                 false => {
