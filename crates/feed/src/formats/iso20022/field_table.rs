@@ -108,6 +108,49 @@ impl ElementRegisters {
         self.open.truncate(held);
     }
 
+    /// An element begins that may be there several times.
+    #[inline(never)]
+    fn begin_repeating(&mut self, node: u32, at: usize) {
+        let this = &self.tree.nodes[node as usize];
+        if !this.groups.is_empty() {
+            // Values that an entry holds before its first nested entry are all that is known of it there.
+            if !self.open.is_empty() {
+                self.note_open(0, at, false);
+            }
+            self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
+        }
+        for register in &self.tree.nodes[node as usize].clears {
+            self.registers[usize::from(*register)] = None;
+        }
+        if self.tree.nodes[node as usize].totals.is_some() {
+            self.open_totals(node, at);
+        }
+    }
+
+    /// An element ends that may be there several times. Returns whether the message may be parted after it.
+    #[inline(never)]
+    fn end_repeating(&mut self, node: u32, buf: &[u8], at: Span) -> bool {
+        let this = &self.tree.nodes[node as usize];
+        let (parts, totals) = (this.parts, this.totals.is_some());
+        if totals {
+            self.totals_end(node, buf, at.end > self.live);
+        }
+        let this = &self.tree.nodes[node as usize];
+        if !this.groups.is_empty() && !self.open.is_empty() {
+            // Those around it that have not ended come before its own.
+            let around = self.open.iter().rposition(|group| !this.groups.contains(group));
+            self.note_open(around.map_or(0, |n| n + 1), at.end - 1, true);
+        }
+        if totals {
+            self.totals_stated(node, buf);
+        }
+        if parts {
+            self.entries_parted = self.entries.len();
+            self.totals.part();
+        }
+        parts
+    }
+
     fn note(&mut self, group: u16) {
         let plan = &self.tree.groups[usize::from(group)];
         self.entries.push((group, self.values.len() as u32));
@@ -249,7 +292,8 @@ impl ElementVisitor for ElementRegisters {
     type Mark = NodeOccurrence;
 
     fn begin(&mut self, live: usize) {
-        self.registers.fill(None);
+        self.registers[..self.tree.slots].fill(None);
+        self.tree.clears.iter().for_each(|register| self.registers[usize::from(*register)] = None);
         self.entries.clear();
         self.values.clear();
         self.open.clear();
@@ -289,19 +333,7 @@ impl ElementVisitor for ElementRegisters {
         let this = &self.tree.nodes[node as usize];
         let seen = &mut self.seen[node as usize];
         if this.repeats {
-            if !this.groups.is_empty() {
-                // Values that an entry holds before its first nested entry are all that is known of it there.
-                if !self.open.is_empty() {
-                    self.note_open(0, at, false);
-                }
-                self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
-            }
-            for register in &self.tree.nodes[node as usize].clears {
-                self.registers[usize::from(*register)] = None;
-            }
-            if self.tree.nodes[node as usize].totals.is_some() {
-                self.open_totals(node, at);
-            }
+            self.begin_repeating(node, at);
         } else if *seen == parent.serial {
             // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
             if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
@@ -349,24 +381,6 @@ impl ElementVisitor for ElementRegisters {
         for action in &node.actions {
             act(action, &mut self.registers, buf, &mut self.scratch);
         }
-        let parts = node.parts;
-        let totals = node.totals.is_some();
-        if totals {
-            self.totals_end(mark.node, buf, at.end > self.live);
-        }
-        let node = &self.tree.nodes[mark.node as usize];
-        if !node.groups.is_empty() && !self.open.is_empty() {
-            // Those around it that have not ended come before its own.
-            let around = self.open.iter().rposition(|group| !node.groups.contains(group));
-            self.note_open(around.map_or(0, |n| n + 1), at.end - 1, true);
-        }
-        if totals {
-            self.totals_stated(mark.node, buf);
-        }
-        if parts {
-            self.entries_parted = self.entries.len();
-            self.totals.part();
-        }
-        parts
+        node.repeats && self.end_repeating(mark.node, buf, at)
     }
 }

@@ -87,10 +87,14 @@ pub(super) struct IsoGroupPlan {
 pub(super) struct ElementTree {
     pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
+    /// The first of these, which are the slots of the message.
+    pub(super) slots: usize,
     pub(super) groups: Vec<IsoGroupPlan>,
     /// Sums and counts that messages state.
     pub(super) totals: Vec<TotalPlan>,
     pub(super) bookings: BTreeMap<u32, usize>,
+    /// Registers that are emptied where a message begins, besides its slots: no element of the message empties them.
+    pub(super) clears: Vec<RegisterIndex>,
     /// Slots of values that no element gives.
     pub(super) message: u8,
     pub(super) kind: u8,
@@ -148,6 +152,7 @@ impl ElementTree {
         let mut this = Self {
             nodes: (0..3).map(|_| ElementNode::default()).collect(),
             registers: slots,
+            slots,
             ..Self::default()
         };
         let mut wild = Vec::new();
@@ -468,7 +473,7 @@ impl ElementTree {
         }
     }
 
-    /// Notes what each element that repeats empties.
+    /// Notes what each element that repeats empties, and what is left to the beginning of a message.
     fn settle(&mut self) {
         for n in 0..self.nodes.len() {
             if self.nodes[n].repeats {
@@ -483,6 +488,20 @@ impl ElementTree {
                 self.nodes[n].clears = clears;
             }
         }
+        // What all entries of a message are in empties the registers of that message, and most others are of other messages.
+        let mut emptied = BTreeSet::new();
+        for child in &self.nodes[DOCUMENT as usize].children {
+            let own: BTreeSet<RegisterIndex> =
+                self.nodes[child.node as usize].clears.iter().copied().collect();
+            let inside = self.inside(child.node as usize);
+            let groups: BTreeSet<u16> = inside.iter().flat_map(|n| self.nodes[*n].groups.clone()).collect();
+            let others = self.groups.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
+            let of_others: BTreeSet<_> =
+                others.flat_map(|(_, plan)| plan.members.iter().map(|(_, r)| *r)).collect();
+            emptied.extend(own.difference(&of_others).copied());
+        }
+        let registers = self.slots as RegisterIndex..self.registers as RegisterIndex;
+        self.clears = registers.filter(|register| !emptied.contains(register)).collect();
     }
 
     /// An element and all in it.
