@@ -25,6 +25,9 @@ use unitape_model::{
 };
 use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 
+/// The name under which an event keeps what the sum or the number of its transactions differs from.
+pub const SUM_DIFFERS: &str = "sum_differs";
+
 /// The account of a tape.
 #[derive(Clone, Debug)]
 pub struct TapeAccount {
@@ -50,6 +53,10 @@ pub struct TapeAccount {
     pub ahead: u64,
     /// Gaps of packets that came on no line of a market-data feed, and of messages that were in none of them.
     pub gaps: u64,
+    /// Messages that state another sum, or another number, than their transactions come to.
+    pub sums_differ: u64,
+    /// The message in hand is one of them.
+    pub(crate) differs: bool,
     /// Lines of market data that are down, by feed: names of channel and line.
     pub lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     /// Parts of other tapes that a merge lacks, or has without a check.
@@ -181,6 +188,9 @@ pub struct AccountSummary {
     /// where there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub gaps: u64,
+    /// Messages that state another sum, or another number, than their transactions come to; printed where there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sums_differ: u64,
     /// Lines of market data that are down at the end of the tape: feed, channel and line; printed where there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines_down: Vec<String>,
@@ -219,9 +229,12 @@ impl AccountSummary {
         self.quarantined.saturating_sub(self.recovered)
     }
 
-    /// Returns whether something is in quarantine, was lost on its way to us, or can be lost now because a line is down.
+    /// Returns whether something is in quarantine, was lost on its way to us, or can be lost now because a line is down; or
+    /// whether a message states another sum than its transactions come to.
     pub fn is_flawed(&self) -> bool {
-        self.quarantined_open() > 0 || self.gaps + self.tape_gaps > 0 || !self.lines_down.is_empty()
+        self.quarantined_open() > 0
+            || self.gaps + self.tape_gaps + self.sums_differ > 0
+            || !self.lines_down.is_empty()
     }
 }
 
@@ -239,6 +252,8 @@ impl Default for TapeAccount {
             late: 0,
             ahead: 0,
             gaps: 0,
+            sums_differ: 0,
+            differs: false,
             lines_down: BTreeMap::new(),
             tape_gaps: TapeGapAccount::default(),
             within: None,
@@ -373,6 +388,12 @@ impl TapeAccount {
                     None => flag && self.is_recovered(event)?,
                 };
                 self.within = Some(recovered).filter(|_| !last);
+                if matches!(kind, EventKind::Payment | EventKind::Statement) {
+                    self.differs |= event.unmapped_fields().any(|(name, _)| name == SUM_DIFFERS);
+                }
+                if last {
+                    self.sums_differ += u64::from(std::mem::take(&mut self.differs));
+                }
                 if recovered {
                     self.recovered += u64::from(last);
                     return Ok(());
@@ -469,6 +490,7 @@ impl TapeAccount {
             recovered: self.recovered,
             clock_ahead: self.ahead,
             gaps: self.gaps,
+            sums_differ: self.sums_differ,
             lines_down: self.lines_down(),
             tape_gaps: self.tape_gaps.losses,
             ..AccountSummary::default()

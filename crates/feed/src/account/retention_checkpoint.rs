@@ -51,6 +51,11 @@ struct RetentionCheckpoint {
     #[serde(default)]
     gaps: u64,
     #[serde(default)]
+    sums_differ: u64,
+    /// A unit lies across the position, and an event of it says that a sum differs.
+    #[serde(default)]
+    differs: bool,
+    #[serde(default)]
     lines_down: BTreeMap<String, BTreeSet<(String, String)>>,
     tape_gaps: TapeGapAccount,
     /// A unit lies across the position: whether it is one that was recovered from quarantine.
@@ -264,6 +269,8 @@ impl RetentionCheckpoint {
             late: account.late,
             ahead: account.ahead,
             gaps: account.gaps,
+            sums_differ: account.sums_differ,
+            differs: account.differs,
             lines_down: account.lines_down.clone(),
             tape_gaps: account.tape_gaps.clone(),
             within: account.within,
@@ -318,6 +325,8 @@ impl RetentionCheckpoint {
         account.late = self.late;
         account.ahead = self.ahead;
         account.gaps = self.gaps;
+        account.sums_differ = self.sums_differ;
+        account.differs = self.differs;
         account.lines_down = self.lines_down;
         account.tape_gaps = self.tape_gaps;
         account.within = self.within;

@@ -9,6 +9,7 @@ pub(crate) mod json;
 pub(crate) mod names;
 pub(crate) mod numbers;
 pub(crate) mod quarantine_event;
+pub(crate) mod running_total;
 pub(crate) mod tally;
 
 use crate::block::affected_books::AffectedBooks;
@@ -16,6 +17,7 @@ pub use crate::block::names::BlockNameResolver;
 use crate::block::names::{IdPatchTarget, WaitingNames};
 use crate::block::numbers::SequenceEffect;
 pub use crate::block::numbers::{SequenceRun, SessionIndex, SessionNameKey};
+pub use crate::block::running_total::{ExactSum, RunningTotal, negated};
 pub use crate::block::tally::{EntryTally, MessageTally};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -68,8 +70,9 @@ pub struct Block {
     pub unresolved: Vec<u32>,
     /// Entries of the messages that have some, by unit, in order.
     pub entries: Vec<(u32, EntryTally)>,
-    /// Its events say that packets or messages came on no line, or that a line is down or back.
-    pub has_gaps: bool,
+    /// Its events say something that only the tape is asked for: that packets or messages came on no line, that a line is
+    /// down or back, that a sum differs.
+    pub has_findings: bool,
     /// The account at each progress unit.
     pub tallies: Vec<MessageTally>,
     /// Frames that the sequencer adds: definitions and progress.
@@ -113,6 +116,8 @@ pub struct CarriedMessage {
     pub context: Vec<u8>,
     /// Start of the message, or of the element around it, in the source.
     pub start: u64,
+    /// Sums of what was before it.
+    pub totals: Vec<RunningTotal>,
 }
 
 /// A header or trailer says how many messages its source has.
@@ -257,7 +262,7 @@ impl Block {
         self.tally = MessageTally::default();
         self.unresolved.clear();
         self.entries.clear();
-        self.has_gaps = false;
+        self.has_findings = false;
         self.tallies.clear();
         self.added.clear();
         self.claims.clear();

@@ -368,9 +368,9 @@ pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error
     }
     let left = live && sequencer.note_left();
     sequencer.settle(&mut account);
-    let has_gaps = sequencer.has_gaps;
+    let has_findings = sequencer.has_findings;
     sequencer.close()?;
-    if left || has_gaps || done.ending == FarmEnding::Stopped {
+    if left || has_findings || done.ending == FarmEnding::Stopped {
         // Blocks may be on the tape in part, and what is there is what counts.
         account = TapeAccount::load(dir)?;
     }

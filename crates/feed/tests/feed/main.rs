@@ -16,6 +16,7 @@ mod iso20022;
 mod itch;
 mod itch_books;
 mod restarts;
+mod sums;
 mod swift;
 mod text;
 mod times;

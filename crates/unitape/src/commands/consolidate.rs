@@ -233,6 +233,13 @@ pub fn print_summary(dir: &Path, outcome: &RunOutcome, elapsed_s: f64) -> Result
             grouped(s.gaps)
         );
     }
+    if s.sums_differ > 0 {
+        let tape = dir.display();
+        say!(
+            "{} messages state another sum or number than their transactions come to (sum_differs); see: unitape tape cat {tape} --json",
+            grouped(s.sums_differ)
+        );
+    }
     for line in &s.lines_down {
         say!("{line}, is down: what the other line loses now is lost");
     }

@@ -280,8 +280,9 @@ fn parties_of_statement_lines_are_choices_since_version_8() {
         "<BkToCstmrStmt>{GROUP}<Stmt><Id>S1</Id><Acct><Id><IBAN>I1</IBAN></Id></Acct><Ntry><Amt Ccy=\"EUR\">7.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><NtryDtls><TxDtls><RltdPties><Dbtr><Pty><Nm>ANN</Nm></Pty></Dbtr><Cdtr><Pty><Nm>BOB</Nm></Pty></Cdtr></RltdPties></TxDtls></NtryDtls></Ntry></Stmt></BkToCstmrStmt>"
     );
     let (_, events, reasons) = consolidated(document("camt.053.001.08", &body).as_bytes());
-    assert_eq!(events.len(), 2, "{reasons:?}");
+    assert_eq!(events.len(), 3, "{reasons:?}");
     assert_eq!(events[1]["entries"][0]["cpty_name"], "ANN");
+    assert_eq!((&events[2]["dr_name"], &events[2]["cr_name"]), (&"ANN".into(), &"BOB".into()));
 }
 
 // Reversals and direct debits of banks move money and were ignored (pacs.007.001.09, pacs.010.001.03).
@@ -326,5 +327,33 @@ fn amounts_charges_and_ultimate_parties_of_a_transfer_are_kept() {
         ("group_value_date", "2026-03-03"),
     ] {
         assert_eq!(e[name], value, "{name}: {e}");
+    }
+}
+
+// A sum that the message states and its transactions do not come to was never looked at (camt.053.001.02).
+#[test]
+fn a_sum_that_differs_is_an_exit_code() {
+    let transaction = |amount: &str| {
+        format!("<TxDtls><AmtDtls><TxAmt><Amt Ccy=\"EUR\">{amount}</Amt></TxAmt></AmtDtls></TxDtls>")
+    };
+    let details = [transaction("60.15"), transaction("24.05")].concat();
+    for (sum, code) in [("84.20", 0), ("84.21", 3)] {
+        let body = format!(
+            "<BkToCstmrStmt>{GROUP}<Stmt><Id>S1</Id><Acct><Id><IBAN>I1</IBAN></Id></Acct><Ntry><Amt Ccy=\"EUR\">{sum}</Amt><CdtDbtInd>CRDT</CdtDbtInd><NtryDtls>{details}</NtryDtls></Ntry></Stmt></BkToCstmrStmt>"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let (file, tape) = (dir.path().join("in.xml"), dir.path().join("t").display().to_string());
+        std::fs::write(&file, document("camt.053.001.02", &body)).unwrap();
+        let file = file.display().to_string();
+        let ran = run(["consolidate", &file, "--tape", &tape, "--json"]).code(code);
+        assert_eq!(ran.json()["sums_differ"].as_u64().unwrap_or(0), u64::from(code == 3));
+        // A rerun has nothing to do, and says it again.
+        let again = run(["consolidate", &file, "--tape", &tape]).code(code);
+        let verified = run(["tape", "verify", &tape]).code(0);
+        for said in [again.text(), verified.text()] {
+            assert_eq!(said.contains("1 messages state another sum"), code == 3, "{said}");
+        }
+        let verified = run(["tape", "verify", &tape, "--json"]).code(0).json();
+        assert_eq!(verified["sums_differ"], u64::from(code == 3));
     }
 }

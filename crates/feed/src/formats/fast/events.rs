@@ -354,7 +354,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             MarketEvent::Whole { product } => self.product(at, b"whole", product),
             MarketEvent::NoRoom { product } => self.product(at, b"no_room", product),
             MarketEvent::Missing { product, from, to, alone } => {
-                self.block.has_gaps = true;
+                self.block.has_findings = true;
                 let id = &tables.products[product.index()].id;
                 self.status(at, b"missing", |e| {
                     e.keep("product", id)?;
@@ -365,7 +365,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
             MarketEvent::Lost { from, to } => {
                 let channel = &tables.channels[at.channel.index()];
                 let is_gap = channel.role == ChannelRole::Incremental;
-                self.block.has_gaps |= is_gap;
+                self.block.has_findings |= is_gap;
                 self.status(at, b"lost", |e| {
                     e.keep("channel", &channel.name)?;
                     e.range(from, to)?;
@@ -398,7 +398,7 @@ impl<I: InstrumentLookup> FastEventWriter<'_, I> {
         since: UnixNanos,
     ) -> Result<(), Refusal> {
         let channel = &at.tables.channels[at.channel.index()].name;
-        self.block.has_gaps = true;
+        self.block.has_findings = true;
         self.status(at, state, |e| {
             e.keep("channel", channel)?;
             e.keep("line", if line == 0 { "A" } else { "B" })?;

@@ -6,8 +6,8 @@
 //!   "transactions":"3"}]
 //! ```
 //!
-//! `amt` is what the line adds to the account, exact and in canonical form. If a line has several transactions
-//! (`TxDtls`), the list has the first.
+//! `amt` is what the line adds to the account, exact and in canonical form. `ref`, `cpty_name`, `cpty_acct` and `info` of the
+//! transaction (`TxDtls`) are there where it is the only one: of several, none speaks for the line.
 
 use super::IsoFieldValue;
 use super::tree::LINE;
@@ -20,12 +20,9 @@ use unitape_model::{Amount, Refusal};
 /// # Errors
 /// When amount or day is none.
 pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
-    let mut scratch = Vec::new();
-    let mut get = |n: usize| -> Option<Vec<u8>> {
-        Some(values.get(n).copied()??.value.text(buf, &mut scratch).to_vec())
-    };
     debug_assert_eq!(values.len(), LINE.len());
-    let mut texts: Vec<Option<Vec<u8>>> = (0..LINE.len()).map(&mut get).collect();
+    let mut texts: Vec<Option<Vec<u8>>> =
+        values.iter().map(|value| value.as_ref().map(|value| value.text(buf))).collect();
     let mut take = |n: usize| texts[n].take();
     out.extend_from_slice(b"[{");
     let mut put = |name: &str, value: &[u8]| {

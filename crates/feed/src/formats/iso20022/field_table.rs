@@ -1,7 +1,10 @@
 //! The values noted while a message is read: registers, and the entries of groups.
 
 use super::single_elements::ONCE;
-use super::tree::{DOCUMENT, ElementTree, HEADER, RegisterCopyRule, RegisterIndex, ValueRegisters};
+use super::totals::{MessageTotals, TotalInput};
+use super::tree::{
+    DOCUMENT, ElementTree, HEADER, LINE_COUNT, LINE_OF_ONE, RegisterCopyRule, RegisterIndex, ValueRegisters,
+};
 use super::{IsoFieldKind, IsoFieldValue};
 use unitape_codec::iso20022::{ElementValueSpan, ElementVisitor, MessageRoot, Span};
 
@@ -13,6 +16,8 @@ pub(super) struct ElementRegisters {
     /// Entries of groups in the order in which they were known: group, and where in `values` theirs begin.
     pub(super) entries: Vec<(u16, u32)>,
     pub(super) values: Vec<Option<IsoFieldValue>>,
+    /// Sums of transactions.
+    pub(super) totals: MessageTotals,
     /// Entries at the place where the message was parted last.
     pub(super) entries_parted: usize,
     /// In which element each node was seen last.
@@ -52,6 +57,7 @@ impl ElementRegisters {
         Self {
             registers: vec![None; tree.registers],
             seen: vec![0; tree.nodes.len()],
+            totals: MessageTotals::new(tree.totals.len()),
             tree,
             entries: Vec::new(),
             values: Vec::new(),
@@ -85,19 +91,135 @@ impl ElementRegisters {
         }
     }
 
-    /// Notes the entries that have begun, with what is known of them at `at`.
-    fn note_open(&mut self, at: usize) {
-        for group in std::mem::take(&mut self.open) {
-            // Entries that an earlier part reported are not reported again.
-            if at >= self.live {
-                let plan = &self.tree.groups[usize::from(group)];
-                self.entries.push((group, self.values.len() as u32));
-                let registers = &self.registers;
-                self.values.extend(plan.members.iter().map(|(_, r)| registers[usize::from(*r)]));
-                if let Some((_, line)) = &plan.line {
-                    self.values.extend(line.iter().map(|r| registers[usize::from(*r)]));
+    /// Notes the entries that have begun, from this one on, with what is known of them at `at`. The line of a statement is
+    /// noted where it ends, for the words about it come after its transactions.
+    fn note_open(&mut self, from: usize, at: usize, ends: bool) {
+        let mut held = from;
+        for n in from..self.open.len() {
+            let group = self.open[n];
+            if !ends && self.tree.groups[usize::from(group)].line.is_some() {
+                self.open[held] = group;
+                held += 1;
+            } else if at >= self.live {
+                // Entries that an earlier part reported are not reported again.
+                self.note(group);
+            }
+        }
+        self.open.truncate(held);
+    }
+
+    /// An element begins that may be there several times.
+    #[inline(never)]
+    fn begin_repeating(&mut self, node: u32, at: usize) {
+        let this = &self.tree.nodes[node as usize];
+        if !this.groups.is_empty() {
+            // Values that an entry holds before its first nested entry are all that is known of it there.
+            if !self.open.is_empty() {
+                self.note_open(0, at, false);
+            }
+            self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
+        }
+        for register in &self.tree.nodes[node as usize].clears {
+            self.registers[usize::from(*register)] = None;
+        }
+        if self.tree.nodes[node as usize].totals.is_some() {
+            self.open_totals(node, at);
+        }
+    }
+
+    /// An element ends that may be there several times. Returns whether the message may be parted after it.
+    #[inline(never)]
+    fn end_repeating(&mut self, node: u32, buf: &[u8], at: Span) -> bool {
+        let this = &self.tree.nodes[node as usize];
+        let (parts, totals) = (this.parts, this.totals.is_some());
+        if totals {
+            self.totals_end(node, buf, at.end > self.live);
+        }
+        let this = &self.tree.nodes[node as usize];
+        if !this.groups.is_empty() && !self.open.is_empty() {
+            // Those around it that have not ended come before its own.
+            let around = self.open.iter().rposition(|group| !this.groups.contains(group));
+            self.note_open(around.map_or(0, |n| n + 1), at.end - 1, true);
+        }
+        if totals {
+            self.totals_stated(node, buf);
+        }
+        if parts {
+            self.entries_parted = self.entries.len();
+            self.totals.part();
+        }
+        parts
+    }
+
+    fn note(&mut self, group: u16) {
+        let plan = &self.tree.groups[usize::from(group)];
+        self.entries.push((group, self.values.len() as u32));
+        let registers = &self.registers;
+        self.values.extend(plan.members.iter().map(|(_, r)| registers[usize::from(*r)]));
+        if let Some((_, line)) = &plan.line {
+            let start = self.values.len();
+            self.values.extend(line.iter().map(|r| registers[usize::from(*r)]));
+            let line = &mut self.values[start..];
+            let (transactions, is_sum) = self.totals.transactions(plan.booking);
+            if transactions > 1 {
+                LINE_OF_ONE.iter().for_each(|n| line[*n] = None);
+                if is_sum || line[LINE_COUNT].is_none() {
+                    line[LINE_COUNT] = Some(IsoFieldValue::from_count(transactions));
                 }
             }
+        }
+    }
+
+    /// Elements that state sums, and their transactions, begin.
+    #[inline(never)]
+    fn open_totals(&mut self, node: u32, at: usize) {
+        let Some(of_node) = &self.tree.nodes[node as usize].totals else { return };
+        let is_new = at >= self.live;
+        for plan in &of_node.transaction_of {
+            let to = self.tree.totals[*plan].numbers;
+            if to != 0 {
+                let number = self.totals.count(*plan, is_new);
+                self.registers[usize::from(to)] = number.map(|n| IsoFieldValue::from_count(n.into()));
+            }
+        }
+        for plan in &of_node.states {
+            self.totals.open(*plan, self.entries.len(), is_new);
+        }
+    }
+
+    /// An element ends that is a transaction, or charges.
+    #[inline(never)]
+    fn totals_end(&mut self, node: u32, buf: &[u8], is_new: bool) {
+        let Some(of_node) = self.tree.nodes[node as usize].totals.as_deref().filter(|_| is_new) else {
+            return;
+        };
+        let (plans, input) = (&self.tree.totals, TotalInput { registers: &self.registers, buf });
+        for plan in of_node.transaction_of.iter().filter(|plan| plans[**plan].numbers == 0) {
+            self.totals.count(*plan, true);
+            self.totals.add(*plan, plans, &input);
+        }
+        of_node.charges.iter().for_each(|plan| self.totals.charge(plan, plans, &input));
+    }
+
+    /// An element ends that states totals.
+    #[inline(never)]
+    fn totals_stated(&mut self, node: u32, buf: &[u8]) {
+        let Self { tree, totals, registers, entries, values, .. } = self;
+        let Some(of_node) = &tree.nodes[node as usize].totals else { return };
+        for plan in of_node.states.iter().copied() {
+            if tree.totals[plan].is_booking {
+                let is_sole = totals.transactions(plan).0 == 1 && totals.listed(plan) == Some(1);
+                settle_amounts(tree, plan, is_sole, totals, registers, entries, values);
+            }
+            totals.close(plan, &tree.totals, &TotalInput { registers, buf }, entries.len());
+        }
+    }
+
+    /// The message continues in another part: its open bookings have more transactions than one.
+    pub(super) fn settle_parted(&mut self) {
+        let Self { tree, totals, registers, entries, values, .. } = self;
+        for (plan, _) in tree.totals.iter().enumerate().filter(|(_, plan)| plan.own_amount.is_some()) {
+            settle_amounts(tree, plan, false, totals, registers, entries, values);
         }
     }
 
@@ -113,6 +235,33 @@ impl ElementRegisters {
         }
         if to.first != 0 && registers[usize::from(to.first)].is_none() {
             registers[usize::from(to.first)] = found;
+        }
+    }
+}
+
+/// The only transaction of a booking has the amount of the booking where it states none. One of several has none.
+fn settle_amounts(
+    tree: &ElementTree,
+    plan: usize,
+    is_sole: bool,
+    totals: &mut MessageTotals,
+    registers: &[Option<IsoFieldValue>],
+    entries: &[(u16, u32)],
+    values: &mut [Option<IsoFieldValue>],
+) {
+    let booking = &tree.totals[plan];
+    let Some((amount, currency)) = booking.own_amount else { return };
+    for (entry, (group, start)) in entries.iter().enumerate().skip(totals.first_entry(plan)) {
+        let members = &tree.groups[usize::from(*group)].members;
+        let place = |register| Some(*start as usize + members.iter().position(|(_, r)| *r == register)?);
+        let Some(to) = place(amount).filter(|to| values[*to].is_none()) else { continue };
+        if !is_sole {
+            totals.note_missing_amount(entry);
+            continue;
+        }
+        values[to] = registers[usize::from(booking.amount)];
+        if let Some(to) = place(currency) {
+            values[to] = registers[usize::from(booking.currency)];
         }
     }
 }
@@ -143,12 +292,14 @@ impl ElementVisitor for ElementRegisters {
     type Mark = NodeOccurrence;
 
     fn begin(&mut self, live: usize) {
-        self.registers.fill(None);
+        self.registers[..self.tree.slots].fill(None);
+        self.tree.clears.iter().for_each(|register| self.registers[usize::from(*register)] = None);
         self.entries.clear();
         self.values.clear();
         self.open.clear();
         self.entries_parted = 0;
         self.live = live;
+        self.totals.begin();
         (self.messages, self.repeated) = (0, None);
         if self.serial > u32::MAX / 2 {
             self.serial = 0;
@@ -182,16 +333,7 @@ impl ElementVisitor for ElementRegisters {
         let this = &self.tree.nodes[node as usize];
         let seen = &mut self.seen[node as usize];
         if this.repeats {
-            if !this.groups.is_empty() {
-                // Values that an entry holds before its first nested entry are all that is known of it there.
-                if !self.open.is_empty() {
-                    self.note_open(at);
-                }
-                self.open.extend_from_slice(&self.tree.nodes[node as usize].groups);
-            }
-            for register in &self.tree.nodes[node as usize].clears {
-                self.registers[usize::from(*register)] = None;
-            }
+            self.begin_repeating(node, at);
         } else if *seen == parent.serial {
             // A second one of what is there once as far as the mapping knows: its parts are not those of the first.
             if let Ok(n) = ONCE.binary_search_by(|once| once.as_bytes().cmp(name)) {
@@ -239,13 +381,6 @@ impl ElementVisitor for ElementRegisters {
         for action in &node.actions {
             act(action, &mut self.registers, buf, &mut self.scratch);
         }
-        let parts = node.parts;
-        if !node.groups.is_empty() && !self.open.is_empty() {
-            self.note_open(at.end - 1);
-        }
-        if parts {
-            self.entries_parted = self.entries.len();
-        }
-        parts
+        node.repeats && self.end_repeating(mark.node, buf, at)
     }
 }

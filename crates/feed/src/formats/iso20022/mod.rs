@@ -4,7 +4,8 @@
 //! their sign. A time without an offset is read as UTC, a day is its midnight.
 //!
 //! **Entries.** An entry's values are its own, and those that precede it in the elements around it. They end where
-//! the first entry of another group in it begins, or else with the entry. ISO 20022 puts headers first.
+//! the first entry of another group in it begins, or else with the entry. ISO 20022 puts headers first. The line of a
+//! statement (`@entry`) has values from all of its element. [`totals`] says how sums are compared.
 //!
 //! **Large messages.** A message above 1 MiB is decoded in parts where its rule makes events of entries only. Each
 //! part has as many entries as fit and counts as one message. Values from before the entries are carried to the next
@@ -14,10 +15,12 @@
 //!
 //! **Unlisted** fields are kept under their path, with `#2`, `#3`, … when they repeat.
 
+mod bookings;
 mod entry;
 mod field_table;
 mod path;
 mod single_elements;
+mod totals;
 mod tree;
 
 pub use path::IsoPathSyntax;
@@ -33,6 +36,7 @@ use field_table::{ElementRegisters, MESSAGE, NodeOccurrence, RepeatedElementFaul
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use totals::NoteKind;
 use unitape_codec::iso20022::{
     self, ElementCollector, ElementValueSpan, Iso20022Decoder, IsoFault, IsoFaultKind, NextIsoMessage, Span,
     value,
@@ -48,6 +52,8 @@ pub struct IsoFeedDecoder {
     mapper: MessageMapper<IsoFieldValue>,
     noted: ElementRegisters,
     detail: String,
+    /// The message in hand is tried again: nobody knows the sums of the parts before it.
+    is_retry: bool,
     /// The head of a message in which nothing came before it, and which what is around it does not end with.
     blank: Arc<[u8]>,
 }
@@ -68,6 +74,29 @@ enum IsoFieldKind {
     Signed(bool),
     /// The line of a statement: where its values begin.
     Line(u32),
+    /// A number that was counted.
+    Count(u32),
+    /// What is to say about the sums around the entry of this index.
+    Note(NoteKind, u32),
+}
+
+impl IsoFieldValue {
+    fn from_count(count: u64) -> Self {
+        Self::from_kind(IsoFieldKind::Count(u32::try_from(count).unwrap_or(u32::MAX)))
+    }
+
+    /// A value that is not in the message.
+    fn from_kind(is: IsoFieldKind) -> Self {
+        Self { value: ElementValueSpan::default(), is }
+    }
+
+    /// Its text where it is a place in the message, or a number that was counted.
+    fn text(&self, buf: &[u8]) -> Vec<u8> {
+        match self.is {
+            IsoFieldKind::Count(count) => count.to_string().into_bytes(),
+            _ => self.value.text(buf, &mut Vec::new()).to_vec(),
+        }
+    }
 }
 
 /// ISO 20022. A message larger than its bound continues from block to block, and those blocks are decoded in order.
@@ -102,6 +131,7 @@ impl IsoFeedDecoder {
             noted: ElementRegisters::new(tree),
             mapper: MessageMapper::new(plan),
             detail: String::new(),
+            is_retry: false,
             blank: b" "[..].into(),
         })
     }
@@ -110,6 +140,7 @@ impl IsoFeedDecoder {
     #[cold]
     fn retry(&mut self, block: &mut Block, bytes: &[u8], source: u32, known: &Dictionary) {
         block.decoded = bytes.len();
+        self.noted.totals.carried.clear();
         // The surrounding elements are still open at its end; the decoder sees the next message begin there.
         let followed = [bytes, b"<AppHdr/>"].concat();
         for bytes in [bytes, &followed] {
@@ -151,13 +182,23 @@ impl IsoFeedDecoder {
             note: self.decoder.charset_note(message),
             noted: &self.noted,
         };
+        let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
+        let differs = self.noted.totals.differs();
         if message.part && self.noted.entries.is_empty() {
             // The rest of a message in parts, after its last entry.
-            block.end_ignored();
+            if differs || self.is_retry && self.noted.totals.has_begun() {
+                let detail = match differs {
+                    true => self.noted.totals.all_differences(),
+                    false => "no entry is left that could say what the sum differs from".to_owned(),
+                };
+                block.quarantine(source, origin.offset, taken.raw, "sum_differs", &detail);
+            } else {
+                block.end_ignored();
+            }
             return;
         }
-        let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
         self.mapper.message(block, &taken, origin, known);
+        block.has_findings |= differs;
     }
 
     /// The element that is there twice and may be there once: nobody knows which of them counts. The table is that of
@@ -171,6 +212,7 @@ impl IsoFeedDecoder {
 
     #[cold]
     fn bad(&mut self, block: &mut Block, bytes: &[u8], span: Span, fault: IsoFault, source: u32) {
+        self.noted.totals.carried.clear();
         self.detail.clear();
         // Writing to a String cannot fail.
         _ = write!(self.detail, "{fault}");
@@ -183,11 +225,15 @@ impl FormatDecoder for IsoFeedDecoder {
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
+            self.is_retry = true;
             self.retry(block, &bytes, source, known);
+            self.is_retry = false;
             block.bytes = bytes;
             return;
         }
-        let CarriedMessage { context, mut start } = block.carried.take().map(|c| *c).unwrap_or_default();
+        let CarriedMessage { context, mut start, totals } =
+            block.carried.take().map(|c| *c).unwrap_or_default();
+        self.noted.totals.carried = totals;
         self.decoder.set_context(&context);
         let mut head: Arc<[u8]> = context.into();
         let mut at = 0;
@@ -229,7 +275,8 @@ impl FormatDecoder for IsoFeedDecoder {
         }
         let context = self.decoder.context();
         if !context.is_empty() && !block.eof {
-            block.leaves = Some(Box::new(CarriedMessage { context: context.to_vec(), start }));
+            let totals = self.noted.totals.carried.clone();
+            block.leaves = Some(Box::new(CarriedMessage { context: context.to_vec(), start, totals }));
         }
         block.head = Arc::default();
         block.bytes = bytes;
@@ -260,6 +307,10 @@ impl ElementRegisters {
         if message.goes_on {
             // Entries after the place where it is parted belong to the next part.
             self.entries.truncate(self.entries_parted);
+        }
+        self.totals.carry(message.goes_on);
+        if message.goes_on {
+            self.settle_parted();
         }
         let kind = message.kind;
         let of = |span: Span| {
@@ -336,6 +387,14 @@ impl ParsedMessage for IsoMessageView<'_> {
                 scratch.extend_from_slice(text);
                 scratch
             }
+            IsoFieldKind::Count(_) => {
+                *scratch = found.text(self.text);
+                scratch
+            }
+            IsoFieldKind::Note(kind, entry) => {
+                *scratch = self.noted.totals.text(kind, entry as usize).into_bytes();
+                scratch
+            }
             // For people: the raw line, because it cannot be written as JSON.
             IsoFieldKind::Line(at) => match self.line(at, scratch) {
                 Ok(()) => scratch,
@@ -397,6 +456,13 @@ impl ParsedMessage for IsoMessageView<'_> {
             let line = (at + plan.members.len()) as u32;
             entry[usize::from(slot)] =
                 Some(IsoFieldValue { value: ElementValueSpan::default(), is: IsoFieldKind::Line(line) });
+        }
+        let index = cursor.at + n;
+        for (slot, kind) in [(plan.differs, NoteKind::Differs), (plan.unchecked, NoteKind::Unchecked)] {
+            if slot != 0 && self.noted.totals.has(kind, index) {
+                let note = IsoFieldKind::Note(kind, index as u32);
+                entry[usize::from(slot)] = Some(IsoFieldValue::from_kind(note));
+            }
         }
         *cursor = EntryCursor { at: cursor.at + n + 1, found: cursor.found + 1 };
         Ok(true)

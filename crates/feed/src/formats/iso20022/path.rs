@@ -14,6 +14,10 @@
 //! | `./PmtId/EndToEndId`, `../Dbtr/Nm` | in an entry of a group: inside it, and inside its parent |
 //! | `.` | in `members` of a group: all of the entry |
 //! | `@entry` | the line of a statement (`Ntry`) that the entry is, for fields that are lists |
+//! | `@booking` | of a line and of its transactions (`TxDtls`): the number of the line in its statement, from 1 |
+//! | `@amount`, `@currency` | of `TxDtls`: its own amount (`Amt`, `AmtDtls/TxAmt`, `AmtDtls/InstdAmt`), or that of a booking which it is all of |
+//! | `@sum_differs` | what the sum or the number of the transactions differs from, in words, see `totals.rs`; else absent |
+//! | `@sum_unchecked` | why a sum was not compared, in words |
 //!
 //! A group's delimiter is the path of its element, from the document on. Where an element that is no group's is there
 //! several times, the first one counts.
@@ -37,6 +41,16 @@ pub enum IsoPath {
     Entry,
     /// `@entry`.
     Line,
+    /// `@booking`.
+    Booking,
+    /// `@amount`.
+    Amount,
+    /// `@currency`.
+    Currency,
+    /// `@sum_differs`.
+    SumDiffers,
+    /// `@sum_unchecked`.
+    SumUnchecked,
     /// An element or attribute.
     Element(IsoElementPath),
 }
@@ -94,6 +108,11 @@ impl Dialect for IsoPathSyntax {
             "@type" => return Ok(IsoPath::Type),
             "@variant" => return Ok(IsoPath::Variant),
             "@entry" => return Ok(IsoPath::Line),
+            "@booking" => return Ok(IsoPath::Booking),
+            "@amount" => return Ok(IsoPath::Amount),
+            "@currency" => return Ok(IsoPath::Currency),
+            "@sum_differs" => return Ok(IsoPath::SumDiffers),
+            "@sum_unchecked" => return Ok(IsoPath::SumUnchecked),
             "." => return Ok(IsoPath::Entry),
             _ => {}
         }
@@ -139,9 +158,13 @@ impl Dialect for IsoPathSyntax {
 
     fn container(&self, path: &IsoPath) -> Option<IsoPath> {
         match path {
-            IsoPath::Line | IsoPath::Element(IsoElementPath { from: IsoPathRoot::Entry(_), .. }) => {
-                Some(IsoPath::Entry)
-            }
+            IsoPath::Line
+            | IsoPath::Booking
+            | IsoPath::Amount
+            | IsoPath::Currency
+            | IsoPath::SumDiffers
+            | IsoPath::SumUnchecked
+            | IsoPath::Element(IsoElementPath { from: IsoPathRoot::Entry(_), .. }) => Some(IsoPath::Entry),
             _ => None,
         }
     }
@@ -195,6 +218,9 @@ mod tests {
         for good in [
             "@message",
             "@entry",
+            "@booking",
+            "@amount",
+            "@sum_differs",
             ".",
             "AppHdr/CreDt",
             "FIToFICstmrCdtTrf/GrpHdr/MsgId",

@@ -8,6 +8,7 @@
 //! ```
 
 use super::path::{IsoElementPath, IsoElementSelector, IsoPath, IsoPathRoot, IsoPathStep};
+use super::totals::{NodeTotals, TotalPlan};
 use crate::mapping::PathSlots;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +44,10 @@ pub(super) struct ElementNode {
     pub(super) groups: Vec<u16>,
     /// A message that is too large may be parted after it.
     pub(super) parts: bool,
+    /// Its part in sums that the message states.
+    pub(super) totals: Option<Box<NodeTotals>>,
     /// Registers of actions in it.
-    owns: Vec<RegisterIndex>,
+    pub(super) owns: Vec<RegisterIndex>,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,11 @@ pub(super) struct IsoGroupPlan {
     pub(super) members: Vec<(u8, RegisterIndex)>,
     /// The slot of the statement line, and the registers it is made of.
     pub(super) line: Option<(u8, Vec<RegisterIndex>)>,
+    /// The total that its line states.
+    pub(super) booking: usize,
+    /// Slots of what is to say about sums; 0 where it is not asked for.
+    pub(super) differs: u8,
+    pub(super) unchecked: u8,
 }
 
 /// The tree and its registers.
@@ -79,7 +87,14 @@ pub(super) struct IsoGroupPlan {
 pub(super) struct ElementTree {
     pub(super) nodes: Vec<ElementNode>,
     pub(super) registers: usize,
+    /// The first of these, which are the slots of the message.
+    pub(super) slots: usize,
     pub(super) groups: Vec<IsoGroupPlan>,
+    /// Sums and counts that messages state.
+    pub(super) totals: Vec<TotalPlan>,
+    pub(super) bookings: BTreeMap<u32, usize>,
+    /// Registers that are emptied where a message begins, besides its slots: no element of the message empties them.
+    pub(super) clears: Vec<RegisterIndex>,
     /// Slots of values that no element gives.
     pub(super) message: u8,
     pub(super) kind: u8,
@@ -92,6 +107,12 @@ pub(super) struct ElementTree {
 /// The roots: nodes 1 and 2; node 0 is nothing.
 pub(super) const HEADER: u32 = 1;
 pub(super) const DOCUMENT: u32 = 2;
+
+/// Those of [`LINE`] that are of a transaction: of several no line has them, for they are those of one of them.
+pub(super) const LINE_OF_ONE: [usize; 8] = [12, 15, 16, 17, 18, 19, 22, 23];
+
+/// The one of [`LINE`] that says how many transactions there are.
+pub(super) const LINE_COUNT: usize = 21;
 
 /// The parts of an element that make the line of a statement, from `Ntry` on; see [`super::entry`].
 pub(super) const LINE: [&str; 24] = [
@@ -131,6 +152,7 @@ impl ElementTree {
         let mut this = Self {
             nodes: (0..3).map(|_| ElementNode::default()).collect(),
             registers: slots,
+            slots,
             ..Self::default()
         };
         let mut wild = Vec::new();
@@ -146,6 +168,14 @@ impl ElementTree {
                     return Err("@entry: outside a group's entries".to_owned());
                 }
                 IsoPath::Line | IsoPath::Entry => {}
+                IsoPath::Booking
+                | IsoPath::Amount
+                | IsoPath::Currency
+                | IsoPath::SumDiffers
+                | IsoPath::SumUnchecked => {
+                    return Err("@booking, @amount, @currency, @sum_differs and @sum_unchecked: outside a group's entries"
+                        .to_owned());
+                }
                 IsoPath::Element(e) if e.steps.first().is_some_and(|s| s.names[0] == "*") => {
                     wild.push((e, slot))
                 }
@@ -238,6 +268,23 @@ impl ElementTree {
                         registers.push(self.element(DOCUMENT, &way, &what, None)?);
                     }
                     plan.line = Some((slot, registers));
+                    plan.booking = self.booking(steps)?;
+                }
+                IsoPath::Booking => {
+                    let booking = self.booking_around(steps)?;
+                    plan.members.push((slot, self.totals[booking].number));
+                }
+                IsoPath::Amount | IsoPath::Currency => {
+                    let (amount, currency) = self.own_amount(steps)?;
+                    plan.members.push((slot, if *path == IsoPath::Amount { amount } else { currency }));
+                }
+                IsoPath::SumDiffers => {
+                    plan.differs = slot;
+                    self.compare_sums(steps)?;
+                }
+                IsoPath::SumUnchecked => {
+                    plan.unchecked = slot;
+                    self.compare_sums(steps)?;
                 }
                 IsoPath::Element(e) => {
                     let way: Vec<IsoPathStep> = match e.from {
@@ -263,7 +310,7 @@ impl ElementTree {
 
     /// Asks for what is at the end of a way; gives its register. With `slot` it is the message's, and the
     /// register is the slot; else it is the entry's.
-    fn element(
+    pub(super) fn element(
         &mut self,
         root: u32,
         steps: &[IsoPathStep],
@@ -370,13 +417,13 @@ impl ElementTree {
         *(if of_message { &mut pair.first } else { &mut pair.current }) = to;
     }
 
-    fn register(&mut self) -> Result<RegisterIndex, String> {
+    pub(super) fn register(&mut self) -> Result<RegisterIndex, String> {
         let next = self.registers;
         self.registers += 1;
         RegisterIndex::try_from(next).map_err(|_| "too many different paths".to_owned())
     }
 
-    fn add(&mut self, node: u32, name: &str) -> u32 {
+    pub(super) fn add(&mut self, node: u32, name: &str) -> u32 {
         let new = self.nodes.len() as u32;
         let parent = &mut self.nodes[node as usize];
         if name == "*" {
@@ -417,16 +464,16 @@ impl ElementTree {
             });
             let registers = &self.nodes[n].clears;
             let of_others = self.groups.iter().enumerate().any(|(g, plan)| {
-                let members = plan.members.iter().map(|(_, register)| register);
-                let mut used = members.chain(plan.line.iter().flat_map(|(_, line)| line));
-                !groups.contains(&(g as u16)) && used.any(|register| registers.contains(register))
+                // A line of which transactions went before has none of their values: they are several.
+                let mut members = plan.members.iter().map(|(_, register)| register);
+                !groups.contains(&(g as u16)) && members.any(|register| registers.contains(register))
             });
             let may_part = groups.iter().all(|g| may[usize::from(*g)]);
             self.nodes[n].parts = may_part && !groups.is_empty() && !of_message && !of_others;
         }
     }
 
-    /// Notes what each element that repeats empties.
+    /// Notes what each element that repeats empties, and what is left to the beginning of a message.
     fn settle(&mut self) {
         for n in 0..self.nodes.len() {
             if self.nodes[n].repeats {
@@ -441,6 +488,20 @@ impl ElementTree {
                 self.nodes[n].clears = clears;
             }
         }
+        // What all entries of a message are in empties the registers of that message, and most others are of other messages.
+        let mut emptied = BTreeSet::new();
+        for child in &self.nodes[DOCUMENT as usize].children {
+            let own: BTreeSet<RegisterIndex> =
+                self.nodes[child.node as usize].clears.iter().copied().collect();
+            let inside = self.inside(child.node as usize);
+            let groups: BTreeSet<u16> = inside.iter().flat_map(|n| self.nodes[*n].groups.clone()).collect();
+            let others = self.groups.iter().enumerate().filter(|(n, _)| !groups.contains(&(*n as u16)));
+            let of_others: BTreeSet<_> =
+                others.flat_map(|(_, plan)| plan.members.iter().map(|(_, r)| *r)).collect();
+            emptied.extend(own.difference(&of_others).copied());
+        }
+        let registers = self.slots as RegisterIndex..self.registers as RegisterIndex;
+        self.clears = registers.filter(|register| !emptied.contains(register)).collect();
     }
 
     /// An element and all in it.

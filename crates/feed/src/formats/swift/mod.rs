@@ -25,6 +25,7 @@ mod path;
 mod selection;
 mod sequences;
 mod time;
+mod totals;
 mod unlisted;
 mod values;
 
@@ -44,6 +45,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use time::SwiftTimeCandidates;
+use totals::SwiftSumNotes;
 use unitape_codec::charset::FallbackCharset;
 use unitape_codec::swift_mt::parts::{self, SubfieldFormat, SwiftComponents};
 use unitape_codec::swift_mt::{
@@ -88,6 +90,8 @@ struct SwiftFieldTable {
     /// The sequences open, innermost last.
     sequences: Vec<Span>,
     kind: String,
+    /// What is to say about the sum of its transactions.
+    sums: SwiftSumNotes,
     /// For names and values of unlisted fields.
     texts: RefCell<(String, Vec<u8>)>,
 }
@@ -196,6 +200,7 @@ impl FormatDecoder for SwiftDecoder {
                         guessed: Cell::new(false),
                     };
                     self.mapper.message(block, &taken, origin, known);
+                    block.has_findings |= !self.noted.sums.differs.is_empty();
                     message.span
                 }
                 NextSwiftFrame::Bad { span, fault } => {
@@ -245,12 +250,24 @@ impl SwiftFieldTable {
         self.open.clear();
         self.open.resize(wants.lasts.len(), (None, [0; 4]));
         let variant = self.blocks(wants, message, buf, kind);
+        self.sums = SwiftSumNotes::default();
         let mut letters =
             SwiftSequenceTracker::for_type(kind, variant.is_some_and(|span| span.slice(buf) == b"COV"));
         let base = message.text().start;
         let text = message.text().slice(buf);
         // Blocks in block 4 are no fields.
         let plain = !text.trim_ascii_start().starts_with(b"{");
+        if wants.sum_differs | wants.sum_unchecked != 0 && plain {
+            self.sums = totals::compare(letters, text, tokens);
+            for (slot, note) in
+                [(wants.sum_differs, &self.sums.differs), (wants.sum_unchecked, &self.sums.unchecked)]
+            {
+                if slot != 0 && !note.is_empty() {
+                    let found = SwiftFieldValue::from_span(Span::default(), SwiftValueKind::SumNote);
+                    self.slots[usize::from(slot)] = Some(push(&mut self.found, found));
+                }
+            }
+        }
         let mut in_entry = false;
         let mut time = SwiftTimeCandidates::default();
         // Transactions begun, and whether the first field 72 is still to come.
@@ -532,6 +549,11 @@ impl ParsedMessage for SwiftMessageView<'_> {
             SwiftValueKind::Mt => self.noted.kind.as_bytes(),
             SwiftValueKind::Letter(_) => found.letter(),
             SwiftValueKind::Repeat => b"Y",
+            // There is one of the two.
+            SwiftValueKind::SumNote if self.noted.sums.differs.is_empty() => {
+                self.noted.sums.unchecked.as_bytes()
+            }
+            SwiftValueKind::SumNote => self.noted.sums.differs.as_bytes(),
             SwiftValueKind::Ack(true) => b"NAK",
             SwiftValueKind::Ack(false) => b"ACK",
             // For people: the line that is not of its form.

@@ -10,6 +10,8 @@
 //! | `return` | `RETN` or `REJT` where the first field 72 begins with that code; 72 stays unlisted |
 //! | `variant` | field 119 of block 3: `COV`, `STP`, `REMIT` |
 //! | `time` | the event time, see [`super`] |
+//! | `sum_differs` | what the sum of the transactions differs from, in words, see `totals.rs`; else absent |
+//! | `sum_unchecked` | why the sum was not compared, in words |
 //! | `entries` | the lines of a statement (`61`, `86`), for fields that are lists |
 //! | `1.terminal`, `2.sender`, `2.receiver`, … | parts of blocks 1 and 2; `2.moment`: output day and time |
 //! | `3.108`, `5.CHK` | a field of block 3 or 5 |
@@ -52,6 +54,10 @@ pub enum SwiftPath {
     Time,
     /// `entries`.
     Entries,
+    /// `sum_differs`.
+    SumDiffers,
+    /// `sum_unchecked`.
+    SumUnchecked,
     /// Block and part.
     Block(u8, String),
     /// A field of the text, whole or a part of it.
@@ -88,6 +94,8 @@ impl Dialect for SwiftDialect {
             "variant" => return Ok(SwiftPath::Variant),
             "time" => return Ok(SwiftPath::Time),
             "entries" => return Ok(SwiftPath::Entries),
+            "sum_differs" => return Ok(SwiftPath::SumDiffers),
+            "sum_unchecked" => return Ok(SwiftPath::SumUnchecked),
             _ => {}
         }
         if let Some((block @ ("1" | "2" | "3" | "5"), part)) = text.split_once('.') {
@@ -189,6 +197,7 @@ mod tests {
             "type",
             "ack",
             "entries",
+            "sum_differs",
             "32A",
             "32A.amount",
             "50a.name",

@@ -54,6 +54,8 @@ pub(super) struct SwiftFieldSelection {
     pub(super) variant: u8,
     pub(super) time: u8,
     pub(super) entries: u8,
+    pub(super) sum_differs: u8,
+    pub(super) sum_unchecked: u8,
     /// Unlisted fields are kept.
     pub(super) keeps: bool,
     /// For each group, the sequence that bounds an entry; without one, an entry has no gaps.
@@ -94,6 +96,8 @@ impl SwiftFieldSelection {
             variant: slot(&SwiftPath::Variant),
             time: slot(&SwiftPath::Time),
             entries: slot(&SwiftPath::Entries),
+            sum_differs: slot(&SwiftPath::SumDiffers),
+            sum_unchecked: slot(&SwiftPath::SumUnchecked),
             keeps: places.keeps,
             lasts: lasts.collect(),
         };

@@ -34,6 +34,8 @@ pub(super) enum SwiftValueKind {
     Letter(u8),
     /// The lines of the statement.
     Entries,
+    /// What is to say about the sum of the transactions.
+    SumNote,
     /// Not of its tag's form.
     Invalid,
 }

@@ -52,8 +52,8 @@ pub struct BlockSequencer {
     events: u64,
     /// Events by kind of what was copied here; workers count what they copy.
     pub by_kind: KindCounts,
-    /// Blocks of this run report gaps; only the tape says how many of these it did not have before.
-    pub has_gaps: bool,
+    /// Blocks of this run have findings; only the tape says how many of these it did not have before.
+    pub has_findings: bool,
     #[expect(clippy::vec_box, reason = "blocks travel by pointer; unboxing them here would move them")]
     spares: Vec<Box<BlockJob>>,
     counters: Arc<RunCounters>,
@@ -176,7 +176,7 @@ impl BlockSequencer {
             pieces: Vec::new(),
             events: 0,
             by_kind: [0; 64],
-            has_gaps: false,
+            has_findings: false,
             spares: Vec::new(),
             counters: start.counters,
             patience: start.patience,
@@ -268,7 +268,7 @@ impl BlockSequencer {
         }
         let BlockJob { block, sorted, .. } = &mut *job;
         feed.sources[block.source].seen += block.tally.messages;
-        self.has_gaps |= block.has_gaps;
+        self.has_findings |= block.has_findings;
         feed.keep_leftover(block);
         if feed.rotates
             && let Some(stats) = &self.stats

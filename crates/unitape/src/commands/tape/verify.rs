@@ -31,6 +31,8 @@ pub struct TapeInspection {
     raw: RawLogReport,
     /// Parts of other tapes on this one that a repair accepted without a check, in words.
     accepted: Vec<String>,
+    /// Messages on it that state another sum than their transactions come to. The tape is intact all the same.
+    sums_differ: u64,
     /// The problems, one line each; the place comes first.
     pub problems: Vec<String>,
     /// The account could not be read, for a cause outside the data.
@@ -76,8 +78,9 @@ impl TapeInspection {
         }
         let parts = account.iter().flat_map(|account| &account.tape_gaps.parts);
         let accepted = parts.filter(|part| !part.is_loss).map(|part| part.detail.clone()).collect();
+        let sums_differ = account.as_ref().map_or(0, |account| account.sums_differ);
         let outside = account.err().map(CommandFailure::from).filter(|e| e.cause() == ErrorCause::Outside);
-        Ok(Self { report, raw, accepted, problems, outside })
+        Ok(Self { report, raw, accepted, sums_differ, problems, outside })
     }
 
     fn print_json(&self) -> Result<(), CommandFailure> {
@@ -89,6 +92,7 @@ impl TapeInspection {
             "accepted_unverified": self.report.accepted.iter().copied().map(part).collect::<Vec<_>>(),
             "accepted_of_inputs": self.accepted,
             "quarantine": { "intact": self.raw.intact, "without_checksum": self.raw.unhashed, "damaged": self.raw.damaged },
+            "sums_differ": self.sums_differ,
             "problems": self.problems,
         }))
     }
@@ -117,6 +121,12 @@ impl TapeInspection {
                 grouped(self.raw.intact),
                 grouped(self.raw.unhashed),
                 grouped(self.raw.damaged)
+            );
+        }
+        if self.sums_differ > 0 {
+            say!(
+                "{} messages state another sum or number than their transactions come to (sum_differs)",
+                grouped(self.sums_differ)
             );
         }
         if let Some((from, to)) = self.report.not_covered {

@@ -1,0 +1,377 @@
+//! Sums and counts that a message states, compared with its transactions.
+//!
+//! | element | states | its transactions |
+//! |---|---|---|
+//! | `Ntry` | `Amt` | `NtryDtls/TxDtls` |
+//! | `NtryDtls` | `Btch/TtlAmt`, `Btch/NbOfTxs` | `TxDtls` |
+//! | `PmtInf` | `CtrlSum`, `NbOfTxs` | `CdtTrfTxInf`, `DrctDbtTxInf` |
+//! | what `PmtInf` is in | `GrpHdr/CtrlSum`, `GrpHdr/NbOfTxs` | the same, of all `PmtInf` |
+//!
+//! The amount of a booking is in one currency, and so are the amounts that are compared with it: of each transaction the
+//! first of `Amt`, `TxAmt`, `CntrValAmt`, `InstdAmt` in that currency. A transaction of the other direction
+//! (`CdtDbtInd`) counts against it. A difference of exactly the charges that the booking, its transactions or both of them
+//! state (`Chrgs`) is explained by them. `CtrlSum` adds amounts of all currencies, as the standard says.
+//!
+//! One `TxDtls` in a batch of several sums all of them up: they are not listed here, which is said.
+//!
+//! Numbers are exact. A transaction whose amount cannot be compared makes the sum unknown, which is said, too.
+
+use super::IsoFieldValue;
+use super::tree::RegisterIndex;
+use crate::block::{RunningTotal, negated};
+use std::ops::Range;
+use unitape_codec::iso20022::value;
+use unitape_model::Amount;
+
+/// The element that states a sum or a count, and where it does.
+#[derive(Debug, Default)]
+pub(super) struct TotalPlan {
+    /// The stated amount, its currency and its direction; register 0 is none.
+    pub(super) amount: RegisterIndex,
+    pub(super) currency: RegisterIndex,
+    pub(super) mark: RegisterIndex,
+    /// The stated count.
+    pub(super) count: RegisterIndex,
+    /// What the element is called in words: `Ntry/Amt`, `PmtInf/CtrlSum`.
+    pub(super) amount_name: &'static str,
+    pub(super) count_name: &'static str,
+    /// The register that identifies the element.
+    pub(super) id: RegisterIndex,
+    /// Amounts of a transaction with their currencies, the preferred one first.
+    pub(super) amounts: Vec<(RegisterIndex, RegisterIndex)>,
+    /// The direction of a transaction.
+    pub(super) transaction_mark: RegisterIndex,
+    /// The booking that the element is a part of.
+    pub(super) booking: Option<usize>,
+    /// It is a booking; `number` is the register of its number in the statement.
+    pub(super) is_booking: bool,
+    pub(super) number: RegisterIndex,
+    /// Its transactions are bookings, which are only counted; the register that gets the number of the one in hand.
+    pub(super) numbers: RegisterIndex,
+    /// The registers of amount and currency of a transaction, where they are asked for.
+    pub(super) own_amount: Option<(RegisterIndex, RegisterIndex)>,
+    /// Amounts are added up, because the mapping asks for differences.
+    pub(super) adds: bool,
+}
+
+/// What the end of an element adds to a total.
+#[derive(Debug)]
+pub(super) struct ChargePlan {
+    pub(super) total: usize,
+    pub(super) is_own: bool,
+    pub(super) amount: RegisterIndex,
+    pub(super) currency: RegisterIndex,
+    /// Not where this has a value.
+    pub(super) unless: RegisterIndex,
+}
+
+/// What a node means for totals.
+#[derive(Debug, Default)]
+pub(super) struct NodeTotals {
+    /// The totals that it states.
+    pub(super) states: Vec<usize>,
+    /// The totals of which it is a transaction.
+    pub(super) transaction_of: Vec<usize>,
+    pub(super) charges: Vec<ChargePlan>,
+}
+
+/// A statement about entries: that a sum differs, or that it was not compared.
+#[derive(Clone, Debug)]
+struct TotalNote {
+    entries: Range<usize>,
+    /// The booking whose entries it is about, which may not have ended.
+    booking: Option<usize>,
+    kind: NoteKind,
+    text: String,
+}
+
+/// The kind of a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoteKind {
+    /// What the message states is not what its transactions come to.
+    Differs,
+    /// It could not be compared.
+    Unchecked,
+}
+
+/// The totals of the message in hand.
+#[derive(Debug, Default)]
+pub(super) struct MessageTotals {
+    running: Vec<RunningTotal>,
+    /// Where in the entries those of each element begin.
+    from: Vec<usize>,
+    /// An element that states totals has begun.
+    has_begun: bool,
+    /// The totals at the place where the message was parted last.
+    parted: Vec<RunningTotal>,
+    /// Those that the part before left. Empty: nothing is known of it.
+    pub(super) carried: Vec<RunningTotal>,
+    notes: Vec<TotalNote>,
+    /// Notes at that place.
+    notes_parted: usize,
+}
+
+/// The values of the message in hand.
+pub(super) struct TotalInput<'r> {
+    pub(super) registers: &'r [Option<IsoFieldValue>],
+    pub(super) buf: &'r [u8],
+}
+
+impl TotalInput<'_> {
+    fn text(&self, register: RegisterIndex) -> Option<Vec<u8>> {
+        let mut scratch = Vec::new();
+        Some(self.registers[usize::from(register)]?.value.text(self.buf, &mut scratch).to_vec())
+    }
+
+    fn amount(&self, register: RegisterIndex) -> Option<Amount> {
+        Amount::parse(value::decimal(&self.text(register)?)).ok()
+    }
+
+    fn has(&self, register: RegisterIndex) -> bool {
+        self.registers[usize::from(register)].is_some()
+    }
+
+    fn shown(&self, register: RegisterIndex) -> String {
+        self.text(register).map_or(String::new(), |text| String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+impl MessageTotals {
+    pub(super) fn new(plans: usize) -> Self {
+        Self { running: vec![RunningTotal::default(); plans], from: vec![0; plans], ..Self::default() }
+    }
+
+    /// A message begins, or is read once more.
+    pub(super) fn begin(&mut self) {
+        self.has_begun = false;
+        self.notes.clear();
+    }
+
+    /// Whether an element that states totals has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// An element that states totals begins; `is_new` where no earlier part had its beginning.
+    pub(super) fn open(&mut self, plan: usize, entries: usize, is_new: bool) {
+        self.has_begun = true;
+        self.from[plan] = entries;
+        self.running[plan] = match self.carried.get(plan) {
+            _ if is_new => RunningTotal { is_known: true, ..RunningTotal::default() },
+            Some(carried) => *carried,
+            None => RunningTotal::default(),
+        };
+    }
+
+    /// A transaction begins that only has to be counted. Gives its number where all before it are known.
+    pub(super) fn count(&mut self, plan: usize, is_new: bool) -> Option<u32> {
+        let total = &mut self.running[plan];
+        total.count += u64::from(is_new);
+        total.is_known.then_some(u32::try_from(total.count).ok()).flatten()
+    }
+
+    /// A transaction ends. Its amount counts with the sign that it has in the direction of what states the total.
+    pub(super) fn add(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) {
+        let (total, of) = (&mut self.running[plan], &plans[plan]);
+        if !of.adds {
+            return;
+        }
+        let currency = stated_currency(plan, plans, input);
+        let same = |(_, ccy): &&(RegisterIndex, RegisterIndex)| match &currency {
+            Some(currency) => input.text(*ccy).as_ref() == Some(currency),
+            None => true,
+        };
+        let found = of.amounts.iter().filter(|(amount, _)| input.has(*amount)).find(same);
+        let Some((amount, _)) = found else {
+            total.without += 1;
+            return;
+        };
+        let mark = input.text(of.transaction_mark);
+        let direction = direction(plan, plans, input);
+        let is_against = mark.is_some() && direction.is_some() && mark != direction;
+        let amount = input.amount(*amount);
+        total.sum.add(if is_against { amount.and_then(negated) } else { amount });
+    }
+
+    /// Charges of a booking or of a transaction of it, in the currency of the booking.
+    pub(super) fn charge(&mut self, plan: &ChargePlan, plans: &[TotalPlan], input: &TotalInput<'_>) {
+        let is_same = input.text(plan.currency) == stated_currency(plan.total, plans, input);
+        if !plans[plan.total].adds || !is_same || !input.has(plan.amount) || input.has(plan.unless) {
+            return;
+        }
+        let total = &mut self.running[plan.total];
+        let charges = if plan.is_own { &mut total.own_charges } else { &mut total.charges };
+        charges.add(input.amount(plan.amount));
+    }
+
+    /// An element that states totals ends: they are compared, and what is to say is noted for its entries.
+    pub(super) fn close(&mut self, plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>, entries: usize) {
+        let (total, of, from) = (self.running[plan], &plans[plan], self.from[plan]);
+        for note in self.notes.iter_mut().filter(|n| n.booking == Some(plan) && n.entries.start == from) {
+            note.entries.end = entries;
+        }
+        let stated = input.text(of.count).map(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
+        if let Some(booking) = of.booking {
+            let booking = &mut self.running[booking];
+            booking.details += 1;
+            booking.transactions += stated.flatten().unwrap_or(0).max(total.count);
+        }
+        if !total.is_known || total.count == 0 || !of.adds {
+            return;
+        }
+        let name = |name: &str| match input.has(of.id) {
+            true => format!("{name} of {}", input.shown(of.id)),
+            false => name.to_owned(),
+        };
+        // Of an element without entries in this part the next entry says it.
+        let from = of.booking.map_or(from, |booking| self.from[booking]);
+        let mut note = |kind, text| {
+            let entries = from..entries.max(from + 1);
+            self.notes.push(TotalNote { entries, booking: of.booking, kind, text });
+        };
+        if input.has(of.count) && stated.flatten() != Some(total.count) {
+            let (name, shown) = (name(of.count_name), input.shown(of.count));
+            // Banks that list the transactions of a batch elsewhere give one in place of all.
+            let is_summary = of.booking.is_some() && total.count == 1 && stated.flatten() > Some(1);
+            match is_summary {
+                true => {
+                    let text =
+                        format!("{name} is {shown}, its transactions are not listed, one sums them up");
+                    note(NoteKind::Unchecked, text);
+                }
+                false => {
+                    let text = format!("{name} is {shown}, it has {}", transactions(total.count));
+                    note(NoteKind::Differs, text);
+                }
+            }
+        }
+        let Some(amount) = input.amount(of.amount) else {
+            if input.has(of.amount) {
+                let text = format!("{} is no amount: {}", name(of.amount_name), input.shown(of.amount));
+                note(NoteKind::Differs, text);
+            }
+            return;
+        };
+        let currency = stated_currency(plan, plans, input)
+            .map_or(String::new(), |currency| format!(" {}", String::from_utf8_lossy(&currency)));
+        if total.without > 0 {
+            let is_sole = total.count.max(total.transactions).max(stated.flatten().unwrap_or(1)) == 1;
+            if !is_sole {
+                let who = match total.count {
+                    1 => "the transaction has".to_owned(),
+                    count => format!("{} of {count} transactions have", total.without),
+                };
+                let currency = if currency.is_empty() { String::new() } else { format!(" in{currency}") };
+                let name = name(of.amount_name);
+                let text =
+                    format!("{who} no amount{currency}: the sum is not compared with {name}, {amount}");
+                note(NoteKind::Unchecked, text);
+            }
+            return;
+        }
+        let difference = total.sum.minus(amount);
+        let is_explained = difference.is_some_and(|difference| {
+            let mut both = total.own_charges;
+            both.add(total.charges.0);
+            difference == Amount::default()
+                || [total.own_charges, total.charges, both].iter().any(|charges| {
+                    charges.0.is_some_and(|charges| {
+                        charges.mantissa().unsigned_abs() == difference.mantissa().unsigned_abs()
+                            && charges.exponent() == difference.exponent()
+                    })
+                })
+        });
+        if !is_explained {
+            let sum =
+                total.sum.0.map_or("no amount of 38 digits".to_owned(), |sum| format!("{sum}{currency}"));
+            let (name, its) = (name(of.amount_name), transactions(total.count));
+            note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it come to {sum}"));
+        }
+    }
+
+    /// The first entry of an element that states a total.
+    pub(super) fn first_entry(&self, plan: usize) -> usize {
+        self.from[plan]
+    }
+
+    /// This entry has no amount.
+    pub(super) fn note_missing_amount(&mut self, entry: usize) {
+        let is_noted = |note: &TotalNote| note.booking.is_none() && note.entries == (entry..entry + 1);
+        if self.notes.iter().any(|note| note.kind == NoteKind::Unchecked && is_noted(note)) {
+            return;
+        }
+        let text = "amount not stated".to_owned();
+        let entries = entry..entry + 1;
+        self.notes.push(TotalNote { entries, booking: None, kind: NoteKind::Unchecked, text });
+    }
+
+    /// The number of transactions of a booking, and whether it is to be said by this number: of several `NtryDtls`.
+    pub(super) fn transactions(&self, booking: usize) -> (u64, bool) {
+        let total = &self.running[booking];
+        (total.transactions.max(total.count), total.details > 1)
+    }
+
+    /// The number of transactions listed, where all are known.
+    pub(super) fn listed(&self, booking: usize) -> Option<u64> {
+        let total = &self.running[booking];
+        total.is_known.then_some(total.count)
+    }
+
+    /// The message may be parted here.
+    #[inline]
+    pub(super) fn part(&mut self) {
+        if self.has_begun {
+            self.parted.clone_from(&self.running);
+            self.notes_parted = self.notes.len();
+        }
+    }
+
+    /// Takes what the next part needs to know: it begins where the message was parted.
+    pub(super) fn carry(&mut self, goes_on: bool) {
+        self.carried.clear();
+        if goes_on && self.has_begun {
+            self.carried.clone_from(&self.parted);
+            self.notes.truncate(self.notes_parted);
+        }
+    }
+
+    /// Whether something differs in the message.
+    pub(super) fn differs(&self) -> bool {
+        self.notes.iter().any(|note| note.kind == NoteKind::Differs)
+    }
+
+    /// The notes of this kind about an entry; empty where there are none.
+    pub(super) fn text(&self, kind: NoteKind, entry: usize) -> String {
+        let notes = self.notes.iter().filter(|note| note.kind == kind && note.entries.contains(&entry));
+        notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether there is a note of this kind about an entry.
+    #[inline]
+    pub(super) fn has(&self, kind: NoteKind, entry: usize) -> bool {
+        !self.notes.is_empty()
+            && self.notes.iter().any(|note| note.kind == kind && note.entries.contains(&entry))
+    }
+
+    /// All differences of the message, for people.
+    pub(super) fn all_differences(&self) -> String {
+        let notes = self.notes.iter().filter(|note| note.kind == NoteKind::Differs);
+        notes.map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn transactions(count: u64) -> String {
+    if count == 1 { "1 transaction".to_owned() } else { format!("{count} transactions") }
+}
+
+/// The currency of the stated amount, or else of the booking that the element is in.
+fn stated_currency(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
+    let of = &plans[plan];
+    input.text(of.currency).or_else(|| input.text(plans[of.booking?].currency))
+}
+
+/// The direction of the stated amount, or else of the booking that the element is in.
+fn direction(plan: usize, plans: &[TotalPlan], input: &TotalInput<'_>) -> Option<Vec<u8>> {
+    let of = &plans[plan];
+    input.text(of.mark).or_else(|| input.text(plans[of.booking?].mark))
+}
