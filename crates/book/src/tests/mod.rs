@@ -94,7 +94,8 @@ fn long(short: &str) -> String {
 }
 
 fn json(name: &str, value: &str) -> String {
-    let number = matches!(name, "ts" | "depth" | "orders") || name == "oid" && value.starts_with('+');
+    let number =
+        matches!(name, "ts" | "depth" | "orders" | "partial") || name == "oid" && value.starts_with('+');
     if number { value.trim_start_matches('+').to_owned() } else { format!("\"{value}\"") }
 }
 

@@ -2,6 +2,7 @@
 
 use super::entries::INHERIT_MAX;
 use super::format_adapter::{Dialect, GroupSlots, PathSlots};
+use super::partial_quote::PartialQuotePlan;
 use super::plan::{
     BestEntryRule, BestPicks, CodeTable, CompiledRule, EventPlan, FieldOp, FieldPlan, GroupPick,
     IgnoredEntries, KeyPicks, MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules,
@@ -410,8 +411,23 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
             _ => Vec::new(),
         };
+        let partial = PartialQuotePlan::new(mapping, kind, text)
+            .map_err(|what| MappingRefusal::from(what).under("empty_side"))?;
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(EventPlan { kind, each, when, when_paths, some_of, repeats, ops, fields, codes, keep, keep_entry })
+        Ok(EventPlan {
+            kind,
+            each,
+            when,
+            when_paths,
+            some_of,
+            repeats,
+            partial,
+            ops,
+            fields,
+            codes,
+            keep,
+            keep_entry,
+        })
     }
 
     /// The members of group `g` that the event does not name, with their slots.
