@@ -7,6 +7,7 @@ use crate::{
 use unitape_codec::events::{LineParseOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
+mod partial;
 mod twin;
 
 /// Books that are fed with event lines.

@@ -13,6 +13,7 @@ mod fixed;
 mod iso20022;
 mod itch;
 mod itch_books;
+mod partial_quotes;
 mod restarts;
 mod swift;
 mod text;
