@@ -1,8 +1,9 @@
 //! Partial quotes: a quote that named one side took the other one away.
 
 use super::{BookFixture, long};
+use crate::fx::{FxBooks, FxOptions};
 use crate::{Basis, BookOptions};
-use unitape_model::flags;
+use unitape_model::{Event, InstrumentId, flags};
 
 /// Applies the lines, and returns the best prices and marks after each.
 fn after(lines: &[&str]) -> Vec<(String, bool)> {
@@ -108,7 +109,7 @@ fn an_unknown_side_takes_no_part_in_the_best_price_over_venues() {
     books.feed("bbo venue=CHIX bid=9 bid_qty=5 ask=11 ask_qty=5");
     books.feed("bbo bid=10 bid_qty=1 partial=true");
     let over = |books: &BookFixture| {
-        let over = books.books.consolidated(unitape_model::InstrumentId(1));
+        let over = books.books.consolidated(InstrumentId(1));
         let sides = [over.bid, over.ask].map(|side| side.unwrap().level.px.to_string());
         (sides, over.marks.names().any(|mark| mark == "stale"))
     };
@@ -118,4 +119,19 @@ fn an_unknown_side_takes_no_part_in_the_best_price_over_venues() {
     assert_eq!(over(&books), (["10", "10.5"].map(str::to_owned), false));
     books.feed("bbo bid=8 partial=true");
     assert_eq!(over(&books), (["9", "10.5"].map(str::to_owned), false));
+}
+
+/// The best price of many banks is made of `quote` events; a `bbo`, partial or not, is none of theirs.
+#[test]
+fn banks_do_not_quote_by_bbo() {
+    let mut books = BookFixture::new(BookOptions::default());
+    let sizes = vec![unitape_model::Decimal::from_int(1)];
+    let mut fx = FxBooks::new(FxOptions { sizes, ..FxOptions::default() }).unwrap();
+    fx.define_publisher(1, "XLON");
+    fx.define_instrument(1, "EURUSD");
+    for short in ["bbo bid=9 ask=10", "bbo ask=11 partial=true"] {
+        assert!(books.parse(&long(short), flags::LAST, 0));
+        fx.on_event(&Event::new(&books.arena).unwrap(), &mut |price| panic!("{price:?}"));
+    }
+    assert_eq!((fx.books().len(), fx.counters().quotes), (0, 0));
 }

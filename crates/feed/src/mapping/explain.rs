@@ -401,7 +401,7 @@ impl MappingExplainer {
         if event.partial.is_some() && !view.states_side(plan, event, &mut TextScratch::default()) {
             let failed = FailedCondition {
                 path: "a side of the quote".into(),
-                wanted: "a price or size; an empty side is unchanged".into(),
+                wanted: "a price or size".into(),
                 value: None,
                 line: lines.empty_side,
             };

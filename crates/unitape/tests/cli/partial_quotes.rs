@@ -114,7 +114,7 @@ fn ticks_of_one_side_reach_every_reader() {
         assert_eq!((&rows[1]["bid_px_00"], &rows[1]["ask_px_00"]), (&Value::Null, &json!("1.08012")));
     }
 
-    let explained = run(["mapping", "check", text(&mapping), text(&ticks)]).code(0);
+    let explained = run(["mapping", "check", text(&mapping), text(&ticks), "--messages", "4"]).code(0);
     let text = explained.text();
     assert!(text.contains("partial    true                     from empty_side \"unchanged\""), "{text}");
     assert!(text.contains("is ignored by rule 1"), "{text}");
