@@ -187,6 +187,9 @@ pub(crate) struct StatedSide {
 /// Reads a `bbo` that states only the fields that it has. Returns `None` for a `bbo` that states both sides.
 #[inline]
 pub(crate) fn partial_bbo(event: &Event<'_>) -> Option<[StatedSide; 2]> {
+    if event.header().flags() & flags::EXT == 0 {
+        return None;
+    }
     let bbo = BboRecord::from_event(event)?;
     let none = EXP_NONE as u8;
     let lacks_price = bbo.bid.get() == Price::NONE.0 || bbo.ask.get() == Price::NONE.0;

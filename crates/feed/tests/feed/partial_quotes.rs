@@ -221,7 +221,7 @@ fn mistakes_are_named_where_they_are() {
     assert_eq!(of_format(&by_field, &message).quotes, ["9:- / -:- …"]);
 }
 
-/// Whoever writes a mapping sees why a row became no event, and which quotes leave a side unchanged.
+/// The author of a mapping sees why a row became no event, and which quotes leave a side unchanged.
 #[test]
 fn a_sample_is_explained() {
     let format = json_ticker("empty_side='unchanged'");
