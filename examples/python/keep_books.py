@@ -324,12 +324,49 @@ class Listing:
         self.known, self.stale = dict.fromkeys(BASES, False), dict.fromkeys(BASES, False)
         self.lost = dict.fromkeys(BASES)
         self.ts, self.feeds = {}, {}
+        self.stated = {"B": False, "S": False}
 
     def is_continuous(self):
         return self.phase in (None, "open") and not self.halted
 
     def is_stale(self, basis):
         return self.stale[basis] or self.lost[basis] is not None
+
+    def mark_stale(self, basis):
+        self.stale[basis] = True
+        if basis == BBO:
+            self.stated = {"B": False, "S": False}
+
+    def mark_lost(self, basis, place):
+        self.lost[basis] = place
+        if basis == BBO:
+            self.stated = {"B": False, "S": False}
+
+    def on_partial(self, event, goes_with):
+        """A quote that states only what it has. Returns whether both sides are known again."""
+        is_whole = self.known[BBO] and not self.is_stale(BBO)
+        best, stated = dict(self.best), dict(self.stated)
+        for side, px, qty in (("B", "bid", "bid_qty"), ("S", "ask", "ask_qty")):
+            is_known = is_whole or stated[side]
+            px, qty = number(event.get(px)), number(event.get(qty))
+            if qty is not None and qty <= 0:
+                best[side], stated[side] = None, True
+            elif px is not None:
+                before = best[side][1] if best[side] and is_known else Decimal(0)
+                best[side], stated[side] = (px, before if qty is None else qty, None), True
+            elif qty is not None and best[side]:
+                best[side] = (best[side][0], qty, None)
+            elif qty is not None and is_known:
+                raise Fault("bad_level")
+        self.best = best
+        if is_whole:
+            return False
+        if not goes_with:
+            self.stated = stated
+            if all(stated.values()):
+                return True
+        self.stale[BBO] = self.stale[BBO] or not self.known[BBO]
+        return False
 
     def basis(self):
         known = [b for b in PREFER if self.known[b]]
@@ -422,7 +459,7 @@ class Books:
         for listing in listings:
             for basis in bases:
                 if listing.known[basis] and listing.feeds[basis] == self.feed:
-                    listing.lost[basis] = ELSEWHERE
+                    listing.mark_lost(basis, ELSEWHERE)
 
     def last_loss(self, listing, basis):
         of = [(self.feed, None), (self.feed, None, listing.instr), (self.feed, listing.venue, listing.instr)]
@@ -506,7 +543,8 @@ class Books:
                 listing.halted = HALTS[state]
                 listing.orders.finish()
             elif state == "stale":
-                listing.lost = dict.fromkeys(BASES, self.place or ELSEWHERE)
+                for basis in BASES:
+                    listing.mark_lost(basis, self.place or ELSEWHERE)
             else:
                 if state == "restarted":
                     listing.empty()
@@ -523,7 +561,9 @@ class Books:
         goes_with = self.place is not None and listing.source == self.place and listing.lost[basis] == self.place
         fault, whole = None, False
         try:
-            if basis == BBO:
+            if basis == BBO and event.get("partial"):
+                whole = listing.on_partial(event, goes_with)
+            elif basis == BBO:
                 for side, px, qty in (("B", "bid", "bid_qty"), ("S", "ask", "ask_qty")):
                     there = px in event and number(event.get(qty, "1")) > 0
                     listing.best[side] = (number(event[px]), number(event.get(qty, "0")), None) if there else None
@@ -545,7 +585,7 @@ class Books:
             listing.stale[basis], listing.lost[basis] = False, None
         if fault:
             listing.count(fault)
-            listing.stale[basis] = True
+            listing.mark_stale(basis)
         if not listing.known[basis] and not whole and self.last_loss_of(listing, basis) > listing.cleared:
             listing.lost[basis] = ELSEWHERE
         listing.known[basis], listing.ts[basis], listing.feeds[basis] = True, event["ts"], self.feed

@@ -22,7 +22,7 @@ def row_of(event, schema):
         row["sequence"] = event.get("src_seq")
         for column, field in [("bid_px_00", "bid"), ("ask_px_00", "ask"), ("bid_sz_00", "bid_qty"), ("ask_sz_00", "ask_qty")]:
             row[column] = event.get(field)
-        row |= {"cond": None, "bid_venue": None, "ask_venue": None}
+        row |= {"cond": "partial" if event.get("partial") is True else None, "bid_venue": None, "ask_venue": None}
     else:
         row["action"] = ACTIONS.get(event.get("action"), "T")
         row["side"] = SIDES.get(event.get("side"), "N")

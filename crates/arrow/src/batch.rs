@@ -5,10 +5,10 @@ use crate::columns::{
 };
 use crate::{BatchOptions, Error, MisfitAction};
 use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, SchemaRef};
 use std::sync::Arc;
-use unitape_model::row::{flag_words, id_text, side, trade_action};
+use unitape_model::row::{PARTIAL, flag_words, id_text, side, trade_action};
 use unitape_model::{
     Decimal, Dictionary, Event, EventField, EventFieldSpec, EventSchema, EventValue, FieldLayout, NameKind,
     RowSchema,
@@ -46,6 +46,8 @@ struct BboColumns {
     ask: PriceField,
     bid_size: SizeField,
     ask_size: SizeField,
+    /// The rows that state only the values that they have.
+    partial_rows: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,7 @@ impl RowBatchBuilder {
                 ask: price(EventField::Ask),
                 bid_size: size("bid_sz_00", EventField::BidQty),
                 ask_size: size("ask_sz_00", EventField::AskQty),
+                partial_rows: Vec::new(),
             })),
             RowSchema::Trades => RowBody::Trades(Box::new(TradeColumns {
                 action: CodeColumn::new(ACTIONS.map(str::to_owned), rows),
@@ -167,7 +170,12 @@ impl RowBatchBuilder {
         let venue_key = self.venue.key(venue.into(), names)?;
         let mut scaler = SizeScaler { action: self.options.misfit, address, misfits: 0 };
         match &mut self.body {
-            RowBody::Bbo(columns) => columns.push(event, &mut scaler)?,
+            RowBody::Bbo(columns) => {
+                columns.push(event, &mut scaler)?;
+                if event.is_partial() {
+                    columns.partial_rows.push(self.rows);
+                }
+            }
             RowBody::Trades(columns) => columns.push(event, &mut scaler)?,
         }
         self.misfits += scaler.misfits;
@@ -202,8 +210,12 @@ impl RowBatchBuilder {
             RowBody::Bbo(bbo) => {
                 columns.extend([sequence, bbo.bid.column.finish(), bbo.ask.column.finish()]);
                 columns.extend([bbo.bid_size.column.finish(), bbo.ask_size.column.finish()]);
-                // No event has a condition or the venues of its sides yet.
-                let absent = columns.len()..columns.len() + 3;
+                columns.push(match std::mem::take(&mut bbo.partial_rows) {
+                    partial if partial.is_empty() => nulls(&DataType::Utf8, rows),
+                    partial => conditions(&partial, rows),
+                });
+                // No event has the venues of its sides yet.
+                let absent = columns.len()..columns.len() + 2;
                 columns.extend(absent.map(|i| nulls(self.arrow_schema.field(i).data_type(), rows)));
             }
             RowBody::Trades(trades) => {
@@ -303,6 +315,13 @@ impl SizeScaler {
         let (column, seq) = (field.name, self.address.seq);
         Err(Error::SizeMisfit { column, seq, size: size.to_string(), data_type, remedy })
     }
+}
+
+/// Returns the column of conditions of quotes of which these rows are partial.
+fn conditions(partial: &[usize], rows: usize) -> ArrayRef {
+    let mut conditions = vec![None; rows];
+    partial.iter().for_each(|row| conditions[*row] = Some(PARTIAL));
+    Arc::new(StringArray::from(conditions))
 }
 
 #[inline]

@@ -12,8 +12,8 @@ use arrow_schema::DataType;
 use proptest::prelude::*;
 use unitape_arrow::{BatchOptions, MisfitAction, PriceType, RowBatchBuilder, SizeType};
 use unitape_model::{
-    ColumnForm, ColumnValue, Dictionary, Event, EventRow, FrameHeader, NameKind, Position, RowColumn,
-    RowSchema, flags,
+    ColumnForm, ColumnValue, Dictionary, Event, EventField, EventRow, FrameHeader, NameKind, Position,
+    RowColumn, RowSchema, flags,
 };
 use unitape_query::address::EventAddress;
 
@@ -110,7 +110,9 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     let entry = (prop_oneof![1u16..30, any::<u16>()], proptest::collection::vec(any::<u8>(), 0..12));
     let entry_decimal = (Just(12u16), any::<i64>(), -31i8..31)
         .prop_map(|(tag, m, e)| (tag, m.to_le_bytes().into_iter().chain([e as u8]).collect::<Vec<u8>>()));
-    let entries = proptest::collection::vec(prop_oneof![entry, entry_decimal], 0..3);
+    let entry_partial =
+        prop_oneof![3 => Just(2u8), 1 => any::<u8>()].prop_map(|is| (EventField::Partial as u16, vec![is]));
+    let entries = proptest::collection::vec(prop_oneof![entry, entry_decimal, entry_partial], 0..3);
     (
         any::<[u8; 32]>(),
         small_id,

@@ -1,10 +1,10 @@
 //! All books of a tape: which event goes to which, and what changed by it.
 
 use crate::consolidated::{ConsolidatedBbo, ConsolidatedInstrument, choose};
-use crate::decode;
+use crate::decode::{self, StatedSide};
 use crate::executions::RecentExecutions;
 use crate::fault::{BookFault, BookFaultCounts};
-use crate::listing::{ListingBooks, ListingKey, same};
+use crate::listing::{ListingBooks, ListingKey, PublishedSides, same};
 use crate::listing_events::{ELSEWHERE, LatestTradingStatus};
 use crate::losses::{MessageLossTable, SourceBookPolicy};
 use crate::mbo::OrderBookContext;
@@ -303,6 +303,9 @@ impl Books {
             };
             return self.finish(at, Basis::Levels, outcome, BasisUpdate { recovered });
         }
+        if let Some(stated) = decode::partial_bbo(event) {
+            return self.on_partial_quote(at, late, &stated);
+        }
         let outcome = match decode::bbo(event) {
             _ if late => Err(BookFault::Late),
             Some(published) => {
@@ -314,6 +317,30 @@ impl Books {
         };
         self.finish(at, Basis::Bbo, outcome, BasisUpdate { recovered });
         self.check_published(at);
+    }
+
+    /// Applies a `bbo` that states only the fields that it has. A book of which a side is not known is stale.
+    #[cold]
+    fn on_partial_quote(&mut self, at: u32, late: bool, stated: &[StatedSide; 2]) {
+        let basis = Basis::Bbo;
+        let listing = &mut self.listings[at as usize];
+        let was_marked = listing.is_marked(basis);
+        let mut recovered = false;
+        let outcome = if late { Err(BookFault::Late) } else { listing.with_partial(stated) };
+        if let Ok(PublishedSides { sides, known }) = outcome {
+            listing.published = sides;
+            let has_data = listing.has_data[basis as usize];
+            // A message that arrives with the stale notice does not state a side again.
+            if (was_marked || !has_data) && !listing.is_word(basis) {
+                recovered = known == [true; 2];
+                listing.restated = known;
+            }
+            listing.stale[basis as usize] |= !has_data && !recovered;
+        }
+        self.finish(at, basis, outcome.map(drop), BasisUpdate { recovered });
+        if !self.listings[at as usize].is_marked(basis) {
+            self.check_published(at);
+        }
     }
 
     /// Leaves out an event whose message may be there twice. Its book is stale from then on, unless it shows that the event
@@ -344,7 +371,14 @@ impl Books {
                     _ => oid.is_some() && !is_there,
                 }
             }
-            None => kind == EventKind::Bbo && decode::bbo(event).as_ref() == Some(&listing.published),
+            None if kind == EventKind::Bbo => {
+                let published = match decode::partial_bbo(event) {
+                    Some(stated) => listing.with_partial(&stated).ok().map(|after| after.sides),
+                    None => decode::bbo(event),
+                };
+                published.as_ref() == Some(&listing.published)
+            }
+            None => false,
         };
         if !is_known {
             self.set_stale(ListingId(at), basis, true);
@@ -451,8 +485,7 @@ impl Books {
         let b = basis as usize;
         let was_stale = listing.is_marked(basis);
         if touched.recovered {
-            listing.stale[b] = false;
-            if listing.lost[b].take().is_some() {
+            if listing.end_marks(basis) {
                 self.losses.cleared += 1;
             }
         }
@@ -508,9 +541,10 @@ impl Books {
     fn set_stale(&mut self, listing: ListingId, basis: Basis, stale: bool) {
         let now = self.now;
         let listing = &mut self.listings[listing.0 as usize];
-        listing.stale[basis as usize] = stale;
-        if !stale {
-            listing.lost[basis as usize] = None;
+        if stale {
+            listing.mark_stale(basis);
+        } else {
+            listing.end_marks(basis);
             self.losses.cleared += 1;
         }
         choose(listing, now, &self.options);

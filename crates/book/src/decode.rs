@@ -177,6 +177,46 @@ pub(crate) fn bbo(event: &Event<'_>) -> Option<[Option<StoredLevel>; 2]> {
     ])
 }
 
+/// The values that a partial `bbo` has of one side; what it does not have is unchanged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatedSide {
+    pub px: Option<i64>,
+    /// Mantissa and exponent. Zero or less means that the side is empty.
+    pub qty: Option<(i64, i8)>,
+}
+
+/// Reads a `bbo` that states only the fields that it has. Returns `None` for a `bbo` that states both sides.
+#[inline]
+pub(crate) fn partial_bbo(event: &Event<'_>) -> Option<[StatedSide; 2]> {
+    if event.header().flags() & flags::EXT == 0 {
+        return None;
+    }
+    let bbo = BboRecord::from_event(event)?;
+    let none = EXP_NONE as u8;
+    let lacks_price = bbo.bid.get() == Price::NONE.0 || bbo.ask.get() == Price::NONE.0;
+    let lacks_field = lacks_price || bbo.common.kind_a == none || bbo.common.kind_b == none;
+    // A `bbo` that has all fields states both sides in any case.
+    (lacks_field && event.is_partial()).then(|| stated_sides(event, bbo))
+}
+
+#[cold]
+fn stated_sides(event: &Event<'_>, bbo: &BboRecord) -> [StatedSide; 2] {
+    let side = |px: i64, mantissa: u32, exp: u8, field| StatedSide {
+        px: (px != Price::NONE.0).then_some(px),
+        qty: match exp as i8 {
+            EXP_NONE => None,
+            EXP_EXT => wide(event, field),
+            exp => Some((mantissa.into(), exp)),
+        }
+        .map(|qty| if qty.1.unsigned_abs() <= 30 { qty } else { (0, 0) }),
+    };
+    let common = &bbo.common;
+    [
+        side(bbo.bid.get(), bbo.bid_qty.get(), common.kind_a, EventField::BidQty),
+        side(bbo.ask.get(), bbo.ask_qty.get(), common.kind_b, EventField::AskQty),
+    ]
+}
+
 /// A quantity that is too long for its place.
 #[cold]
 fn wide(event: &Event<'_>, field: EventField) -> Option<(i64, i8)> {

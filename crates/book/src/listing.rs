@@ -1,5 +1,6 @@
 //! One instrument at one venue: its books, its phase, and its best prices.
 
+use crate::decode::StatedSide;
 use crate::fault::{BookFault, BookFaultCounts};
 use crate::mbo::OrderBook;
 use crate::mbp::{LevelBook, StoredLevel};
@@ -13,6 +14,13 @@ use unitape_model::{Event, InstrumentId, Price, Side};
 pub(crate) struct TouchLevel {
     pub px: i64,
     pub qty: AggregateQuantity,
+}
+
+/// The sides that a venue has published, and whether each is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishedSides {
+    pub sides: [Option<StoredLevel>; 2],
+    pub known: [bool; 2],
 }
 
 /// Best bid and best offer.
@@ -88,6 +96,8 @@ pub(crate) struct ListingBooks {
     pub orders: OrderBook,
     pub levels: LevelBook,
     pub published: [Option<StoredLevel>; 2],
+    /// By side, whether a partial `bbo` has stated it since `published` became stale. Counts only while it is stale.
+    pub restated: [bool; 2],
     /// By basis: whether an event has described it since it was last cleared, whether it is stale, event time of the
     /// last event that touched it, its best prices.
     pub has_data: [bool; 3],
@@ -132,6 +142,7 @@ impl ListingBooks {
             orders: OrderBook::new(),
             levels: LevelBook::default(),
             published: [None; 2],
+            restated: [false; 2],
             has_data: [false; 3],
             stale: [false; 3],
             ts: [0; 3],
@@ -178,7 +189,70 @@ impl ListingBooks {
     #[cold]
     pub fn fault(&mut self, basis: Basis, fault: BookFault) {
         self.faults.count(fault);
-        self.stale[basis as usize] |= fault != BookFault::Late;
+        if fault != BookFault::Late {
+            self.mark_stale(basis);
+        }
+    }
+
+    /// Marks a basis as not to be trusted, until it is stated again.
+    pub fn mark_stale(&mut self, basis: Basis) {
+        self.stale[basis as usize] = true;
+        self.forget_restated(basis);
+    }
+
+    /// Marks a basis as one that has lost something at this place.
+    pub fn mark_lost(&mut self, basis: Basis, place: SourceOffset) {
+        self.lost[basis as usize] = Some(place);
+        self.forget_restated(basis);
+    }
+
+    /// Ends both marks of a basis. Returns whether it had lost something.
+    #[inline]
+    pub fn end_marks(&mut self, basis: Basis) -> bool {
+        self.stale[basis as usize] = false;
+        self.forget_restated(basis);
+        self.lost[basis as usize].take().is_some()
+    }
+
+    /// What partial quotes stated before a loss says nothing about the time after it.
+    #[inline]
+    fn forget_restated(&mut self, basis: Basis) {
+        if basis == Basis::Bbo {
+            self.restated = [false; 2];
+        }
+    }
+
+    /// Returns the published sides after a partial quote, and which of them are known then.
+    ///
+    /// A side is known while the basis is not stale. In a stale one it is known again from the first price or end that
+    /// states it. A price of a side that is not known has no quantity unless the quote states one.
+    ///
+    /// # Errors
+    /// Fails if a quantity has no price: the side is known to be empty.
+    pub fn with_partial(&self, stated: &[StatedSide; 2]) -> Result<PublishedSides, BookFault> {
+        let b = Basis::Bbo as usize;
+        let is_known = self.has_data[b] && !self.is_marked(Basis::Bbo);
+        let mut after =
+            PublishedSides { sides: self.published, known: self.restated.map(|side| side || is_known) };
+        for ((side, known), stated) in after.sides.iter_mut().zip(&mut after.known).zip(stated) {
+            match *stated {
+                StatedSide { px: None, qty: None } => {}
+                StatedSide { qty: Some((mantissa, _)), .. } if mantissa <= 0 => {
+                    (*side, *known) = (None, true)
+                }
+                StatedSide { px: Some(px), qty } => {
+                    let before = side.filter(|_| *known).map(|level| level.qty);
+                    let qty = qty.or(before).unwrap_or((0, 0));
+                    (*side, *known) = (Some(StoredLevel { px, qty, orders: u32::MAX }), true);
+                }
+                StatedSide { px: None, qty: Some(qty) } => match side {
+                    Some(level) => level.qty = qty,
+                    None if *known => return Err(BookFault::BadLevel),
+                    None => {}
+                },
+            }
+        }
+        Ok(after)
     }
 
     /// Whether a basis is not to be trusted at `now`.
@@ -228,7 +302,7 @@ impl ListingBooks {
     pub fn clear(&mut self, store: &mut OrderStore) {
         self.orders.clear(store);
         self.levels.clear();
-        self.published = [None; 2];
+        (self.published, self.restated) = ([None; 2], [false; 2]);
         self.sources = [u32::MAX; 3];
         (self.has_data, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
     }
@@ -246,6 +320,7 @@ crate::state::state!(ListingBooks {
     orders,
     levels,
     published,
+    restated,
     has_data,
     stale,
     ts,

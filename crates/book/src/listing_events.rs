@@ -115,9 +115,9 @@ impl Books {
         self.losses.lose_part_of_all();
         for at in 0..self.listings.len() as u32 {
             let listing = &mut self.listings[at as usize];
-            for basis in Basis::ALL.map(|basis| basis as usize) {
-                if listing.has_data[basis] {
-                    listing.lost[basis] = Some(ELSEWHERE);
+            for basis in Basis::ALL {
+                if listing.has_data[basis as usize] {
+                    listing.mark_lost(basis, ELSEWHERE);
                 }
             }
             self.renew(at, false);
@@ -151,7 +151,7 @@ impl Books {
             let b = basis as usize;
             let wanted = !orders_only || basis == Basis::Orders;
             if wanted && listing.has_data[b] && self.losses.feed(listing.sources[b]) == feed {
-                listing.lost[b] = Some(place);
+                listing.mark_lost(basis, place);
                 any = true;
             }
         }
@@ -226,7 +226,7 @@ impl Books {
     fn apply(&mut self, at: u32, word: StatusEffect, place: SourceOffset) {
         let (count, listing) = (self.losses.count, &mut self.listings[at as usize]);
         match word {
-            StatusEffect::Stale => listing.lost = [Some(place); 3],
+            StatusEffect::Stale => Basis::ALL.into_iter().for_each(|basis| listing.mark_lost(basis, place)),
             StatusEffect::Recovered | StatusEffect::Restarted => {
                 if word == StatusEffect::Restarted {
                     listing.clear(&mut self.store);

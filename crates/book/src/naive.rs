@@ -23,6 +23,8 @@ pub struct Naive {
     all_venues: Option<u16>,
     stale_after_ns: Option<i64>,
     now: i64,
+    /// The number of the event in hand.
+    number: u64,
 }
 
 /// The statement of an event about listings.
@@ -50,6 +52,9 @@ struct Listing {
     /// Best first.
     levels: [Vec<Rung>; 2],
     bbo: [Option<Rung>; 2],
+    /// By side of `bbo`, the number of the event that last stated it, and of the last one that made it stale.
+    stated: [u64; 2],
+    bbo_lost: u64,
     has_data: [bool; 3],
     stale: [bool; 3],
     ts: [i64; 3],
@@ -101,6 +106,7 @@ impl Naive {
 
     /// Takes the next event.
     pub fn on_event(&mut self, event: &Event<'_>) {
+        self.number += 1;
         let kind = event.kind();
         let order = matches!(
             kind,
@@ -128,7 +134,7 @@ impl Naive {
         if instrument == InstrumentId::NONE {
             return;
         }
-        let unnamed = self.unnamed;
+        let (unnamed, number) = (self.unnamed, self.number);
         let listing = self.listing(event.venue(), instrument);
         let late = event.header().flags() & flags::LATE != 0;
         let out_of_turn = late && event.source() == listing.source.0 && event.offset() < listing.source.1;
@@ -143,6 +149,7 @@ impl Naive {
         let outcome = match (kind, oid) {
             _ if out_of_turn => Err(BookFault::Late),
             (EventKind::Level, _) => listing.on_level(&f),
+            (EventKind::Bbo, _) if f.flag(EventField::Partial) => listing.on_partial_bbo(&f, number),
             (EventKind::Bbo, _) => listing.on_bbo(&f),
             (EventKind::OrderNew, Some(oid)) => {
                 listing.on_new(oid, &f, event.header().flags() & flags::SNAPSHOT != 0)
@@ -155,6 +162,9 @@ impl Naive {
         if let Err(fault) = outcome {
             listing.faults.count(fault);
             listing.stale[basis as usize] |= fault != BookFault::Late;
+            if fault != BookFault::Late && basis == Basis::Bbo {
+                listing.bbo_lost = number;
+            }
         }
         if outcome != Err(BookFault::Late) {
             let first = !std::mem::replace(&mut listing.has_data[basis as usize], true);
@@ -293,6 +303,7 @@ impl Listing {
         self.aside.clear();
         self.levels = Default::default();
         self.bbo = Default::default();
+        (self.stated, self.bbo_lost) = Default::default();
         (self.has_data, self.stale, self.lost) = Default::default();
     }
 
@@ -527,6 +538,45 @@ impl Listing {
         if self.lost[Basis::Bbo as usize] != Some(self.source) {
             self.stale[Basis::Bbo as usize] = false;
             self.lost[Basis::Bbo as usize] = None;
+        }
+        Ok(())
+    }
+
+    fn on_partial_bbo(&mut self, f: &Fields<'_>, number: u64) -> Outcome {
+        let b = Basis::Bbo as usize;
+        let goes_with = self.lost[b] == Some(self.source);
+        let is_whole = self.has_data[b] && !self.stale[b] && self.lost[b].is_none();
+        let fields = [(EventField::Bid, EventField::BidQty), (EventField::Ask, EventField::AskQty)];
+        let (mut sides, mut stated) = (self.bbo, self.stated);
+        for (side, (px, qty)) in fields.into_iter().enumerate() {
+            let is_known = is_whole || stated[side] > self.bbo_lost;
+            let has_qty = f.0.field(qty, &mut [0; 36]).is_some();
+            let (px, qty) = (f.px(px), f.qty(qty).filter(|_| has_qty));
+            if qty.is_some_and(|qty| qty <= 0) {
+                (sides[side], stated[side]) = (None, number);
+            } else if let Some(px) = px {
+                let before = sides[side].filter(|_| is_known).map(|rung| rung.qty);
+                let qty = qty.or(before).unwrap_or(0);
+                (sides[side], stated[side]) = (Some(Rung { px, qty, orders: None }), number);
+            } else if let Some(qty) = qty {
+                match &mut sides[side] {
+                    Some(rung) => rung.qty = qty,
+                    None if is_known => return Err(BookFault::BadLevel),
+                    None => {}
+                }
+            }
+        }
+        self.bbo = sides;
+        if is_whole {
+            return Ok(());
+        }
+        if !goes_with {
+            self.stated = stated;
+        }
+        if self.stated.iter().all(|stated| *stated > self.bbo_lost) && !goes_with {
+            (self.stale[b], self.lost[b]) = (false, None);
+        } else if !self.has_data[b] {
+            self.stale[b] = true;
         }
         Ok(())
     }

@@ -376,10 +376,15 @@ impl<'a> EventBuilder<'a> {
         Ok(self.start)
     }
 
+    /// Returns whether a field of the kind has a value by now.
+    pub fn has(&self, spec: &EventFieldSpec) -> bool {
+        let event = Event::from_unfinished(&self.buf[self.start..], self.schema, self.ext);
+        event.value(spec, &mut [0; 36]).is_some()
+    }
+
     /// The first field without which the event means nothing, if one is missing.
     pub fn missing_field(&self) -> Option<&'static EventFieldSpec> {
-        let event = Event::from_unfinished(&self.buf[self.start..], self.schema, self.ext);
-        let is_missing = |s: &&EventFieldSpec| event.value(s, &mut [0; 36]).is_none();
+        let is_missing = |s: &&EventFieldSpec| !self.has(s);
         let fields = self.schema.fields;
         let one_of = self.schema.kind.one_of();
         fields.iter().find(|s| s.required && is_missing(s)).or_else(|| {

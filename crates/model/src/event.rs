@@ -355,6 +355,16 @@ impl<'a> Event<'a> {
         self.ext && self.has_repeat_field()
     }
 
+    /// Returns whether the event is a `bbo` that states only the fields that it has; the others are unchanged.
+    #[inline]
+    pub fn is_partial(&self) -> bool {
+        self.ext && self.has_partial_field()
+    }
+
+    fn has_partial_field(&self) -> bool {
+        self.ext(EventField::Partial as u16) == Some(&[2])
+    }
+
     fn has_repeat_field(&self) -> bool {
         self.ext_entries().any(|(tag, payload)| tag == TAG_UNMAPPED && payload == b"\x06\0repeat\"Y\"")
     }

@@ -61,6 +61,7 @@ enum ColumnOrigin {
     TradeAction,
     Side,
     Field(EventField),
+    QuoteCondition,
     /// No event has this value yet.
     Absent,
 }
@@ -144,6 +145,7 @@ impl EventRow<'_> {
             ColumnOrigin::TradeAction => Some(ColumnValue::Text(trade_action(event).into())),
             ColumnOrigin::Side => Some(ColumnValue::Text(side(event).into())),
             ColumnOrigin::Field(field) => self.field(field),
+            ColumnOrigin::QuoteCondition => event.is_partial().then_some(ColumnValue::Text(PARTIAL.into())),
             ColumnOrigin::Absent => None,
         }
     }
@@ -160,6 +162,9 @@ impl EventRow<'_> {
         })
     }
 }
+
+/// The condition of a `bbo` row that states only the values that it has; the others are unchanged. Other rows have none.
+pub const PARTIAL: &str = "partial";
 
 /// Returns the code of a trade: new `T`, cancelled `C`, corrected `M`.
 pub fn trade_action(event: &Event<'_>) -> &'static str {
@@ -235,7 +240,7 @@ const BBO: &[RowColumn] = &[
     price("ask_px_00", EventField::Ask),
     size("bid_sz_00", EventField::BidQty),
     size("ask_sz_00", EventField::AskQty),
-    text("cond", ColumnOrigin::Absent),
+    text("cond", ColumnOrigin::QuoteCondition),
     text("bid_venue", ColumnOrigin::Absent),
     text("ask_venue", ColumnOrigin::Absent),
     SYMBOL,
@@ -294,6 +299,10 @@ mod tests {
                 &[("venue", "XLON"), ("instr", "VOD"), ("bid", "99.5"), ("bid_qty", "300")]
             ),
             "17 - 1 1 - 99.5 - 300 - - - - VOD XLON"
+        );
+        assert_eq!(
+            values(RowSchema::Bbo, &[("instr", "VOD"), ("ask", "100"), ("partial", "true")]),
+            "17 - - 1 - - 100 - - partial - - VOD -"
         );
     }
 

@@ -386,6 +386,7 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::AskQty, FieldLayout::DecimalNarrow { at: 60, exp_at: 39 }),
             may(EventField::Ccy, TEXT_EXT),
             add(EventField::Cause, FieldLayout::TapePosition { at: EXT_ONLY }),
+            add(EventField::Partial, FieldLayout::Bool { at: EXT_ONLY, shift: 0 }),
         ],
     },
     EventSchema {

@@ -53,9 +53,13 @@ impl FieldClass {
             F::Side | F::Action | F::Orders | F::Depth | F::Tier | F::Oid | F::MatchId | F::QuoteId => {
                 Self::Market
             }
-            F::ValidUntil | F::Indicative | F::FullAmount | F::Withdrawn | F::ValueDate | F::LastLook => {
-                Self::Market
-            }
+            F::ValidUntil
+            | F::Indicative
+            | F::FullAmount
+            | F::Withdrawn
+            | F::ValueDate
+            | F::LastLook
+            | F::Partial => Self::Market,
             F::Cond | F::TradeFlags | F::Liq | F::Tif | F::Type | F::Capacity | F::Short => Self::Market,
             F::Tick | F::PrevClose | F::Adv | F::Multiplier | F::Lot | F::LiquidityBand | F::Float => {
                 Self::Market

@@ -41,6 +41,7 @@ fn slow_row(event: &Event<'_>, names: &DefinitionTable) -> SlowRow {
             EventValue::Price(v) => v.to_string(),
             EventValue::Decimal(v) => v.to_string(),
             EventValue::Text(v) => v.to_owned(),
+            EventValue::Bool(v) => v.to_string(),
             EventValue::Id(InlineId::Number(n)) => n.to_string(),
             EventValue::Id(InlineId::Text(t)) => String::from_utf8(t.to_vec()).unwrap(),
             EventValue::Sym(dict, id) => names.name(dict, id).unwrap().to_owned(),
@@ -88,7 +89,7 @@ fn slow_row(event: &Event<'_>, names: &DefinitionTable) -> SlowRow {
             ("ask_px_00", get(EventField::Ask)),
             ("bid_sz_00", get(EventField::BidQty)),
             ("ask_sz_00", get(EventField::AskQty)),
-            ("cond", None),
+            ("cond", get(EventField::Partial).filter(|is| is == "true").map(|_| "partial".to_owned())),
             ("bid_venue", None),
             ("ask_venue", None),
         ]);

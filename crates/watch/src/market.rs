@@ -8,7 +8,8 @@ use unitape_model::{Decimal, Event, EventField, EventValue, InstrumentId, Price,
 /// scenarios miss it.
 const PAIRS_MAX: usize = 1 << 20;
 
-/// Best bid and offer from the last `bbo` of a venue and instrument.
+/// Best bid and offer from the last `bbo` of a venue and instrument. A side that a partial `bbo` does not state is that of
+/// the `bbo` before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueBbo {
     /// Best bid, if there is one.
@@ -30,6 +31,19 @@ impl VenueBbo {
             2 => self.ask,
             _ => None,
         }
+    }
+}
+
+impl VenueBbo {
+    /// Takes over the prices that a partial quote does not state. A quantity of zero states that the side is empty.
+    #[cold]
+    fn keep_unstated(&mut self, before: &Self, event: &Event<'_>) {
+        let is_gone = |qty| match event.field(qty, &mut [0; 36]) {
+            Some(EventValue::Decimal(qty)) => qty.mantissa() <= 0,
+            _ => false,
+        };
+        self.bid = self.bid.or(before.bid.filter(|_| !is_gone(EventField::BidQty)));
+        self.ask = self.ask.or(before.ask.filter(|_| !is_gone(EventField::AskQty)));
     }
 }
 
@@ -70,7 +84,7 @@ impl MarketState {
     #[inline]
     pub(crate) fn on_bbo(&mut self, event: &Event<'_>, seq: u64) {
         let Some(bbo) = BboRecord::from_event(event) else { return };
-        let best = VenueBbo {
+        let mut best = VenueBbo {
             bid: Price(bbo.bid.get()).as_option(),
             ask: Price(bbo.ask.get()).as_option(),
             ts: UnixNanos(bbo.common.ts_event.get()),
@@ -78,6 +92,9 @@ impl MarketState {
         };
         let key = (bbo.common.venue.get(), InstrumentId(bbo.common.instrument.get()));
         if let Some(known) = self.bests.get_mut(&key) {
+            if (best.bid.is_none() || best.ask.is_none()) && event.is_partial() {
+                best.keep_unstated(known, event);
+            }
             *known = best;
         } else if self.bests.len() < PAIRS_MAX {
             self.bests.insert(key, best);

@@ -37,6 +37,10 @@ impl Fields<'_> {
         }
     }
 
+    pub fn flag(&self, field: EventField) -> bool {
+        matches!(self.0.field(field, &mut [0; 36]), Some(EventValue::Bool(true)))
+    }
+
     pub fn side(&self) -> Option<Side> {
         match self.text(EventField::Side)?.as_str() {
             "B" => Some(Side::Buy),

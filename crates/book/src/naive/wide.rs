@@ -96,7 +96,7 @@ impl Naive {
         self.now = self.now.max(event.ts_event().0);
         let (venue, instrument) = (event.venue(), event.instrument());
         let known = |l: &Listing| (l.venue, l.instrument) == (venue, instrument);
-        let place = (event.source(), event.offset());
+        let (place, number) = ((event.source(), event.offset()), self.number);
         if venue != 0 && instrument != InstrumentId::NONE && self.listings.iter().any(known) {
             let late = event.header().flags() & flags::LATE != 0;
             let listing = self.listing(venue, instrument);
@@ -117,7 +117,7 @@ impl Naive {
         let unnamed = self.unnamed;
         for l in self.about(venue, instrument) {
             match said {
-                Said::Stale => l.lost = [Some(place); 3],
+                Said::Stale => (l.lost, l.bbo_lost) = ([Some(place); 3], number),
                 Said::Recovered | Said::Restarted => {
                     if said == Said::Restarted {
                         l.clear();

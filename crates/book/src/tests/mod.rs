@@ -7,6 +7,7 @@ use crate::{
 use unitape_codec::events::{LineParseOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
+mod partial;
 mod twin;
 
 /// Books that are fed with event lines.
@@ -94,7 +95,8 @@ fn long(short: &str) -> String {
 }
 
 fn json(name: &str, value: &str) -> String {
-    let number = matches!(name, "ts" | "depth" | "orders") || name == "oid" && value.starts_with('+');
+    let number =
+        matches!(name, "ts" | "depth" | "orders" | "partial") || name == "oid" && value.starts_with('+');
     if number { value.trim_start_matches('+').to_owned() } else { format!("\"{value}\"") }
 }
 

@@ -75,16 +75,17 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
             format!("level action={} {side} {px} {qty} {depth} {orders}", if rare { "A" } else { action })
         });
     let bbo = (
-        word(&["bid=9 bid_qty=1", "bid=10", "bid=9.5 bid_qty=0", ""]),
-        word(&["ask=10 ask_qty=5", "ask=11 ask_qty=5000000000.5", ""]),
+        word(&["bid=9 bid_qty=1", "bid=10", "bid=9.5 bid_qty=0", "bid_qty=0", "bid_qty=7", ""]),
+        word(&["ask=10 ask_qty=5", "ask=11 ask_qty=5000000000.5", "ask_qty=6000000000.5", "ask=10.5", ""]),
+        word(&["", "partial=true", "partial=true", "partial=false"]),
     )
-        .prop_map(|(bid, ask)| format!("bbo {bid} {ask}"));
+        .prop_map(|(bid, ask, partial)| format!("bbo {bid} {ask} {partial}"));
     let session = word(&["open", "open", "open", "auction", "halt", "pre", "close", "lunch"])
         .prop_map(|p| format!("session phase={p}"));
     let status =
         word(&["stale", "stale", "recovered", "recovered", "LIVE", "halted", "trading", "restarted"])
             .prop_map(|state| format!("status state={state}"));
-    let about = prop_oneof![30 => order, 8 => level, 3 => bbo, 1 => session, 2 => status];
+    let about = prop_oneof![30 => order, 8 => level, 5 => bbo, 1 => session, 2 => status];
     // Now and then two are at one place.
     let frame = (0u8..12, prop_oneof![1 => 0u32..3, 3 => 0u32..1000]);
     (about, of, frame).prop_map(|(about, (venue, instr, ts), (flag, offset))| {

@@ -8,6 +8,7 @@ use super::explain::MappingExplainer;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
 use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up, set_venue_and_time};
 use super::odd::{ODD_NAME, OddValue, may_be_odd};
+use super::partial_quote::PartialQuotePlan;
 use super::plan::{
     BestPicks, CompiledRule, EventPlan, FieldPlan, MappingPlan, RuleCondition, SetOp, SlotSource, TypeRules,
     ValueSource,
@@ -253,8 +254,19 @@ impl<R: Copy> MessageMapper<R> {
         fill_picks(plan, rule, message, PickBuffers { entry, picks }, &mut scratch.plain)?;
         let view = MappingInput { picks, ..view };
         let sequence = plan.sequence.and_then(|s| message.slot(s)).and_then(|v| message.number(v));
-        let mut writer =
-            MappedEventWriter { block, plan, origin, ts, sequence, known, scratch, count: 0, last: 0, by };
+        let mut writer = MappedEventWriter {
+            block,
+            plan,
+            origin,
+            ts,
+            sequence,
+            known,
+            scratch,
+            count: 0,
+            without_change: 0,
+            last: 0,
+            by,
+        };
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
@@ -267,7 +279,7 @@ impl<R: Copy> MessageMapper<R> {
             while next_entry(plan, message, group, &mut cursor, entry)? {
                 let view = MappingInput { entry, ..view };
                 entries.total += 1;
-                let before = writer.count;
+                let (before, without_change) = (writer.count, writer.without_change);
                 for event in events {
                     if view.is_wanted(event, &mut writer.scratch.plain) {
                         writer.event(event, &view)?;
@@ -275,7 +287,9 @@ impl<R: Copy> MessageMapper<R> {
                 }
                 if writer.count > before {
                     entries.with_events += 1;
-                } else if view.is_ignored(rule, group, &mut writer.scratch.plain) {
+                } else if writer.without_change > without_change
+                    || view.is_ignored(rule, group, &mut writer.scratch.plain)
+                {
                     entries.ignored += 1;
                 } else {
                     return Err(unused_entry(events, &view, cursor.found, &mut writer.scratch.plain));
@@ -283,8 +297,8 @@ impl<R: Copy> MessageMapper<R> {
             }
         }
         match writer.count {
-            // All its entries are known and not wanted.
-            0 if entries.ignored > 0 => Ok(MappingOutcome::Ignored),
+            // All its entries are known and not wanted, or its quote states nothing.
+            0 if entries.ignored > 0 || writer.without_change > 0 => Ok(MappingOutcome::Ignored),
             0 => {
                 Err(MessageRefusal { code: "no_event", detail: "no condition of the rule holds".to_owned() })
             }
@@ -385,6 +399,8 @@ struct MappedEventWriter<'w, I> {
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
     count: u32,
+    /// The number of quotes that were not written because they state nothing.
+    without_change: u32,
     /// Start of the last event in the arena.
     last: usize,
     /// The lookup of instrument ids; empty type if names stay unchanged.
@@ -398,6 +414,10 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         view: &MappingInput<'_, M>,
     ) -> Result<(), MessageRefusal> {
         let scratch = &mut *self.scratch;
+        if plan.partial.is_some() && !view.states_side(self.plan, plan, scratch) {
+            self.without_change += 1;
+            return Ok(());
+        }
         scratch.guessed.set(false);
         scratch.odd.get_mut().clear();
         let (arena, mut names) = self.block.builder(self.known);
@@ -481,6 +501,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     field_refusal::<M>(refusal, field, view.message.text(value, &mut scratch.plain));
                 return Err(with_flaw(refused, view.message, value));
             }
+        }
+        if plan.partial.as_ref().is_some_and(|partial| !partial.is_whole(&e)) {
+            PartialQuotePlan::mark(&mut e);
         }
         let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
         let mut keep = |name: &str, value: &[u8]| {

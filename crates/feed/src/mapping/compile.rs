@@ -2,6 +2,7 @@
 
 use super::entries::INHERIT_MAX;
 use super::format_adapter::{Dialect, GroupSlots, PathSlots};
+use super::partial_quote::PartialQuotePlan;
 use super::plan::{
     BestEntryRule, BestPicks, CodeTable, CompiledRule, EventPlan, FieldOp, FieldPlan, GroupPick,
     IgnoredEntries, KeyPicks, MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules,
@@ -408,6 +409,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
             _ => Vec::new(),
         };
+        let partial = PartialQuotePlan::new(mapping, kind, text)
+            .map_err(|what| MappingRefusal::from(what).under("empty_side"))?;
         let (when, when_paths) = when.into_iter().unzip();
         let frame_flags = if text.snapshot { flags::SNAPSHOT } else { 0 };
         Ok(EventPlan {
@@ -418,6 +421,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             when_paths,
             some_of,
             repeats,
+            partial,
             ops,
             fields,
             codes,

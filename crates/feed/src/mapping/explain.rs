@@ -12,8 +12,8 @@
 //! outcome of the message.
 
 use super::apply::{
-    EventTarget, MappedValue, MappingInput, MappingOutcome as Applied, PickBuffers, event_time, fill_picks,
-    translate,
+    EventTarget, MappedValue, MappingInput, MappingOutcome as Applied, PickBuffers, TextScratch, event_time,
+    fill_picks, translate,
 };
 use super::entries::next_entry;
 use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use unitape_base::toml::TomlLineIndex;
 use unitape_model::event::EventValue;
 use unitape_model::schema::FieldLayout;
-use unitape_model::{Dictionary, EventBuilder, Refusal, UnixNanos};
+use unitape_model::{Dictionary, EventBuilder, EventField, Refusal, UnixNanos};
 
 /// The outcome of a message and its reason.
 #[derive(Clone, Debug, Serialize)]
@@ -220,6 +220,7 @@ struct RuleLineNumbers {
 #[derive(Debug, Default)]
 struct EventLineNumbers {
     line: usize,
+    empty_side: usize,
     when: BTreeMap<String, usize>,
     fields: BTreeMap<String, usize>,
 }
@@ -243,6 +244,7 @@ impl MappingExplainer {
                     |key: &str, name: &String| lines.line_of(&["rule", &i, "event", &j, key, name.as_str()]);
                 EventLineNumbers {
                     line: lines.line_of(&["rule", &i, "event", &j]),
+                    empty_side: lines.line_of(&["rule", &i, "event", &j, "empty_side"]),
                     when: event.when.keys().map(|p| (p.clone(), of("when", p))).collect(),
                     fields: event.fields.keys().map(|f| (f.clone(), of("fields", f))).collect(),
                 }
@@ -397,6 +399,16 @@ impl MappingExplainer {
             explanation.skipped.push(SkippedEvent { event: place, entry, failed });
             return;
         }
+        if event.partial.is_some() && !view.states_side(plan, event, &mut TextScratch::default()) {
+            let failed = FailedCondition {
+                path: "a side of the quote".into(),
+                wanted: "a price or size".into(),
+                value: None,
+                line: lines.empty_side,
+            };
+            explanation.skipped.push(SkippedEvent { event: place, entry, failed });
+            return;
+        }
         self.scratch.reset();
         let known = Dictionary::default();
         let (arena, mut names) = self.scratch.builder(&known);
@@ -415,6 +427,15 @@ impl MappingExplainer {
             let target = EventTarget { event: &mut builder, names: &mut names };
             one_field(plan, field, &view, target, &mut seen);
             fields.push(seen);
+        }
+        if event.partial.as_ref().is_some_and(|partial| !partial.is_whole(&builder)) {
+            fields.push(FieldExplanation {
+                field: EventField::Partial.name(),
+                line: lines.empty_side,
+                from: "empty_side".to_owned(),
+                source: Some("unchanged".into()),
+                ..FieldExplanation::default()
+            });
         }
         self.scratch.roll_back(ArenaRollbackPoint::default());
         let mut kept = kept(event, &view);

@@ -48,6 +48,10 @@
 //!
 //! An event with `snapshot = true` has the flag `snapshot`: it is part of a whole state, and not a change.
 //!
+//! A `bbo` event with `empty_side = "unchanged"` takes what it has no value for, a side or a part of one, as unchanged: it
+//! gets the field `partial` then, and is not written if it has no value of any side. The default, `"withdrawn"`, takes a
+//! side without a price as empty.
+//!
 //! An event with `some_of = ["bid", "ask"]` is written only if one of these of its fields has a value. A group with
 //! `inherit = ["55", "48"]` gives an entry that has none of these members those of the entry before it.
 //!
@@ -64,6 +68,7 @@
 //! | `plan` | rules, conditions, events, tables over slots |
 //! | `apply` | the [`MessageMapper`]: a message and a plan to events, or to quarantine |
 //! | `instruments` | names of instruments by way of reference data |
+//! | `partial_quote` | quotes whose empty sides are unchanged |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `field_hints` | kept values whose name is that of a field |
 //! | `built_in` | the shipped ones |
@@ -78,6 +83,7 @@ mod field_hints;
 mod format_adapter;
 mod instruments;
 mod odd;
+mod partial_quote;
 mod plan;
 mod undeclared;
 
@@ -376,12 +382,25 @@ pub struct EventConfig {
     /// Conditions of which one says that it may have been sent before, besides those of the message.
     #[serde(default)]
     pub repeat: Vec<BTreeMap<String, ConditionConfig>>,
+    /// For `bbo`: the meaning of a side without a value.
+    pub empty_side: Option<EmptySide>,
     /// The event's fields.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldConfig>,
     /// Fields kept beside them: name and path.
     #[serde(default)]
     pub keep: BTreeMap<String, String>,
+}
+
+/// The meaning of a side of a quote without a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmptySide {
+    /// Nobody quotes on this side any more.
+    #[default]
+    Withdrawn,
+    /// The side is as the last quote stated it.
+    Unchanged,
 }
 
 /// The source of a field's value.

@@ -6,6 +6,7 @@
 //! [`PreparedValue`] where they can be: the code on the wire is an index, and what it finds is laid over the event.
 
 use super::UnmatchedPolicy;
+use super::partial_quote::PartialQuotePlan;
 use crate::reference::InstrumentMaster;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -294,6 +295,8 @@ pub struct EventPlan {
     pub some_of: Vec<ValueSource>,
     /// If all conditions of one of these hold, it may have been sent before.
     pub repeats: Vec<Vec<RuleCondition>>,
+    /// The plan of a quote whose empty sides are unchanged.
+    pub partial: Option<PartialQuotePlan>,
     /// The operation for each of its fields.
     pub ops: Vec<FieldOp>,
     /// Its fields, in the order of `ops`.

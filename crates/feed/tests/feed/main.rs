@@ -15,6 +15,7 @@ mod fragments;
 mod iso20022;
 mod itch;
 mod itch_books;
+mod partial_quotes;
 mod restarts;
 mod sums;
 mod swift;

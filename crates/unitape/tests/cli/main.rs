@@ -49,6 +49,7 @@ mod merge;
 mod model;
 mod nbbo;
 mod output;
+mod partial_quotes;
 mod payment_stages;
 mod picture;
 mod places;

@@ -168,6 +168,60 @@ fn one_venue_has_a_best_price() {
     assert_eq!(got, want);
 }
 
+/// The quotes of a market without what is as it was. A session or status empties books or makes them stale, so that the next
+/// quote states all.
+fn only_changes(lines: &str) -> String {
+    let (mut before, mut out) = (BTreeMap::new(), String::new());
+    for line in lines.lines() {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        if ["session", "status"].iter().any(|kind| event["kind"] == *kind) {
+            before.clear();
+        }
+        if event["kind"] == "bbo" {
+            let listing = ["venue", "instr"].map(|name| event[name].to_string());
+            let quote = ["bid", "bid_qty", "ask", "ask_qty"].map(|name| event[name].clone());
+            if let Some(known) = before.insert(listing, quote.clone()) {
+                event["partial"] = json!(true);
+                for ((name, old), new) in ["bid", "bid_qty", "ask", "ask_qty"].iter().zip(known).zip(quote) {
+                    match (old == new, &new) {
+                        (true, _) => event[*name].take(),
+                        // A side that goes is stated by its quantity.
+                        (false, Value::Null) if name.ends_with("qty") => {
+                            std::mem::replace(&mut event[*name], json!("0"))
+                        }
+                        _ => continue,
+                    };
+                }
+            }
+        }
+        out += &format!("{event}\n");
+    }
+    out
+}
+
+/// Quotes that state only what changed give the best prices of those that state both sides; at each event, with the same venues.
+#[test]
+fn quotes_of_changes_give_the_same_best_prices() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = market(dir.path());
+    let changes = only_changes(&lines);
+    let partial = changes.lines().filter(|line| line.contains("\"partial\":true"));
+    assert!(partial.clone().count() > 500, "{}", partial.count());
+    let [whole, changed] = [("whole", &lines), ("changed", &changes)].map(|(name, lines)| {
+        let (tape, out) = (consolidate(dir.path(), name, lines), dir.path().join(format!("{name}-nbbo")));
+        derive(&tape, &out).code(0);
+        assert_eq!(rows(&out), naive_rows(&tape), "{name}");
+        // Run again, nothing is left to say: the books are those of the tape.
+        assert_eq!(derive(&tape, &out).code(0).json()["appended"], 0);
+        let rows: Vec<Value> = rows(&out).iter().map(|row| json!(row.as_array().unwrap()[..6])).collect();
+        let mut books = run(["book", tape.to_str().unwrap(), "--json", "--bbo"]).code(0).lines();
+        books.iter_mut().for_each(|line| line["position"] = Value::Null);
+        (rows, books)
+    });
+    assert!(whole.0.len() > 200);
+    assert_eq!(whole, changed);
+}
+
 /// A command that is killed leaves an output that ends anywhere, also between two prices of one event; and an input grows. The
 /// output is the same as in one go.
 #[test]

@@ -122,7 +122,8 @@ fn slow_row(schema: &str, event: &Value) -> Option<Map<String, Value>> {
         {
             put(column, event[field].clone());
         }
-        ["cond", "bid_venue", "ask_venue"].into_iter().for_each(|column| put(column, Value::Null));
+        put("cond", if event["partial"] == true { json!("partial") } else { Value::Null });
+        ["bid_venue", "ask_venue"].into_iter().for_each(|column| put(column, Value::Null));
     }
     put("symbol", event["instr"].clone());
     put("venue", event["venue"].clone());

@@ -234,7 +234,7 @@ fn line(rng: &mut Rng, n: u64) -> String {
             ("bid", px),
             ("bid_qty", qty),
             ("ask", pick(rng, &["10", "11", ""])),
-            ("ask_qty", "5"),
+            ("ask_qty", pick(rng, &["5", "5", "7", ""])),
         ]),
         "session" => fields.push((
             "phase",
@@ -256,6 +256,9 @@ fn line(rng: &mut Rng, n: u64) -> String {
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .for_each(|(name, value)| object[*name] = (*value).into());
+    if kind == "bbo" && rng.below(2) == 0 {
+        object["partial"] = (rng.below(4) > 0).into();
+    }
     if kind == "level" && rng.below(2) == 0 {
         object["depth"] = rng.below(5).into();
     }

@@ -34,7 +34,10 @@ pub struct Happened {
     pub trader: Option<u32>,
     pub group: Option<u32>,
     pub bid: Option<Price>,
+    pub bid_qty: Option<Decimal>,
     pub ask: Option<Price>,
+    pub ask_qty: Option<Decimal>,
+    pub partial: bool,
     pub tick: Option<Price>,
 }
 
@@ -161,6 +164,10 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         Some(EventValue::Id(InlineId::Text(t))) => Some(Id::Text(t.to_vec())),
         _ => None,
     };
+    let decimal = |field| match event.field(field, &mut [0; 36]) {
+        Some(EventValue::Decimal(decimal)) => Some(decimal),
+        _ => None,
+    };
     Happened {
         seq,
         ts: event.ts_event(),
@@ -174,15 +181,15 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
             _ => None,
         },
         px: px(EventField::Px),
-        qty: match event.field(EventField::Qty, &mut [0; 36]) {
-            Some(EventValue::Decimal(qty)) => Some(qty),
-            _ => None,
-        },
+        qty: decimal(EventField::Qty),
         owner: sym(EventField::Owner),
         trader: sym(EventField::Trader),
         group: sym(EventField::Group),
         bid: px(EventField::Bid),
+        bid_qty: decimal(EventField::BidQty),
         ask: px(EventField::Ask),
+        ask_qty: decimal(EventField::AskQty),
+        partial: matches!(event.field(EventField::Partial, &mut [0; 36]), Some(EventValue::Bool(true))),
         tick: px(EventField::Tick),
     }
 }

@@ -34,6 +34,9 @@ pub(crate) struct Op {
     pub px: Option<i64>,
     pub qty: Option<(i64, i8)>,
     pub bid: Option<i64>,
+    /// The quantity of the bid, and whether a quote states only what it has.
+    pub bid_qty: Option<i64>,
+    pub partial: bool,
     pub ask: Option<i64>,
     pub tick: Option<i64>,
 }
@@ -53,6 +56,8 @@ pub(crate) const SILENT: Op = Op {
     px: None,
     qty: None,
     bid: None,
+    bid_qty: None,
+    partial: false,
     ask: None,
     tick: None,
 };
@@ -95,6 +100,12 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
         ];
         for (field, px) in prices {
             px.into_iter().for_each(|px| set(field, EventValue::Price(Price(px))));
+        }
+        if let Some(qty) = op.bid_qty {
+            set(EventField::BidQty, EventValue::Decimal(Decimal::from_int(qty)));
+        }
+        if op.partial {
+            set(EventField::Partial, EventValue::Bool(true));
         }
         if op.side != 0 {
             set(EventField::Side, EventValue::Text(["B", "S"][usize::from(op.side - 1)]));

@@ -51,13 +51,18 @@ impl Slow {
         // <= max_dist_ticks"
         let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
         let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
-        let before = of_instr(EventKind::Bbo).filter(same_book).find(|e| e.seq < new.seq)?;
+        let before = of_instr(EventKind::Bbo).filter(same_book).filter(|e| e.seq < new.seq);
+        // A partial quote states only what it has; a quantity of zero states that the side is empty.
+        let price_of = |e: &Happened| if side == 'B' { (e.bid, e.bid_qty) } else { (e.ask, e.ask_qty) };
+        let is_stated = |e: &&Happened| {
+            let (px, qty) = price_of(e);
+            !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0)
+        };
+        let best = price_of({ before }.find(is_stated)?).0?;
         let tick = of_instr(EventKind::Ref).find_map(|e| e.tick)?;
         let entry_px = i128::from(new.px?.0);
-        let behind = match side {
-            'B' => i128::from(before.bid?.0) - entry_px,
-            _ => entry_px - i128::from(before.ask?.0),
-        };
+        let behind = i128::from(best.0) - entry_px;
+        let behind = if side == 'B' { behind } else { -behind };
         let max_dist = i128::from(self.params.nano("max_dist_ticks"));
         let near = tick.0 > 0 && behind.max(0) * 1_000_000_000 <= max_dist * i128::from(tick.0);
         // "P has exec(s) on the opposite side, same venue+instrument, between O's entry and cancel (by seq)"

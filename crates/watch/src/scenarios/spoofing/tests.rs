@@ -59,6 +59,8 @@ fn op() -> impl Strategy<Value = Op> {
                     px: if needs { px.or(Some(BEST)) } else { px },
                     qty: if needs { Some(small) } else { qty },
                     bid: (lack % 8 != 0).then_some(BEST),
+                    bid_qty: [None, Some(0), Some(7)][usize::from(lack / 8 % 3)],
+                    partial: lack / 24 % 2 == 1,
                     ask: (lack % 8 != 1).then_some(BEST + TICK * i64::from(lack % 2)),
                     tick: (lack % 4 != 0).then_some(if lack % 16 == 1 { 0 } else { TICK }),
                     ..SILENT

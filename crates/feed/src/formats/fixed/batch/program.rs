@@ -188,7 +188,11 @@ impl EventProgram {
         index: u16,
         columns: &BatchReader,
     ) -> Option<Self> {
-        if event.each.is_some() || !event.when.is_empty() || !event.keep_entry.is_empty() {
+        if event.partial.is_some()
+            || event.each.is_some()
+            || !event.when.is_empty()
+            || !event.keep_entry.is_empty()
+        {
             return None;
         }
         let record = &layout.records()[usize::from(index)];
