@@ -404,6 +404,15 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("nyse-taq-quotes", include_str!("../../../../mappings/layouts/nyse-taq-quotes.toml")),
     ("nyse-taq-nbbo", include_str!("../../../../mappings/layouts/nyse-taq-nbbo.toml")),
     ("nyse-taq-master", include_str!("../../../../mappings/layouts/nyse-taq-master.toml")),
+    ("binance-trades", include_str!("../../../../mappings/layouts/binance-trades.toml")),
+    ("binance-futures-trades", include_str!("../../../../mappings/layouts/binance-futures-trades.toml")),
+    ("binance-klines", include_str!("../../../../mappings/layouts/binance-klines.toml")),
+    ("dukascopy-ticks", include_str!("../../../../mappings/layouts/dukascopy-ticks.toml")),
+    ("histdata-ticks", include_str!("../../../../mappings/layouts/histdata-ticks.toml")),
+    ("histdata-bars", include_str!("../../../../mappings/layouts/histdata-bars.toml")),
+    ("truefx-ticks", include_str!("../../../../mappings/layouts/truefx-ticks.toml")),
+    ("mt5-ticks", include_str!("../../../../mappings/layouts/mt5-ticks.toml")),
+    ("mt5-bars", include_str!("../../../../mappings/layouts/mt5-bars.toml")),
 ];
 
 #[cfg(test)]

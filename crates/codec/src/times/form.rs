@@ -27,8 +27,9 @@ pub struct TimeForm {
 pub enum TimeSyntax {
     /// Parts from left to right. A date with a time may have an offset behind it.
     Parts { parts: Vec<TimePart>, kind: TimeFormKind, half_days: bool },
-    /// A count since 1970, or since midnight for a time of day; the unit is this power of ten of nanoseconds.
-    Count { power: u32, since_midnight: bool },
+    /// A count since 1970, or since midnight for a time of day; the unit is this power of ten of nanoseconds. With `digits` it
+    /// has that many before its point.
+    Count { power: u32, since_midnight: bool, digits: Option<u8> },
     /// ISO 8601 in any of its lengths.
     Iso,
 }
@@ -131,7 +132,7 @@ impl TimeForm {
             stamp_digits: None,
             others: Vec::new(),
         };
-        if let Some((power, origin)) = count_of(text) {
+        if let Some((power, origin, digits)) = count_of(text) {
             let since_midnight = wanted == TimeFormKind::Time;
             return match (wanted, origin) {
                 (TimeFormKind::Date, _) => {
@@ -143,7 +144,7 @@ impl TimeForm {
                 (TimeFormKind::Both, CountOrigin::Midnight) => {
                     Err(format!("`{text}` counts since midnight: type = \"time\", with `date`; {SEE}"))
                 }
-                _ => Ok(form(TimeSyntax::Count { power, since_midnight })),
+                _ => Ok(form(TimeSyntax::Count { power, since_midnight, digits })),
             };
         }
         if is_iso(text) {
@@ -246,9 +247,15 @@ enum CountOrigin {
     Either,
 }
 
-/// The unit and origin of a count.
-fn count_of(text: &str) -> Option<(u32, CountOrigin)> {
+/// The unit and origin of a count, and its number of digits where the form has one: `@ms(13)`.
+fn count_of(text: &str) -> Option<(u32, CountOrigin, Option<u8>)> {
     let text = text.to_ascii_lowercase();
+    let (text, digits) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
+        Some((text, digits)) => {
+            (text.to_owned(), Some(digits.parse().ok().filter(|n| (1..=19).contains(n))?))
+        }
+        None => (text, None),
+    };
     let prefixes = [
         ("@", CountOrigin::Either),
         ("epoch", CountOrigin::Epoch),
@@ -265,7 +272,7 @@ fn count_of(text: &str) -> Option<(u32, CountOrigin)> {
         "" if origin == CountOrigin::Epoch => 9,
         _ => return None,
     };
-    Some((power, origin))
+    Some((power, origin, digits))
 }
 
 fn is_iso(text: &str) -> bool {

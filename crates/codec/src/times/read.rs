@@ -108,7 +108,11 @@ impl TimeForm {
 
     fn read_one(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
         match &self.syntax {
-            TimeSyntax::Count { power, since_midnight } => {
+            TimeSyntax::Count { power, since_midnight, digits } => {
+                let whole = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                if digits.is_some_and(|digits| usize::from(digits) != whole) {
+                    return Err(TimeFault::Form);
+                }
                 let nanos = since_1970(text, *power)?;
                 if !since_midnight {
                     let days = nanos.div_euclid(DAY_NANOS) as i32;

@@ -251,6 +251,21 @@ fn a_column_may_have_several_forms() {
     }
     assert_eq!(form.read(b"31.02.2026 14:30"), Err(TimeFault::Day));
     assert_eq!(form.read(b"nothing"), Err(TimeFault::Form));
+    let either = form_of(&["@ms(13)", "@us(16)"], None);
+    for text in ["1772461800000", "1772461800000000"] {
+        assert_eq!(
+            either.read(text.as_bytes()).unwrap().nanos,
+            14 * 3_600 * SECOND + 1_800 * SECOND,
+            "{text}"
+        );
+    }
+    for text in ["177246180000", "17724618000000", "-772461800000", "1.772461800000", ""] {
+        assert_eq!(either.read(text.as_bytes()), Err(TimeFault::Form), "{text}");
+    }
+    for wrong in ["@ms(0)", "@ms(20)", "@ms(x)", "@ms()", "@ms(13", "@(13)"] {
+        let parsed = TimeForm::parse(&[wrong.to_owned()], TimeFormKind::Both, TimeFormOptions::default());
+        assert!(parsed.is_err(), "{wrong}");
+    }
     let either = form_of(&["MM/DD/YYYY", "DD/MM/YYYY"], None);
     assert_eq!(either.read(b"03/02/2026"), Err(TimeFault::TwoForms));
     assert_eq!(either.read(b"03/03/2026").unwrap().days, days(2026, 3, 3).unwrap());

@@ -42,7 +42,7 @@ macro_rules! shipped {
 }
 
 /// If two mappings suit a file equally well, detection picks the later one.
-static ALL: [ShippedMapping; 26] = shipped![
+static ALL: [ShippedMapping; 35] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
     "swift-mt",
@@ -55,6 +55,15 @@ static ALL: [ShippedMapping; 26] = shipped![
     "nyse-taq-quotes",
     "nyse-taq-nbbo",
     "nyse-taq-master",
+    "dukascopy-ticks",
+    "histdata-ticks",
+    "histdata-bars",
+    "truefx-ticks",
+    "mt5-ticks",
+    "mt5-bars",
+    "binance-trades",
+    "binance-futures-trades",
+    "binance-klines",
     "ninjs",
     "slack-messages",
     "symphony-messages",

@@ -17,6 +17,7 @@ mod damage;
 mod damage_read;
 mod demo;
 mod depth;
+mod downloads;
 mod empty;
 mod evidence;
 mod exit_codes;

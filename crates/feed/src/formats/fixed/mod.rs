@@ -73,6 +73,19 @@ const RECORD: u16 = u16::MAX - 1;
 /// The day of the file.
 const DAY: u16 = u16::MAX - 2;
 
+/// The first part of the file's name; the others are below it.
+const FILE_PART: u16 = u16::MAX - 3;
+
+/// Parts of a file's name that paths can name, at most.
+const FILE_PARTS_MAX: u16 = 32;
+
+/// The index of the part of a file's name that a path such as `@file[2]` names.
+pub(crate) fn file_part(path: &str) -> Option<u16> {
+    let index = path.strip_prefix("@file[")?.strip_suffix(']')?;
+    let is_plain = index == "0" || !index.starts_with('0') && index.bytes().all(|b| b.is_ascii_digit());
+    index.parse().ok().filter(|index| is_plain && *index < FILE_PARTS_MAX)
+}
+
 /// The path of the day of a file, where its format has one.
 pub(crate) const DAY_PATH: &str = "@day";
 
@@ -218,6 +231,7 @@ impl FixedRecordsDecoder {
                             kind: &self.kinds[usize::from(kind)],
                             others: None,
                             day: ColumnValue::None,
+                            file_parts: &[],
                         };
                         self.mapper.message(block, &fields, origin, known);
                     }
@@ -328,6 +342,7 @@ impl RecordSlots {
             slots[usize::from(*slot)] = match column {
                 _ if path == RECORD_PATH => RECORD,
                 _ if path == DAY_PATH => DAY,
+                None if let Some(index) = file_part(path) => FILE_PART - index,
                 Some(i) => i as u16,
                 None => NONE,
             };
@@ -353,12 +368,26 @@ pub(crate) struct FixedRecordView<'m> {
     pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,
+    /// The parts of the file's name.
+    pub file_parts: &'m [&'m [u8]],
 }
 
 impl FixedRecordView<'_> {
     /// A column that has a value.
     fn column(&self, column: u16) -> Option<u16> {
-        (self.value(column) != ColumnValue::None).then_some(column)
+        (self.value(column) != ColumnValue::None || self.file_part(column).is_some()).then_some(column)
+    }
+
+    /// The part of the file's name that this is in place of a column.
+    fn file_part(&self, column: u16) -> Option<&[u8]> {
+        self.file_parts.get(usize::from(FILE_PART.checked_sub(column)?)).copied()
+    }
+
+    /// The value as text, in canonical form.
+    fn written<'v>(&self, column: u16, squeeze: bool, scratch: &'v mut Vec<u8>) -> &'v [u8] {
+        scratch.clear();
+        self.value(column).write(self.record, squeeze, scratch);
+        scratch
     }
 
     #[inline]
@@ -392,17 +421,17 @@ impl ParsedMessage for FixedRecordView<'_> {
 
     #[inline]
     fn text<'v>(&'v self, column: u16, scratch: &'v mut Vec<u8>) -> &'v [u8] {
-        if column == RECORD {
-            return self.of.name().as_bytes();
+        if column > FILE_PART - FILE_PARTS_MAX {
+            return match self.file_part(column) {
+                Some(part) => part,
+                None if column == RECORD => self.of.name().as_bytes(),
+                None => self.written(column, false, scratch),
+            };
         }
         let squeeze = self.of.columns().get(usize::from(column)).is_some_and(ColumnLayout::collapses_blanks);
         match self.value(column) {
             ColumnValue::Text { start, end } if !squeeze => &self.record[start as usize..end as usize],
-            value => {
-                scratch.clear();
-                value.write(self.record, squeeze, scratch);
-                scratch
-            }
+            _ => self.written(column, squeeze, scratch),
         }
     }
 

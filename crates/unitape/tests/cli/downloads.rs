@@ -1,0 +1,148 @@
+//! Files that people download, by the shipped mappings.
+
+use crate::common::{self, cat, file, root, run};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn events(mapping: &str, source: &Path, code: i32) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    let feed = format!("f=csv:{mapping}:{}", source.display());
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(code);
+    let mut events = cat(&tape, &[]);
+    for event in &mut events {
+        event.as_object_mut().unwrap().remove("seq");
+    }
+    events
+}
+
+/// Each shipped mapping reads a file as its venue or program writes it: instrument from the file's name, times in UTC.
+#[test]
+fn ticks_trades_and_bars_as_they_are_downloaded() {
+    // 22:00:03.123 UTC on 1 March 2026, which is midnight of the next day in Eastern Europe, and 17 o'clock in New York.
+    const TS: u64 = 1_772_402_403_123_000_000;
+    let quote = |venue: &str, instr: &str, ts: u64| json!({"ts": ts, "kind": "bbo", "venue": venue, "instr": instr, "bid": "1.08001", "ask": "1.08012"});
+    let with = |mut event: Value, more: Value| {
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let dukascopy =
+        |instr, ts| with(quote("DUKASCOPY", instr, ts), json!({"bid_qty": "0.75", "ask_qty": "1.5"}));
+    let bar = |volume: Value| {
+        with(
+            json!({"ts": 1_772_402_400_000_000_000u64, "kind": "ref_px", "instr": "EURUSD", "px": "1.08001", "source": "open"}),
+            volume,
+        )
+    };
+    for (mapping, name, first) in [
+        ("dukascopy-ticks", "EURUSD_Ticks_02.03.2026-02.03.2026.csv", dukascopy("EURUSD", TS)),
+        (
+            "dukascopy-ticks",
+            "eurusd-tick-2026-03-02-2026-03-03.csv",
+            dukascopy("eurusd", TS + 7_200_000_000_000),
+        ),
+        (
+            "histdata-ticks",
+            "DAT_ASCII_EURUSD_T_202603.csv",
+            with(quote("HISTDATA", "EURUSD", TS), json!({"volume": "0"})),
+        ),
+        (
+            "histdata-bars",
+            "DAT_ASCII_EURUSD_M1_2026.csv",
+            bar(json!({"high": "1.08015", "low": "1.08", "close": "1.0801", "volume": "0"})),
+        ),
+        ("truefx-ticks", "EURUSD-2026-03.csv", quote("TRUEFX", "EUR/USD", TS)),
+        (
+            "mt5-ticks",
+            "EURUSD_202603020000_202603020001.csv",
+            json!({"ts": TS, "kind": "bbo", "instr": "EURUSD", "bid": "1.08001", "ask": "1.08012", "<FLAGS>": "6"}),
+        ),
+        (
+            "mt5-bars",
+            "EURUSD_M1_202603020000_202603020001.csv",
+            bar(
+                json!({"<HIGH>": "1.08015", "<LOW>": "1.08", "<CLOSE>": "1.0801", "<TICKVOL>": "40", "<VOL>": "0", "<SPREAD>": "11"}),
+            ),
+        ),
+        (
+            "binance-trades",
+            "BTCUSDT-trades-2024-12-31.csv",
+            json!({"ts": 1_735_689_599_999_000_000u64, "kind": "trade", "venue": "BINANCE", "instr": "BTCUSDT", "px": "93576.1", "qty": "0.015", "match_id": "100", "side": "B", "quote_qty": "1403.6415", "is_best_match": "True"}),
+        ),
+        (
+            "binance-futures-trades",
+            "ETHUSDT-trades-2026-03-02.csv",
+            json!({"ts": TS + 7_200_000_000_000, "kind": "trade", "venue": "BINANCE", "instr": "ETHUSDT", "px": "2500.25", "qty": "1.5", "match_id": "7", "side": "S", "quote_qty": "3750.375"}),
+        ),
+        (
+            "binance-klines",
+            "BTCUSDT-1m-2026-03-02.csv",
+            json!({"ts": 1_772_409_659_999_999_000u64, "kind": "ref_px", "instr": "BTCUSDT", "px": "93575.5", "source": "close", "open_time": "2026-03-02T00:00:00Z", "open": "93576.1", "high": "93580", "low": "93570", "volume": "12.5", "quote_volume": "1169700.1", "count": "310", "taker_buy_volume": "6.25", "taker_buy_quote_volume": "584850.05"}),
+        ),
+    ] {
+        let events = events(mapping, &root().join("vectors/csv").join(name), 0);
+        assert_eq!(events[0], first, "{mapping}: {name}");
+        assert!(
+            events.len() >= 2 && events.iter().all(|event| event["instr"] == first["instr"]),
+            "{events:?}"
+        );
+    }
+}
+
+/// A trade that the buyer's resting order made, and the change from milliseconds to microseconds in the year 2025.
+#[test]
+fn trades_have_the_side_of_the_aggressor_and_either_unit_of_time() {
+    let events = events("binance-trades", &root().join("vectors/csv/BTCUSDT-trades-2024-12-31.csv"), 0);
+    assert_eq!((&events[1]["side"], &events[1]["ts"]), (&json!("S"), &json!(1_735_689_600_000_123_000u64)));
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "1,2,3,6,1735689600,true,true\n2,2,3,6,17356896000001,true,true\n3,2,3,6,1735689600001,maybe,true\n4,2,3,6,1735689600001,true,true\n";
+    let source = file(dir.path(), "BTCUSDT-trades-2025-01.csv", rows);
+    let tape = dir.path().join("tape");
+    let feed = format!("f=csv:binance-trades:{}", source.display());
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
+    let reasons: Vec<_> = common::quarantine(&tape).iter().map(|entry| entry["reason"].clone()).collect();
+    assert_eq!(reasons, ["bad_time", "bad_time", "unknown_value"]);
+    assert_eq!(cat(&tape, &["--kind", "trade"])[0]["match_id"], "4");
+}
+
+/// After each row the book has both sides, also where the row has one, and a row of a last price alone is no quote.
+#[test]
+fn ticks_of_one_side_leave_the_other_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "<DATE>\t<TIME>\t<BID>\t<ASK>\t<LAST>\t<VOLUME>\t<FLAGS>\n\
+        2026.03.02\t00:00:03.123\t1.08001\t1.08012\t\t\t6\n2026.03.02\t00:00:03.456\t\t1.08013\t\t\t4\n\
+        2026.03.02\t00:00:03.789\t1.08002\t\t1.08002\t3\t26\n2026.03.02\t00:00:04.001\t\t\t1.08005\t2\t24\n";
+    let source = file(dir.path(), "EURUSD_1.csv", rows);
+    let tape = dir.path().join("tape");
+    // Known by its header.
+    run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
+    let book = run(["book", tape.to_str().unwrap(), "--bbo", "--json"]).code(0).lines();
+    let best: Vec<_> =
+        book.iter().filter(|line| line["bid"].is_string()).map(|line| (&line["bid"], &line["ask"])).collect();
+    assert_eq!(*best.last().unwrap(), (&json!("1.08002"), &json!("1.08013")));
+    let trades = cat(&tape, &["--kind", "trade"]);
+    assert_eq!((trades.len(), &trades[1]["px"], &trades[0]["qty"]), (2, &json!("1.08005"), &json!("3")));
+    assert_eq!(cat(&tape, &["--kind", "bbo"]).len(), 3);
+}
+
+/// Parts of the name are between `_`, `-`, `.` and blanks; a name without the part refuses its rows.
+#[test]
+fn the_instrument_may_be_in_the_name_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = "20260301 170003123,1.08,1.09,0\n";
+    let instr = |name: &str| events("histdata-ticks", &file(dir.path(), name, row), 0)[0]["instr"].clone();
+    assert_eq!(instr("DAT_ASCII_EURUSD_T_202603.csv"), "EURUSD");
+    assert_eq!(instr("DAT ASCII__USD.JPY"), "USD");
+    let source = file(dir.path(), "ticks.csv", row);
+    let tape = dir.path().join("tape");
+    let feed = format!("f=csv:histdata-ticks:{}", source.display());
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
+    let refused = &common::quarantine(&tape)[0];
+    assert_eq!(refused["reason"], "missing");
+    assert!(refused["detail"].as_str().unwrap().contains("@file[2]"), "{refused}");
+    for path in ["@file[32]", "@file[01]", "@file[]", "@file[-1]", "@file"] {
+        let text = run(["mapping", "show", "histdata-ticks"]).code(0).text().replace("@file[2]", path);
+        let wrong = file(dir.path(), "wrong.toml", text);
+        run(["mapping", "check", wrong.to_str().unwrap()]).code(1).says(&[path, "no column"]);
+    }
+}
