@@ -484,10 +484,8 @@ impl Books {
         let listing = &mut self.listings[at as usize];
         let b = basis as usize;
         let was_stale = listing.is_marked(basis);
-        if touched.recovered {
-            if listing.end_marks(basis) {
-                self.losses.cleared += 1;
-            }
+        if touched.recovered && listing.end_marks(basis) {
+            self.losses.cleared += 1;
         }
         if let Err(fault) = outcome {
             listing.fault(basis, fault);

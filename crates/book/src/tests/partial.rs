@@ -66,17 +66,13 @@ fn a_stale_book_is_good_when_both_sides_were_stated_again() {
     let stale = [whole, "status state=stale", "bbo bid=8 partial=true"];
     // The size of before the loss is not that of the new price.
     assert_eq!(last(&stale), ("8:0 | 10:6".to_owned(), true));
-    assert_eq!(last(&[&stale[..], &["bbo bid=8.5 bid_qty=1 partial=true"]].concat()).1, true);
-    assert_eq!(
-        last(&[&stale[..], &["bbo ask_qty=7 partial=true"]].concat()).1,
-        true,
-        "its price may be another"
-    );
+    assert!(last(&[&stale[..], &["bbo bid=8.5 bid_qty=1 partial=true"]].concat()).1);
+    assert!(last(&[&stale[..], &["bbo ask_qty=7 partial=true"]].concat()).1, "its price may be another");
     assert_eq!(last(&[&stale[..], &["bbo ask=11 partial=true"]].concat()), ("8:0 | 11:0".to_owned(), false));
     // A side that was stated before the next loss is not known after it.
     let again = ["status state=stale", "bbo ask=11 partial=true"];
-    assert_eq!(last(&[&stale[..], &again].concat()).1, true);
-    assert_eq!(last(&[&stale[..], &again, &["bbo bid=8 partial=true"]].concat()).1, false);
+    assert!(last(&[&stale[..], &again].concat()).1);
+    assert!(!last(&[&stale[..], &again, &["bbo bid=8 partial=true"]].concat()).1);
 }
 
 /// A size of an empty side shows that its price was missed.

@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    // A mapping that names `x[][]` must go on to read what has a position now; a name that looks like a position has none.
+    // A mapping that names `x[][]` must still read what has a position now; a name that looks like a position has none.
     #[test]
     fn a_pattern_covers_every_position() {
         for (pattern, path, is_covered) in [
