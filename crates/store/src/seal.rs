@@ -272,7 +272,7 @@ impl<'a> TapeSealer<'a> {
         let open = |start| Reader::open_with(dir, start, read).map_err(|e| shorter(e, tape, from));
         let mut reader = open(start)?;
         if let Some(state) = state {
-            check_last(&mut reader, state, options.skip_damage)?;
+            check_last(&mut reader, state, dir, options.skip_damage)?;
         }
         let table = || {
             let mut names = DefinitionTable::default();
@@ -464,13 +464,22 @@ fn remember(tokens: &mut Vec<u32>, id: u32, token: u32) {
 }
 
 /// Whether the tape still reads as it did when it was sealed.
-fn check_last(reader: &mut Reader, state: &TapeSealProgress, skip_damage: bool) -> Result<()> {
+fn check_last(reader: &mut Reader, state: &TapeSealProgress, dir: &Path, skip_damage: bool) -> Result<()> {
     let other = |what| Error::OtherTape { tape: state.tape, sealed: state.sealed, what };
     match reader.frame_at(state.last_position) {
         Ok(frame) if crc32c::crc32c(frame.bytes) == state.last_crc => Ok(()),
         Ok(_) => Err(other("its last frame that was sealed is another one now")),
         Err(unitape_tape::Error::Retained { .. }) => Ok(()),
         Err(unitape_tape::Error::Damage { .. }) if skip_damage => Ok(()),
+        // Within a frame of another tape no sum matches. A walk from the segment's start finds that no frame starts there.
+        Err(unitape_tape::Error::Damage { .. })
+            if matches!(
+                Reader::open(dir, StartPosition::At(state.last_position)),
+                Err(unitape_tape::Error::NoFrame(_))
+            ) =>
+        {
+            Err(other("its last frame that was sealed is not there now"))
+        }
         Err(unitape_tape::Error::NoFrame(_)) => Err(other("it ends before that now")),
         Err(e) => Err(e.into()),
     }

@@ -55,10 +55,23 @@ const CASES: &[Case] = &[
     case("csv", "nyse-taq-quotes", "vectors/csv/SPLITS_US_ALL_BBO_A_20161024.txt", 30_000),
     case("csv", "nyse-taq-nbbo", "vectors/csv/EQY_US_ALL_NBBO_20161024.txt", 30_000),
     case("csv", "nyse-taq-master", "vectors/csv/EQY_US_ALL_REF_MASTER_20161024.txt", 30_000),
+    case("csv", "binance-trades", "vectors/csv/BTCUSDT-trades-2024-12-31.csv", 20_000),
+    case("csv", "binance-futures-trades", "vectors/csv/ETHUSDT-trades-2026-03-02.csv", 20_000),
+    case("csv", "binance-klines", "vectors/csv/BTCUSDT-1m-2026-03-02.csv", 20_000),
+    case("csv", "dukascopy-ticks", "vectors/csv/EURUSD_Ticks_02.03.2026-02.03.2026.csv", 20_000),
+    case("csv", "histdata-ticks", "vectors/csv/DAT_ASCII_EURUSD_T_202603.csv", 20_000),
+    case("csv", "histdata-bars", "vectors/csv/DAT_ASCII_EURUSD_M1_2026.csv", 20_000),
+    case("csv", "truefx-ticks", "vectors/csv/EURUSD-2026-03.csv", 20_000),
+    case("csv", "mt5-ticks", "vectors/csv/EURUSD_202603020000_202603020001.csv", 20_000),
+    case("csv", "mt5-bars", "vectors/csv/EURUSD_M1_202603020000_202603020001.csv", 20_000),
     case("iso20022", "iso20022", "sample/payments.xml", 120_000),
     case("jsonl", "ninjs", "sample/ninjs.jsonl", 40_000),
     case("jsonl", "slack-messages", "sample/slack.jsonl", 40_000),
     case("jsonl", "symphony-messages", "sample/symphony.jsonl", 40_000),
+    case("jsonl", "binance-depth", "vectors/text/binance-depth.jsonl", 20_000),
+    case("jsonl", "okx-books", "vectors/text/okx-books.jsonl", 20_000),
+    case("jsonl", "coinbase-level2", "vectors/text/coinbase-level2.jsonl", 20_000),
+    case("jsonl", "kraken-book", "vectors/text/kraken-book.jsonl", 20_000),
     case("mail", "mail", "sample/archive.mbox", 50_000),
     case("newsxml", "rss-news", "sample/rss.xml", 40_000),
     case("newsxml", "atom-news", "sample/atom.xml", 40_000),
@@ -108,7 +121,7 @@ impl Case {
         };
         // A short file is used several times.
         let once = bytes.clone();
-        while bytes.len() < self.bytes && self.format == "csv" {
+        while bytes.len() < self.bytes && matches!(self.format, "csv" | "jsonl") {
             bytes.extend_from_slice(&once);
         }
         bytes.truncate(self.bytes);
