@@ -102,6 +102,52 @@ impl NumberPunctuation {
     }
 }
 
+/// A way in which a column of a layout reads a number, and the number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuggestedMarks {
+    /// The keys of the column, as layouts spell them: `point = ",", thousands = "."`.
+    pub keys: String,
+    /// The number in plain form.
+    pub meaning: String,
+}
+
+/// Returns the marks by which `value` is a number, different numbers alone, those with the fewest keys first.
+#[must_use]
+pub fn marks_that_read(value: &str) -> Vec<SuggestedMarks> {
+    let mut suggested = Vec::<SuggestedMarks>::new();
+    let mut ways = Vec::new();
+    for point in [b'.', b','] {
+        for thousands in
+            [None, Some(b'.'), Some(b','), Some(b'\''), Some(b' ')].into_iter().filter(|t| *t != Some(point))
+        {
+            let styles = [
+                (None, ""),
+                (Some(NegativeStyle::Trailing), "trailing"),
+                (Some(NegativeStyle::Parentheses), "parentheses"),
+            ];
+            for (style, style_name) in styles {
+                let punctuation =
+                    NumberPunctuation { point, thousands, negative: style.into_iter().collect() };
+                let Ok(plain) = punctuation.plain(value.as_bytes()) else { continue };
+                let mut keys = Vec::new();
+                if point != b'.' {
+                    keys.push(format!("point = \"{}\"", char::from(point)));
+                }
+                keys.extend(thousands.map(|mark| format!("thousands = \"{}\"", char::from(mark))));
+                keys.extend(style.map(|_| format!("negative = [\"{style_name}\"]")));
+                ways.push((keys, String::from_utf8_lossy(plain.as_bytes()).into_owned()));
+            }
+        }
+    }
+    ways.sort_by_key(|(keys, _)| keys.len());
+    for (keys, meaning) in ways {
+        if !keys.is_empty() && suggested.iter().all(|before| before.meaning != meaning) {
+            suggested.push(SuggestedMarks { keys: keys.join(", "), meaning });
+        }
+    }
+    suggested
+}
+
 /// Bytes of the thousands mark that `text` begins with; a blank may be one that does not break, too.
 fn mark_bytes(mark: u8, text: &[u8]) -> usize {
     let blanks: [&[u8]; 3] = [b" ", "\u{a0}".as_bytes(), "\u{202f}".as_bytes()];
@@ -126,6 +172,28 @@ mod tests {
     }
 
     // 1.234 is a thousand and more to one bank and one and a bit to another.
+    #[test]
+    fn numbers_of_other_countries_have_marks() {
+        for (value, wanted) in [
+            ("1.234,56", &[("point = \",\", thousands = \".\"", "1234.56")][..]),
+            ("1,234.56", &[("thousands = \",\"", "1234.56")]),
+            ("12,5", &[("point = \",\"", "12.5")]),
+            ("1,234", &[("thousands = \",\"", "1234"), ("point = \",\"", "1.234")]),
+            ("1 234,5", &[("point = \",\", thousands = \" \"", "1234.5")]),
+            ("1'234.5", &[("thousands = \"'\"", "1234.5")]),
+            ("(12.00)", &[("negative = [\"parentheses\"]", "-12.00")]),
+            ("12-", &[("negative = [\"trailing\"]", "-12")]),
+            ("(1.234,5)", &[("point = \",\", thousands = \".\", negative = [\"parentheses\"]", "-1234.5")]),
+            ("$12.50", &[]),
+            ("12.5.6", &[]),
+            ("", &[]),
+        ] {
+            let found = marks_that_read(value);
+            let found: Vec<_> = found.iter().map(|f| (f.keys.as_str(), f.meaning.as_str())).collect();
+            assert_eq!(found, wanted, "{value}");
+        }
+    }
+
     #[test]
     fn numbers_are_read_by_their_marks_or_refused() {
         let blank = NumberPunctuation { point: b',', thousands: Some(b' '), negative: Vec::new() };

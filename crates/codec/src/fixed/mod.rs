@@ -68,5 +68,6 @@ pub(crate) mod inside {
 pub use crate::times::midnight;
 pub use digits::with_exponent;
 pub use layout::{COLUMNS_MAX, ColumnLayout, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayout};
+pub use marks::{SuggestedMarks, marks_that_read};
 pub use text::RecordRole;
 pub use value::ColumnValue;

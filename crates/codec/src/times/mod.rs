@@ -14,6 +14,7 @@ mod fault;
 mod form;
 mod offset;
 mod read;
+pub mod suggest;
 #[cfg(test)]
 mod tests;
 mod zone;

@@ -86,6 +86,9 @@ pub struct QuarantineCause {
     pub reason: String,
     /// For people.
     pub detail: String,
+    /// What the mapping or its layout may say so that the value is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
 }
 
 /// A rule or an event of it: its number in the file, from 1, and its line.
@@ -292,10 +295,11 @@ impl MappingExplainer {
                 Ok(Applied::Ignored) => ExplainedOutcome::Ignored,
                 Err(_) => ExplainedOutcome::Quarantined,
             },
-            quarantined: outcome
-                .as_ref()
-                .err()
-                .map(|r| QuarantineCause { reason: r.code.into(), detail: r.detail.clone() }),
+            quarantined: outcome.as_ref().err().map(|r| QuarantineCause {
+                reason: r.code.into(),
+                detail: r.detail.clone(),
+                suggestion: None,
+            }),
             rule: None,
             passed_over: Vec::new(),
             time: None,

@@ -85,6 +85,7 @@ mod instruments;
 mod odd;
 mod partial_quote;
 mod plan;
+mod suggest;
 mod undeclared;
 
 pub use crate::block::MessageOrigin;
@@ -101,6 +102,7 @@ pub use field_hints::FieldHint;
 pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};
+pub(crate) use suggest::{FormPlace, suggestion};
 pub(crate) use undeclared::is_free_text;
 
 use crate::error::Error;

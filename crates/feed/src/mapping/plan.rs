@@ -192,6 +192,18 @@ impl NumberSign {
             [b'+', rest @ ..] => (false, rest),
             _ => (false, text),
         };
+        let digits = match digits.iter().position(|byte| matches!(byte, b'e' | b'E')) {
+            Some(at) => {
+                let exponent = &digits[at + 1..];
+                let exponent =
+                    exponent.strip_prefix(b"-").or(exponent.strip_prefix(b"+")).unwrap_or(exponent);
+                if exponent.is_empty() || !exponent.iter().all(u8::is_ascii_digit) {
+                    return None;
+                }
+                &digits[..at]
+            }
+            None => digits,
+        };
         let points = digits.iter().filter(|b| **b == b'.').count();
         let is_number = digits.len() > points && points < 2;
         if !is_number || !digits.iter().all(|b| b.is_ascii_digit() || *b == b'.') {

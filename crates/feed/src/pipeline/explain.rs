@@ -13,7 +13,10 @@ use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
 use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::Format;
-use crate::mapping::{EventExplanation, ExplainedOutcome, MessageExplanation, QuarantineCause, RuleLocation};
+use crate::mapping::{
+    EventExplanation, ExplainedOutcome, FormPlace, MessageExplanation, QuarantineCause, RuleLocation,
+    suggestion,
+};
 use crate::pipeline::walk::{settle, walk};
 use serde_json::Value as Json;
 use std::ops::ControlFlow;
@@ -33,12 +36,16 @@ pub fn explain(
 ) -> Result<Vec<RuleLocation>, Error> {
     let mut decoder = format.decoder()?;
     let rules = decoder.explain(format);
+    let place = format.mapping_definition().and_then(|mapping| FormPlace::for_format(&mapping.format));
     let mut n = 0;
     walk(format, path, &mut decoder, |decoder, block| {
         let found = decoder.explainer().map_or(Vec::new(), |e| std::mem::take(&mut e.found));
         for mut explanation in with_events(block, found) {
             explanation.n = n;
             n += 1;
+            if let (Some(place), Some(cause)) = (place, &mut explanation.quarantined) {
+                cause.suggestion = suggestion(&cause.reason, &cause.detail, place);
+            }
             if each(explanation).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -137,6 +144,7 @@ fn unexplained(unit: UnexplainedUnit) -> Option<MessageExplanation> {
             let why = QuarantineCause {
                 reason: word("reason").unwrap_or_default(),
                 detail: word("detail").unwrap_or_default(),
+                suggestion: None,
             };
             (ExplainedOutcome::Quarantined, Some(why))
         }

@@ -1,6 +1,6 @@
 //! Order books in JSON: the books after the samples of the shipped mappings, and the paths that are printed.
 
-use crate::common::{cat, root, run};
+use crate::common::{self, cat, root, run};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -154,5 +154,23 @@ fn printed_paths_are_those_that_a_mapping_takes() {
             "{said}: {}",
             String::from_utf8_lossy(&checked.stdout)
         );
+    }
+}
+
+// Programs write small numbers as `1e-05`, in quotes or without: the message went into quarantine.
+#[test]
+fn quantities_may_have_an_exponent() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"e":"depthUpdate","E":1772461800100,"s":"X","u":1,"b":[["2.5e1","1e-05"],["24",2E3]],"a":[["2.6E+1","0e5"]]}"#;
+    let file = common::file(dir.path(), "depth.jsonl", format!("{text}\n"));
+    let tape = dir.path().join("tape");
+    consolidate(&tape, "binance-depth", file.to_str().unwrap(), 0);
+    let levels: Vec<_> = cat(&tape, &[]).iter().map(|e| json!([e["action"], e["px"], e["qty"]])).collect();
+    assert_eq!(levels, [json!(["U", "25", "0.00001"]), json!(["U", "24", "2000"]), json!(["D", "26", "0"])]);
+    for wrong in ["1e", "e5", "1e5e5", "1e+", "1e999", "0x1", "1e1.5"] {
+        let tape = dir.path().join(wrong);
+        let file = common::file(dir.path(), "wrong.jsonl", format!("{}\n", text.replace("1e-05", wrong)));
+        consolidate(&tape, "binance-depth", file.to_str().unwrap(), 3);
+        assert_eq!(common::quarantine(&tape).len(), 1, "{wrong}");
     }
 }

@@ -207,6 +207,67 @@ fn guessed_text_is_explained_as_a_guess() {
     assert_eq!(message["events"][0]["becomes"]["dr_name"], "J\u{fc}rgen");
 }
 
+// Who has another form in the file was sent to a page, and had to find which of forty it is.
+#[test]
+fn a_form_that_reads_the_value_is_suggested() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = r#"
+        name = "l"
+        zone = "UTC"
+        column = [
+          { name = "time", type = "timestamp", form = "YYYY-MM-DD HH:MM:SS", required = true },
+          { name = "day", type = "date", form = "YYYY-MM-DD" },
+          { name = "px", type = "decimal", required = true },
+        ]
+    "#;
+    file(dir.path(), "l.toml", layout);
+    let rules = "unlisted = \"drop\"\n[[rule]]\n[[rule.event]]\nkind = \"trade\"\n[rule.event.fields]\ninstr = { const = \"X\" }\npx = \"px\"\nqty = { const = \"1\" }\n";
+    let rows =
+        format!("name = \"m\"\nformat = \"csv\"\nlayout = \"l.toml\"\n[message]\nts = \"time\"\n{rules}");
+    let texts = format!("name = \"t\"\nformat = \"jsonl\"\n[message]\nts = \"time\"\n{rules}");
+    let (rows, texts) = (file(dir.path(), "m.toml", rows), file(dir.path(), "t.toml", texts));
+    let good = "2026-03-02 09:30:00";
+    for (time, day, px, wanted) in [
+        (
+            "02.03.2026 09:30:00.125",
+            "",
+            "1",
+            "try `form = \"DD.MM.YYYY HH:MM:SS.fff\"`, which reads 2026-03-02T09:30:00.125",
+        ),
+        ("1772461800000", "", "1", "try `form = \"@ms\"`, which reads 2026-03-02T14:30:00Z"),
+        (
+            "3/2/2026 9:30 PM",
+            "",
+            "1",
+            "`form = \"M/D/YYYY H:MM AM\"`, which reads 2026-03-02T21:30:00, or `form = \"D/M/YYYY H:MM AM\"`",
+        ),
+        (good, "14.03.26", "1", "try `form = \"DD.MM.YY\", pivot = 1970`, which reads 2026-03-14"),
+        (good, "", "1.234,56", "try `point = \",\", thousands = \".\"`, which reads 1234.56"),
+        (good, "", "(12.00)", "try `negative = [\"parentheses\"]`, which reads -12.00"),
+        (good, "", "$12.50", "`$` is no part of a number"),
+    ] {
+        let sample = file(dir.path(), "sample.csv", format!("time,day,px\n{time},{day},\"{px}\"\n"));
+        let args = ["mapping", "check", rows.to_str().unwrap(), sample.to_str().unwrap()];
+        let ran = run(args).code(3);
+        assert!(ran.text().contains(wanted), "{wanted}: {}", ran.text());
+        let lines = check(rows.to_str().unwrap(), &sample, Some(3));
+        let suggestion = lines.iter().find_map(|line| line["quarantined"]["suggestion"].as_str());
+        assert!(suggestion.is_some_and(|text| text.contains(wanted)), "{wanted}: {lines:?}");
+    }
+    for (time, wanted) in [
+        ("1772461800000", "try `@ms` behind the path, which reads 2026-03-02T14:30:00Z"),
+        ("\"02.03.2026 09:30\"", "try `@DD.MM.YYYY HH:MM` behind the path, which reads 2026-03-02T09:30:00"),
+    ] {
+        let sample = file(dir.path(), "sample.jsonl", format!("{{\"time\":{time},\"px\":\"1\"}}\n"));
+        let ran = run(["mapping", "check", texts.to_str().unwrap(), sample.to_str().unwrap()]).code(3);
+        assert!(ran.text().contains(wanted), "{wanted}: {}", ran.text());
+    }
+    // Without a form that reads it nothing is suggested.
+    let sample = file(dir.path(), "sample.csv", "time,day,px\nyesterday,,1\n");
+    let ran = run(["mapping", "check", rows.to_str().unwrap(), sample.to_str().unwrap()]).code(3);
+    assert!(!ran.text().contains("try "), "{}", ran.text());
+}
+
 /// A sample is read twice, and stdin can be read once.
 #[test]
 fn a_sample_may_come_on_stdin() {

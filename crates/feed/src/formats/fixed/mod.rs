@@ -478,18 +478,14 @@ impl ParsedMessage for FixedRecordView<'_> {
             }
         };
         match spec.slot {
-            FieldLayout::Price { .. } => event.set(spec, Field::Price(price(mantissa, exponent)?)),
-            FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
-                event.set(spec, Field::Decimal(Decimal::new(mantissa, exponent)?))
-            }
-            FieldLayout::Amount { .. } => {
-                event.set(spec, Field::Amount(Amount::new(mantissa.into(), exponent)?))
-            }
             FieldLayout::UInt { .. } if exponent == 0 => {
                 let n = u64::try_from(mantissa).map_err(|_| Refusal::BadInteger)?;
                 event.set(spec, Field::UInt(n))
             }
-            _ => event.set_text(spec, self.text(column, scratch), names),
+            _ => match set_number(event, spec, mantissa, exponent) {
+                Some(set) => set,
+                None => event.set_text(spec, self.text(column, scratch), names),
+            },
         }
     }
 
@@ -512,8 +508,29 @@ impl ParsedMessage for FixedRecordView<'_> {
     }
 }
 
+/// Sets a price, decimal or amount; `None` where the field is none.
+#[inline]
+pub(crate) fn set_number(
+    event: &mut EventBuilder<'_>,
+    spec: &EventFieldSpec,
+    mantissa: i64,
+    exponent: i8,
+) -> Option<Result<(), Refusal>> {
+    let number = match spec.slot {
+        FieldLayout::Price { .. } => price(mantissa, exponent).map(Field::Price),
+        FieldLayout::Decimal { .. } | FieldLayout::DecimalNarrow { .. } | FieldLayout::DecimalExt => {
+            Decimal::new(mantissa, exponent).map(Field::Decimal).map_err(Refusal::from)
+        }
+        FieldLayout::Amount { .. } => {
+            Amount::new(mantissa.into(), exponent).map(Field::Amount).map_err(Refusal::from)
+        }
+        _ => return None,
+    };
+    Some(number.and_then(|number| event.set(spec, number)))
+}
+
 /// Mantissa and exponent of a text such as `7.25e-05` for a field that holds a number.
-fn scientific(spec: &EventFieldSpec, text: &[u8]) -> Option<Result<(i64, i8), Refusal>> {
+pub(crate) fn scientific(spec: &EventFieldSpec, text: &[u8]) -> Option<Result<(i64, i8), Refusal>> {
     let is_number = matches!(
         spec.slot,
         FieldLayout::Price { .. }

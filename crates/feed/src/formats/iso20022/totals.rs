@@ -285,7 +285,8 @@ impl MessageTotals {
             let sum =
                 total.sum.0.map_or("no amount of 38 digits".to_owned(), |sum| format!("{sum}{currency}"));
             let (name, its) = (name(of.amount_name), transactions(total.count));
-            note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it come to {sum}"));
+            let come = if total.count == 1 { "comes" } else { "come" };
+            note(NoteKind::Differs, format!("{name} is {amount}{currency}, {its} in it {come} to {sum}"));
         }
     }
 

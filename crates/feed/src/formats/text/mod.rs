@@ -13,6 +13,7 @@ pub use path::{TextDialect, TextPath};
 use crate::block::json::json_string;
 use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
+use crate::formats::fixed::{scientific, set_number};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     Dialect, EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
@@ -647,7 +648,18 @@ impl ParsedMessage for TextMessageView<'_> {
                 let all: Vec<_> = self.all(found).map(|text| json_string(text.as_bytes())).collect();
                 event.set(spec, EventValue::Json(&format!("[{}]", all.join(","))))
             }
-            _ => event.set_text(spec, self.text(found, scratch), names),
+            _ => {
+                let text = self.text(found, scratch);
+                let set = event.set_text(spec, text, names);
+                // A number in quotes may have an exponent, too.
+                if set == Err(Refusal::BadDecimal)
+                    && let Some(Ok((mantissa, exponent))) = scientific(spec, text)
+                    && let Some(set) = set_number(event, spec, mantissa, exponent)
+                {
+                    return set;
+                }
+                set
+            }
         }
     }
 

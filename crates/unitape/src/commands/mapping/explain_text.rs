@@ -41,6 +41,7 @@ pub fn explain_message(m: &MessageExplanation) -> Vec<String> {
     lines.push(out);
     if let Some(why) = &m.quarantined {
         lines.push(format!("  {}: {}", why.reason, why.detail));
+        lines.extend(why.suggestion.iter().map(|suggestion| format!("  {suggestion}")));
     }
     for over in &m.passed_over {
         lines.push(format!("  {} did not hold: {}", place("rule", over.rule), failed(&over.failed)));
