@@ -56,7 +56,8 @@ pub fn forms_that_read(value: &str) -> Vec<SuggestedForm> {
 }
 
 fn suggest(form: String, kind: TimeFormKind, value: &str) -> Option<SuggestedForm> {
-    let parsed = TimeForm::parse(std::slice::from_ref(&form), kind, TimeFormOptions { pivot: Some(1970) }).ok()?;
+    let parsed =
+        TimeForm::parse(std::slice::from_ref(&form), kind, TimeFormOptions { pivot: Some(1970) }).ok()?;
     let read = parsed.read(value.as_bytes()).ok()?;
     let year = i64::from(read.days) / 365 + 1970;
     // A count in a unit in which it is no time of our age.

@@ -15,6 +15,7 @@ use super::plan::{
 };
 use super::undeclared::{NOTE_NAME, set_undeclared, write_kept};
 use super::{UnmatchedPolicy, plan};
+use crate::block::json::write_json;
 use crate::block::numbers::{REPEAT, SequenceEffect};
 use crate::block::{
     Block, BlockMessageKind, BlockNameResolver, EntryTally, MessageOrigin, MessageSpan, SessionNameKey,
@@ -507,7 +508,10 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         }
         let (fallback, guessed) = (M::UNDECLARED_TEXT.then_some(self.plan.fallback), &scratch.guessed);
         let mut keep = |name: &str, value: &[u8]| {
-            let kept = e.keep_unmapped_with(name, |out| write_kept(out, value, fallback, guessed));
+            let kept = e.keep_unmapped_with(name, |out| match fallback {
+                Some(fallback) => write_kept(out, value, fallback, guessed),
+                None => write_json(out, value),
+            });
             kept.map_err(|r| MessageRefusal { code: r.code(), detail: format!("{name}: {r}") })
         };
         for (name, from) in &plan.keep {

@@ -51,24 +51,15 @@ pub(super) fn set_undeclared(
     event.set_text(spec, out.as_bytes(), names)
 }
 
-/// Appends a kept value as JSON: text that is not UTF-8 by `fallback`, or as bytes where there is none.
-pub(super) fn write_kept(
-    out: &mut Vec<u8>,
-    value: &[u8],
-    fallback: Option<FallbackCharset>,
-    guessed: &Cell<bool>,
-) {
-    match fallback {
-        Some(fallback) if !value.is_ascii() && std::str::from_utf8(value).is_err() => {
-            let mut text = String::new();
-            match fallback.decode(value, &mut text) {
-                Ok(()) => {
-                    guessed.set(guessed.get() || fallback.is_guess());
-                    crate::block::json::write_json(out, text.as_bytes());
-                }
-                Err(_) => crate::block::json::write_json(out, value),
-            }
-        }
-        _ => crate::block::json::write_json(out, value),
+/// Appends a kept value as JSON: text that is not UTF-8 by `fallback`, or as bytes where that does not read it.
+pub(super) fn write_kept(out: &mut Vec<u8>, value: &[u8], fallback: FallbackCharset, guessed: &Cell<bool>) {
+    let mut text = String::new();
+    let is_read =
+        !value.is_ascii() && std::str::from_utf8(value).is_err() && fallback.decode(value, &mut text).is_ok();
+    if is_read {
+        guessed.set(guessed.get() || fallback.is_guess());
+        crate::block::json::write_json(out, text.as_bytes());
+    } else {
+        crate::block::json::write_json(out, value);
     }
 }
