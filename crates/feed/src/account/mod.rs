@@ -28,6 +28,12 @@ use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 /// The name under which an event keeps what the sum or the number of its transactions differs from.
 pub const SUM_DIFFERS: &str = "sum_differs";
 
+/// Returns whether the event says that a sum differs.
+pub(crate) fn says_sum_differs(event: &Event<'_>) -> bool {
+    matches!(event.kind(), EventKind::Payment | EventKind::Statement)
+        && event.unmapped_fields().any(|(name, _)| name == SUM_DIFFERS)
+}
+
 /// The account of a tape.
 #[derive(Clone, Debug)]
 pub struct TapeAccount {
@@ -388,9 +394,7 @@ impl TapeAccount {
                     None => flag && self.is_recovered(event)?,
                 };
                 self.within = Some(recovered).filter(|_| !last);
-                if matches!(kind, EventKind::Payment | EventKind::Statement) {
-                    self.differs |= event.unmapped_fields().any(|(name, _)| name == SUM_DIFFERS);
-                }
+                self.differs |= says_sum_differs(event);
                 if last {
                     self.sums_differ += u64::from(std::mem::take(&mut self.differs));
                 }

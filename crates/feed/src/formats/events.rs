@@ -1,5 +1,6 @@
 //! Puts events from JSON Lines onto the tape unchanged.
 
+use crate::account::says_sum_differs;
 use crate::block::affected_books::{AffectedBooks, changes_books};
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use unitape_codec::events::{LineParseOptions, ParsedEventLine, parse_line};
-use unitape_model::{Dictionary, EventKind, UnixNanos, flags};
+use unitape_model::{Dictionary, Event, EventKind, UnixNanos, flags};
 
 /// The format's word.
 pub const NAME: &str = "events";
@@ -75,6 +76,8 @@ fn decode_line(
             if missed {
                 block.note_unresolved();
             }
+            let says = Event::new(&block.arena[mark.arena..]).is_some_and(|event| says_sum_differs(&event));
+            block.has_findings |= says;
             let span = MessageSpan { offset, length: line.len() };
             block.end_message(span, ts, 1, BlockMessageKind::Events, known);
         }

@@ -355,5 +355,11 @@ fn a_sum_that_differs_is_an_exit_code() {
         }
         let verified = run(["tape", "verify", &tape, "--json"]).code(0).json();
         assert_eq!(verified["sums_differ"], u64::from(code == 3));
+        // Printed and read back, each line is a message: the line of the statement and its two payments.
+        let (printed, back) = (dir.path().join("p.jsonl"), dir.path().join("u").display().to_string());
+        std::fs::write(&printed, run(["tape", "cat", &tape, "--json"]).code(0).text()).unwrap();
+        let printed = printed.display().to_string();
+        let ran = run(["consolidate", &printed, "--tape", &back, "--json"]).code(code);
+        assert_eq!(ran.json()["sums_differ"].as_u64().unwrap_or(0), if code == 3 { 3 } else { 0 });
     }
 }
