@@ -29,6 +29,7 @@ use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions};
 pub const SUM_DIFFERS: &str = "sum_differs";
 
 /// Returns whether the event says that a sum differs.
+#[inline(never)]
 pub(crate) fn says_sum_differs(event: &Event<'_>) -> bool {
     matches!(event.kind(), EventKind::Payment | EventKind::Statement)
         && event.unmapped_fields().any(|(name, _)| name == SUM_DIFFERS)
@@ -362,9 +363,8 @@ impl TapeAccount {
                 "a frame of kind `{name}` {with} the flag of bookkeeping: unitape did not write it"
             ));
         }
-        if let Some(gap) = TapeGap::from_event(&event) {
+        if kind == EventKind::Quarantine && self.is_tape_gap(&event) {
             // It is no message of its source.
-            self.tape_gaps.add(gap, &event);
             return Ok(());
         }
         self.take(&event)?;
@@ -394,9 +394,11 @@ impl TapeAccount {
                     None => flag && self.is_recovered(event)?,
                 };
                 self.within = Some(recovered).filter(|_| !last);
-                self.differs |= says_sum_differs(event);
-                if last {
-                    self.sums_differ += u64::from(std::mem::take(&mut self.differs));
+                if matches!(kind, EventKind::Payment | EventKind::Statement) {
+                    self.differs |= says_sum_differs(event);
+                }
+                if last && self.differs {
+                    (self.sums_differ, self.differs) = (self.sums_differ + 1, false);
                 }
                 if recovered {
                     self.recovered += u64::from(last);
@@ -451,7 +453,18 @@ impl TapeAccount {
         }
     }
 
+    /// Notes a part of another tape that a merge lacks. Returns whether the event is such a note.
+    #[cold]
+    fn is_tape_gap(&mut self, event: &Event<'_>) -> bool {
+        let gap = TapeGap::from_event(event);
+        if let Some(gap) = gap {
+            self.tape_gaps.add(gap, event);
+        }
+        gap.is_some()
+    }
+
     /// Notes a line of market data that is down, or back.
+    #[cold]
     fn note_line(&mut self, event: &Event<'_>) -> Result<(), String> {
         let is_down = match event.field(EventField::State, &mut [0; 36]) {
             Some(EventValue::Text("line_down")) => true,
