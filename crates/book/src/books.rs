@@ -242,6 +242,12 @@ impl Books {
         self.listings.iter().map(|l| l.faults.total()).sum()
     }
 
+    /// Whether a listing has no book: each of its events was left out, because its message may be there twice, or was
+    /// refused.
+    pub fn lacks_book(&self, listing: ListingId) -> bool {
+        self.listings[listing.0 as usize].has_data == [false; 3]
+    }
+
     /// The faults of a listing.
     pub fn faults(&self, listing: ListingId) -> &BookFaultCounts {
         &self.listings[listing.0 as usize].faults
@@ -401,8 +407,8 @@ impl Books {
     /// Losses of instruments at venues that have no book; `instrument` and `venue` choose among them.
     pub(crate) fn losses_without_book(&self, instrument: Option<InstrumentId>, venue: Option<u16>) -> u64 {
         let is_without = |of: &ListingKey| match of.venue {
-            0 => self.listings_of(of.instrument).next().is_none(),
-            _ => !self.index.contains_key(of),
+            0 => self.listings_of(of.instrument).all(|listing| self.lacks_book(listing)),
+            _ => self.find(of.venue, of.instrument).is_none_or(|listing| self.lacks_book(listing)),
         };
         let is_chosen = |of: &ListingKey| {
             instrument.is_none_or(|id| id == of.instrument)

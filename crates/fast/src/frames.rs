@@ -278,6 +278,9 @@ impl<'s> PacketReader<'s> {
                             if now.contradicting > before.contradicting {
                                 return bad("a fragment that contradicts others of its datagram");
                             }
+                            if now.wrong_checksums > before.wrong_checksums {
+                                return bad("a datagram of fragments whose checksum differs");
+                            }
                             if now.incomplete > before.incomplete {
                                 return bad("a datagram of which fragments are missing, before this place");
                             }

@@ -112,7 +112,7 @@ impl PacketFile {
     #[must_use]
     pub fn counts(&self) -> PacketFileCounts {
         let fragments = self.fragments.counts();
-        let never_whole = fragments.incomplete + fragments.contradicting;
+        let never_whole = fragments.incomplete + fragments.contradicting + fragments.wrong_checksums;
         PacketFileCounts { fragments, unusable: self.counts.unusable + never_whole, ..self.counts }
     }
 

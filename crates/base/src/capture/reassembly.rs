@@ -8,6 +8,9 @@
 //! Waiting fragments are bounded: [`OPEN_MAX`] datagrams of at most 64 KiB each. A datagram waits for [`AGE_NS_MAX`]
 //! of the capture's time and for [`AGE_FRAGMENTS_MAX`] other fragments at most. Datagrams that are given up are
 //! counted, and so are fragments that contradict earlier ones.
+//!
+//! Senders use an identification again while fragments of an earlier datagram wait (RFC 4963, section 3). So a datagram whose
+//! checksum (RFC 768) is there and differs from its bytes is none.
 
 use super::packet::IpFragment;
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +38,8 @@ pub struct ReassemblyCounts {
     pub incomplete: u64,
     /// Fragments that overlap others, or are beyond the end of their datagram; their datagrams were given up.
     pub contradicting: u64,
+    /// Datagrams of which all bytes were there and whose checksum differs: fragments of several, or damaged ones.
+    pub wrong_checksums: u64,
 }
 
 /// A datagram that is whole now.
@@ -114,6 +119,10 @@ impl IpReassembler {
             self.counts.contradicting += 1;
             return None;
         };
+        if !has_right_checksum(key.0, key.1, &self.whole[..usize::from(length)]) {
+            self.counts.wrong_checksums += 1;
+            return None;
+        }
         self.counts.datagrams += 1;
         let (from, to) = (SocketAddr::new(key.0, from), SocketAddr::new(key.1, to));
         Some(ReassembledDatagram { from, to, payload })
@@ -191,6 +200,25 @@ impl PartialDatagram {
     }
 }
 
+/// Whether a datagram with its header has the checksum that it says, or says none (RFC 768; RFC 8200, section 8.1).
+fn has_right_checksum(from: IpAddr, to: IpAddr, datagram: &[u8]) -> bool {
+    let sum = |bytes: &[u8]| {
+        let words =
+            bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)));
+        words.sum::<u64>()
+    };
+    let of_address = |address| match address {
+        IpAddr::V4(address) => sum(&address.octets()),
+        IpAddr::V6(address) => sum(&address.octets()),
+    };
+    const UDP: u64 = 17;
+    let mut total = of_address(from) + of_address(to) + UDP + datagram.len() as u64 + sum(datagram);
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    datagram[6..8] == [0, 0] || total == 0xffff
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,6 +249,35 @@ mod tests {
         assert_eq!(all.add(&fragment(2, 16, false, 12), &other[16..], Some(1)).unwrap().payload, [9; 20]);
         let counts = ReassemblyCounts { fragments: 6, datagrams: 2, ..ReassemblyCounts::default() };
         assert_eq!(all.counts(), counts);
+    }
+
+    /// The sender used an identification again; the tail of the earlier datagram became that of the later one.
+    #[test]
+    fn fragments_of_two_datagrams_with_one_identification_are_not_joined() {
+        // Made with another program: 10.0.0.1 to 239.0.0.1, and fe80::1 to ff02::1, ports 1 and 5000, 5 bytes.
+        let of = |checksum: [u8; 2]| [&[0, 1, 0x13, 0x88, 0, 13], &checksum[..], b"hello"].concat();
+        let [v4_from, v4_to, v6_from, v6_to] =
+            ["10.0.0.1", "239.0.0.1", "fe80::1", "ff02::1"].map(|address| address.parse::<IpAddr>().unwrap());
+        for (from, to, checksum) in [(v4_from, v4_to, [0xaf, 0x76]), (v6_from, v6_to, [0xaa, 0xf3])] {
+            let (good, mut other) = (of(checksum), of(checksum));
+            assert!(has_right_checksum(from, to, &good) && has_right_checksum(from, to, &of([0, 0])));
+            other[12] ^= 1;
+            assert!(!has_right_checksum(from, to, &other));
+            let mut all = IpReassembler::default();
+            let part = |offset, more| IpFragment {
+                from,
+                to,
+                id: 5,
+                offset,
+                more,
+                bytes: 0..if more { 8 } else { 5 },
+            };
+            assert_eq!(all.add(&part(0, true), &good[..8], None), None);
+            assert_eq!(all.add(&part(8, false), &other[8..], None), None);
+            assert_eq!((all.counts().wrong_checksums, all.open.len()), (1, 0));
+            assert_eq!(all.add(&part(8, false), &good[8..], None), None);
+            assert_eq!(all.add(&part(0, true), &good[..8], None).unwrap().payload, b"hello");
+        }
     }
 
     #[test]

@@ -56,8 +56,12 @@ impl DocumentCharset {
                 }
             }
         };
-        decoded
-            .map_err(|n| IsoFault { what: IsoFaultKind::Uncoded(bytes[n], charset.name()), at: n as u32 })?;
+        // Browsers read one set for the other, but the document names this one.
+        let name = match self {
+            Self::Declared { is_iso: true, charset } if charset == Charset::WINDOWS_1252 => "ISO-8859-1",
+            _ => charset.name(),
+        };
+        decoded.map_err(|n| IsoFault { what: IsoFaultKind::Uncoded(bytes[n], name), at: n as u32 })?;
         out.extend_from_slice(text.as_bytes());
         Ok(())
     }

@@ -256,7 +256,12 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 Ok(NextIsoMessage::Bad { span: Span { start: from, end }, fault })
             }
             ParseOutcome::Tail { end } => Err(end),
-            ParseOutcome::Refused { fault, end } => Ok(bad_stretch(from, end, fault.what, fault.at as usize)),
+            ParseOutcome::Refused { fault, end, open } => {
+                if open {
+                    self.parser.wrapper(buf, &mut self.context);
+                }
+                Ok(bad_stretch(from, end, fault.what, fault.at as usize))
+            }
             ParseOutcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
             ParseOutcome::Need if view.len() < limit => {
                 Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
@@ -276,18 +281,17 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
     ) -> NextIsoMessage {
         let Span { start: from, end: limit } = window;
         if let Some(ParseOutcome::Message { end, .. }) = self.parser.header_alone() {
-            return match self.parser.characters(buf, from, end) {
-                _ if self.parser.has_doctype() => bad_stretch(from, end, IsoFaultKind::Doctype, end),
-                Ok(()) => self.message(Span { start: from, end }, MessagePortion::All, 0),
-                Err(fault) => bad_stretch(from, end, fault.what, fault.at as usize),
+            return match (self.parser.characters(buf, from, end), self.parser.refusal()) {
+                (_, Some(what)) => bad_stretch(from, end, what, end),
+                (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::All, 0),
+                (Err(fault), None) => bad_stretch(from, end, fault.what, fault.at as usize),
             };
         }
-        let no_end = match self.parser.has_doctype() {
-            true => IsoFaultKind::Doctype,
-            false => IsoFaultKind::NoEnd { limit: self.max_message as u32 },
-        };
+        let refusal = self.parser.refusal();
+        let is_refused = refusal.is_some();
+        let no_end = refusal.unwrap_or(IsoFaultKind::NoEnd { limit: self.max_message as u32 });
         match (self.parser.part_at, self.parser.unclosed) {
-            (Some(end), _) if !self.parser.has_doctype() && self.parser.is_coded(&buf[from..end]) => {
+            (Some(end), _) if !is_refused && self.parser.is_coded(&buf[from..end]) => {
                 if let Err(what) = self.part(&buf[from..end], from) {
                     return bad_stretch(from, limit, what, from);
                 }
@@ -295,7 +299,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 let span = Span { start: from, end };
                 self.decode_and_reparse(buf, span, MessagePortion::GoesOn, 0, visit)
             }
-            (Some(end), _) if !self.parser.has_doctype() => {
+            (Some(end), _) if !is_refused => {
                 let fault = self.parser.characters(buf, from, end).err();
                 if fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault)) {
                     if let Err(what) = self.part(&buf[from..end], from) {
@@ -380,8 +384,11 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     self.context.clear();
                     return Err(place(end));
                 }
-                ParseOutcome::Refused { fault, end } => {
+                ParseOutcome::Refused { fault, end, open } => {
                     self.context.clear();
+                    if open {
+                        self.parser.wrapper(&self.scratch, &mut self.context);
+                    }
                     return Ok(bad_stretch(at, place(end), fault.what, place(fault.at as usize)));
                 }
                 ParseOutcome::Need if chunk < most => {
@@ -404,6 +411,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             }
             let end = self.parser.part_at.filter(|end| *end > live);
             let limit = at + chunk;
+            if let Some(what) = self.parser.refusal() {
+                self.context.clear();
+                return Ok(bad_stretch(at, limit, what, at));
+            }
             let Some(end) = end else {
                 self.context.clear();
                 let no_end = IsoFaultKind::NoEnd { limit: self.max_message as u32 };

@@ -29,7 +29,9 @@ fn declared(text: &[u8]) -> Option<String> {
     let (_, rest) = declaration.split_once("encoding")?;
     let quoted = rest.trim_start_matches([' ', '\t', '\r', '\n', '=']);
     let label = quoted.get(1..)?.split(['"', '\'']).next()?.to_ascii_lowercase();
-    Some(label).filter(|label| !["utf-8", "utf8", "us-ascii", "ascii"].contains(&label.as_str()))
+    Some(label).filter(|label| {
+        !label.starts_with("utf-16") && !["utf-8", "utf8", "us-ascii", "ascii"].contains(&label.as_str())
+    })
 }
 
 /// As text of the set of this name; where nobody knows it the ASCII characters.

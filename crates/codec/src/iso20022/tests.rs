@@ -157,7 +157,10 @@ fn faults_have_their_word_and_neighbours_are_kept() {
         (doc(&"<A>".repeat(70)), "too_deep"),
         (doc(&format!("<A {}/>", (0..40).map(|n| format!("a{n}='' ")).collect::<String>())), "too_deep"),
         (doc(&format!("<{}/>", "A".repeat(300))), "too_deep"),
-        (format!("<?xml version=\"1.0\" encoding=\"UTF-16\"?>{}", doc("")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"UTF-7\"?>{}", doc("")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"us-ascii\"?>{}", doc("<A>\u{e9}</A>")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"utf-7\"?>{}", doc("<A>1</B>")), "bad_encoding"),
+        (format!("<?xml version=\"1.0\" encoding=\"UTF-16\"?>{}", doc("<A>1</B>")), "mismatch"),
         (format!("<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?>{}", doc("\u{e9}")), "bad_encoding"),
     ] {
         let good = doc("<B>2</B>");
@@ -170,6 +173,31 @@ fn faults_have_their_word_and_neighbours_are_kept() {
         check::cuts(1 << 20, false, input.as_bytes()).unwrap();
         let lone = read(bad.as_bytes());
         assert!(lone.starts_with(&format!("!{code} ")), "{bad}\n{lone}");
+        assert!(lone.lines().all(|line| line.starts_with('!')), "{bad}\n{lone}");
+    }
+}
+
+// Of a document in a set of characters that is not read only the declaration was refused, and its text was taken for UTF-8.
+#[test]
+fn documents_in_sets_that_are_not_read_are_refused() {
+    let with =
+        |encoding: &str, content: &str| format!("<?xml version=\"1.0\" encoding=\"{encoding}\"?>{content}");
+    let two = format!("<Batch>{}{}</Batch>", doc("<A>+AOk-</A>"), doc("<A>\u{e9}</A>"));
+    for (encoding, content, refused, messages) in [
+        ("UTF-7", doc("<A>+AOk-</A>"), 1, 0),
+        ("iso-2022-jp", doc("<A>$B</A>"), 1, 0),
+        ("UTF-7", two.clone(), 2, 0),
+        ("us-ascii", two.clone(), 1, 1),
+        ("utf-16", doc("<A>\u{e9}</A>"), 0, 1),
+        ("UTF-16LE", two, 0, 2),
+    ] {
+        let input = format!("{}\n{}", with(encoding, &content), with("utf-8", &doc("<B>2</B>")));
+        let got = read(input.as_bytes());
+        let is_refusal = |line: &&str| line.starts_with("!bad_encoding ");
+        let found = got.lines().partition::<Vec<_>, _>(is_refusal);
+        assert_eq!((found.0.len(), found.1.len()), (refused, messages + 1), "{input}\n{got}");
+        check::agree(1 << 20, false, input.as_bytes()).unwrap();
+        check::cuts(1 << 20, false, input.as_bytes()).unwrap();
     }
 }
 

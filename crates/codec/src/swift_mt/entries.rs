@@ -10,7 +10,8 @@ use unitape_base::json::value as text;
 ///
 /// A line is `{"date":…,"entry_date":…,"amt":…,"mark":…,"funds":…,"type":…,"ref":…,"bank_ref":…,"details":…,
 /// "info":…}`, as far as it has them: `amt` is what the line adds to the account (less than zero for `D` and `RC`),
-/// exact and in canonical form, `info` are the `86` right after it.
+/// exact and in canonical form, `info` are the `86` right after it. An entry date that is no day, such as `1303`, is
+/// kept in words: `"odd":"entry_date 1303 is no day"`.
 ///
 /// # Errors
 /// With the index of a line that is not of its form; what was appended is of no use then.
@@ -79,9 +80,18 @@ fn line(value: &[u8], parts: &SwiftComponents, out: &mut Vec<u8>) {
         day.write(out);
     }
     out.push(b'"');
-    if let Some(entry) = get("entry_date").zip(day).and_then(|(text, day)| value::entry_date(text, day)) {
-        out.extend_from_slice(b",\"entry_date\":\"");
-        entry.write(out);
+    if let Some((digits, day)) = get("entry_date").zip(day) {
+        match value::entry_date(digits, day) {
+            Some(entry) => {
+                out.extend_from_slice(b",\"entry_date\":\"");
+                entry.write(out);
+            }
+            None => {
+                out.extend_from_slice(b",\"odd\":\"entry_date ");
+                out.extend_from_slice(digits);
+                out.extend_from_slice(b" is no day");
+            }
+        }
         out.push(b'"');
     }
     let mark = get("mark").unwrap_or_default();

@@ -8,6 +8,7 @@
 //! | `name=x` | the rest of the line; `name=r` up to `//` in it, or sixteen of it |
 //! | `name=z` | the rest of the value |
 //! | `name=d` | an amount; `D L V E T6 B` days, a time, a BIC |
+//! | `{amount}` | only if the amount before it may end here |
 //! | `'text'` | that text; `$` a line end; `w` a line end or a blank, or neither |
 //! | `[…]` | maybe; `{1/}` only if that is here, `{!/}` only if not |
 
@@ -74,7 +75,7 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
         (61, "") => {
             // Blanks are in place of an entry date, not after one.
             let heads = ["entry_date=E", "[4_]"]
-                .map(|entry| format!("date=V {entry} mark=M [funds=1!a] w amount=d [type=4!t]"));
+                .map(|entry| format!("date=V {entry} mark=M [funds=1!a] w amount=d {{amount}} [type=4!t]"));
             let tails =
                 ["[reference=r] ['//' [bank_reference=x]] [$ details=z]", "reference=r {over} details=z"];
             Some(
@@ -227,6 +228,7 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
         let holds = match guard {
             "$" => rest.is_empty() || line_end(rest) > 0,
             "over" => !rest.is_empty() && line_end(rest) == 0 && !rest.starts_with(b"//"),
+            "amount" => amount_ends(text, at),
             "#/" => rest.len() > 1 && rest[0].is_ascii_digit() && rest[1] == b'/',
             "offset" => text[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count() > 0,
             _ => match guard.strip_prefix('!') {
@@ -246,6 +248,24 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
         found.insert(0, (name.to_owned(), kind, at, at + len));
         Some(found)
     })
+}
+
+/// Whether the amount of a statement line that ends at `at` may end there.
+fn amount_ends(text: &[u8], at: usize) -> bool {
+    let digits = text[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let comma = text[..at - digits].ends_with(b",");
+    let rest: String = text[at..].iter().take(5).map(|b| char::from(*b)).collect();
+    let number = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
+    let (first, second) = (rest.chars().next(), rest.chars().nth(1));
+    let Some(first) = first else { return true };
+    if first == '\n' || rest.starts_with("\r\n") || rest.starts_with("//") {
+        return true;
+    }
+    let code = |c: &char| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == ' ';
+    if "SNF".contains(first) {
+        return comma || rest.chars().skip(1).take(3).filter(code).count() == 3;
+    }
+    (first == ' ' || comma && first.is_ascii_alphabetic()) && !second.is_some_and(number)
 }
 
 /// The lengths a component may have here, longest first.

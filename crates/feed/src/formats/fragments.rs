@@ -112,6 +112,7 @@ impl FragmentScan {
             self.open.len() - 1
         });
         self.open[index].records.push(record);
+        let wrong_checksums = self.reassembler.counts().wrong_checksums;
         if let Some(whole) = self.reassembler.add(fragment, content, ts_ns) {
             let from = self.payloads.len();
             self.payloads.extend_from_slice(whole.payload);
@@ -127,10 +128,12 @@ impl FragmentScan {
         }
         // A fragment that contradicts others ends its datagram, and a datagram too many the oldest one.
         let Self { fragments, reassembler, open, .. } = self;
+        let is_wrong = reassembler.counts().wrong_checksums > wrong_checksums;
         open.retain(|datagram| {
             let is_open = reassembler.is_open(datagram.key);
             if !is_open {
                 let reason = match datagram.key == key {
+                    true if is_wrong => WRONG_CHECKSUM,
                     true => "its fragments contradict each other",
                     false => "too many datagrams wait for fragments",
                 };
@@ -201,6 +204,9 @@ impl FragmentScan {
         &self.payloads
     }
 }
+
+const WRONG_CHECKSUM: &str =
+    "its checksum differs: these are fragments of several datagrams with one identification, or damaged";
 
 const MISSING: &str = "others of its fragments are missing";
 

@@ -5,7 +5,7 @@
 
 use super::entries::next_entry;
 use super::explain::MappingExplainer;
-use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
+use super::format_adapter::{EntryCursor, EntryStep, MessageRefusal, ParsedMessage};
 use super::instruments::{LookupTarget, TimedLookup, is_looked_up, set_looked_up, set_venue_and_time};
 use super::odd::{ODD_NAME, OddValue, may_be_odd};
 use super::partial_quote::PartialQuotePlan;
@@ -136,10 +136,29 @@ impl<R: Copy> MessageMapper<R> {
                 block.roll_back(mark);
                 self.note_sequence(block, message, maybe, !refused.is_garbled());
                 let concern = self.affected_books(message);
+                self.entries.total = self.count_entries(message);
                 block.tally.entries = block.tally.entries.plus(self.entries.in_quarantine());
                 block.quarantine_message(origin, message.raw(), refused.code, &refused.detail, &concern);
             }
         }
+    }
+
+    /// The number of entries of a refused message that its rule would have made events of: reading them ended at the fault.
+    #[cold]
+    fn count_entries<M: ParsedMessage<Ref = R>>(&mut self, message: &M) -> u64 {
+        let Self { plan, entry, scratch, .. } = self;
+        let view = MappingInput { message, picks: &[], entry: &[] };
+        let Some(rule) = rule_of(plan, &view, scratch) else { return 0 };
+        let mut count = 0;
+        for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
+            let Some(group) = events[0].each else { continue };
+            let mut cursor = EntryCursor::default();
+            // Where the entries themselves are wrong, those before the fault count.
+            while next_entry(plan, message, group, &mut cursor, entry).is_ok_and(|there| there) {
+                count += 1;
+            }
+        }
+        count
     }
 
     /// Applies the mapping with the parts that few feeds need.
@@ -227,18 +246,9 @@ impl<R: Copy> MessageMapper<R> {
         let Self { plan, entry, picks, scratch, entries, .. } = self;
         let plan = &*plan;
         let view = MappingInput { message, picks: &[], entry: &[] };
-        let found = message.slot(plan.message_type);
-        let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
-        let rules = match plan.of_type(message_type) {
-            Some(TypeRules { codes: Some(codes), .. }) => {
-                let found = message.slot(codes.slot());
-                codes.get(found.map(|v| message.text(v, &mut scratch.plain)))
-            }
-            Some(of_type) => &of_type.rules,
-            None => &plan.untyped,
-        };
-        let mut rules = rules.iter().map(|&i| &plan.rules[i]);
-        let Some(rule) = rules.find(|r| view.holds(&r.when, &mut scratch.plain)) else {
+        let Some(rule) = rule_of(plan, &view, scratch) else {
+            let found = message.slot(plan.message_type);
+            let message_type = found.map_or(&b""[..], |v| message.text(v, &mut scratch.whole));
             return Err(MessageRefusal {
                 code: "no_rule",
                 detail: format!(
@@ -263,6 +273,8 @@ impl<R: Copy> MessageMapper<R> {
             sequence,
             known,
             scratch,
+            groups: &rule.event_groups,
+            step: None,
             count: 0,
             without_change: 0,
             last: 0,
@@ -271,22 +283,28 @@ impl<R: Copy> MessageMapper<R> {
         // Events of the same group stay together, entry by entry, because the order of entries is feed order.
         for events in rule.events.chunk_by(|a, b| a.each.is_some() && a.each == b.each) {
             let Some(group) = events[0].each else {
+                writer.step = None;
                 if view.is_wanted(&events[0], &mut writer.scratch.plain) {
                     writer.event(&events[0], &view)?;
                 }
                 continue;
             };
             let mut cursor = EntryCursor::default();
-            while next_entry(plan, message, group, &mut cursor, entry)? {
+            loop {
+                let before = cursor;
+                if !next_entry(plan, message, group, &mut cursor, entry)? {
+                    break;
+                }
+                writer.step = plan.keeps.then_some(EntryStep { group, before, after: cursor });
                 let view = MappingInput { entry, ..view };
                 entries.total += 1;
-                let (before, without_change) = (writer.count, writer.without_change);
+                let (count, without_change) = (writer.count, writer.without_change);
                 for event in events {
                     if view.is_wanted(event, &mut writer.scratch.plain) {
                         writer.event(event, &view)?;
                     }
                 }
-                if writer.count > before {
+                if writer.count > count {
                     entries.with_events += 1;
                 } else if writer.without_change > without_change
                     || view.is_ignored(rule, group, &mut writer.scratch.plain)
@@ -310,6 +328,27 @@ impl<R: Copy> MessageMapper<R> {
             }
         }
     }
+}
+
+/// The rule for a message, if there is one.
+#[inline(always)]
+fn rule_of<'p, M: ParsedMessage>(
+    plan: &'p MappingPlan,
+    view: &MappingInput<'_, M>,
+    scratch: &mut TextScratch,
+) -> Option<&'p CompiledRule> {
+    let found = view.message.slot(plan.message_type);
+    let message_type = found.map_or(&b""[..], |v| view.message.text(v, &mut scratch.whole));
+    let rules = match plan.of_type(message_type) {
+        Some(TypeRules { codes: Some(codes), .. }) => {
+            let found = view.message.slot(codes.slot());
+            codes.get(found.map(|v| view.message.text(v, &mut scratch.plain)))
+        }
+        Some(of_type) => &of_type.rules,
+        None => &plan.untyped,
+    };
+    let mut rules = rules.iter().map(|&i| &plan.rules[i]);
+    rules.find(|r| view.holds(&r.when, &mut scratch.plain))
 }
 
 /// The message in hand, with what was picked out of its groups and the entry in hand (empty outside one).
@@ -399,6 +438,10 @@ struct MappedEventWriter<'w, I> {
     sequence: Option<u64>,
     known: &'w Dictionary,
     scratch: &'w mut TextScratch,
+    /// Groups whose entries become events.
+    groups: &'w [usize],
+    /// The entry in hand, until its first event is written.
+    step: Option<EntryStep>,
     count: u32,
     /// The number of quotes that were not written because they state nothing.
     without_change: u32,
@@ -534,9 +577,14 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                 keep(name, view.text(found, &mut scratch.plain))?;
             }
         }
-        // An unlisted value belongs to the message, not to the entry: only the first event has it.
-        if self.plan.keeps && self.count == 0 {
-            view.message.unlisted(&mut keep)?;
+        // Unlisted values are kept with the first event of the message or of the entry that they are in.
+        if self.plan.keeps {
+            if self.count == 0 {
+                view.message.unlisted(self.groups, &mut keep)?;
+            }
+            if let Some(step) = self.step.take() {
+                view.message.unlisted_in_entry(step, &mut keep)?;
+            }
         }
         let odd = scratch.odd.get_mut();
         if !odd.is_empty() {

@@ -326,8 +326,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         let mut pick_groups: Vec<usize> = events.iter().flat_map(|e| self.groups_picked(e)).collect();
         pick_groups.sort_unstable();
         pick_groups.dedup();
+        let mut event_groups: Vec<usize> = events.iter().filter_map(|e| e.each).collect();
+        event_groups.sort_unstable();
+        event_groups.dedup();
         let (when, when_paths) = when.into_iter().unzip();
-        Ok(CompiledRule { when, when_paths, ignore: rule.ignore, pick_groups, events, ignored })
+        let ignore = rule.ignore;
+        Ok(CompiledRule { when, when_paths, ignore, pick_groups, event_groups, events, ignored })
     }
 
     fn ignored_entries(

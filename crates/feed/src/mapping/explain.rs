@@ -16,7 +16,7 @@ use super::apply::{
     fill_picks, translate,
 };
 use super::entries::next_entry;
-use super::format_adapter::{EntryCursor, MessageRefusal, ParsedMessage};
+use super::format_adapter::{EntryCursor, EntryStep, MessageRefusal, ParsedMessage};
 use super::plan::{EventPlan, FieldPlan, MappingPlan, RuleCondition, ValueSource};
 use super::undeclared::set_undeclared;
 use super::{FieldConfig, FieldOptions, Mapping, MessageOrigin, TimeAlternatives};
@@ -369,12 +369,21 @@ impl MappingExplainer {
                 continue;
             };
             let (mut cursor, mut number) = (EntryCursor::default(), 0);
-            while next_entry(plan, message, group, &mut cursor, &mut entry)? {
+            loop {
+                let before = cursor;
+                if !next_entry(plan, message, group, &mut cursor, &mut entry)? {
+                    break;
+                }
                 number += 1;
+                let mut step = Some(EntryStep { group, before, after: cursor });
                 for j in range.clone() {
                     let view = MappingInput { message, picks: &picks, entry: &entry };
                     let at = RuleEventIndex { rule, event: j };
-                    self.event(plan, at, view, Some(number), explanation);
+                    let events = explanation.events.len();
+                    self.event(plan, at, view, Some(ExplainedEntry { number, step }), explanation);
+                    if explanation.events.len() > events {
+                        step = None;
+                    }
                 }
             }
         }
@@ -386,10 +395,11 @@ impl MappingExplainer {
         plan: &MappingPlan,
         at: RuleEventIndex,
         view: MappingInput<'_, M>,
-        entry: Option<u64>,
+        in_entry: Option<ExplainedEntry>,
         explanation: &mut MessageExplanation,
     ) {
         let RuleEventIndex { rule, event: j } = at;
+        let entry = in_entry.map(|entry| entry.number);
         let (event, text) = (&plan.rules[rule].events[j], &self.mapping.rule[rule].event[j]);
         let lines = &self.rules[rule].events[j];
         let place = RuleLocation { number: j + 1, line: lines.line };
@@ -443,17 +453,29 @@ impl MappingExplainer {
         }
         self.scratch.roll_back(ArenaRollbackPoint::default());
         let mut kept = kept(event, &view);
-        if plan.keeps && explanation.events.is_empty() {
-            let keep = |name: &str, value: &[u8]| {
+        if plan.keeps {
+            let mut keep = |name: &str, value: &[u8]| {
                 kept.push(KeptValue { name: name.to_owned(), value: seen(value), why: "unlisted" });
                 Ok(())
             };
             // The closure refuses nothing.
-            _ = view.message.unlisted(keep);
+            if explanation.events.is_empty() {
+                _ = view.message.unlisted(&plan.rules[rule].event_groups, &mut keep);
+            }
+            if let Some(step) = in_entry.and_then(|entry| entry.step) {
+                _ = view.message.unlisted_in_entry(step, &mut keep);
+            }
         }
         let kind = event.kind.name();
         explanation.events.push(EventExplanation { event: place, kind, entry, fields, kept, becomes: None });
     }
+}
+
+/// The entry that an event is of: its number, and where it is as long as no event of it is explained.
+#[derive(Clone, Copy)]
+struct ExplainedEntry {
+    number: u64,
+    step: Option<EntryStep>,
 }
 
 /// A field of an event as compiled, and as the mapping's text has it.

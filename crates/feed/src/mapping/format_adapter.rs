@@ -196,15 +196,30 @@ pub trait ParsedMessage {
         Ok(false)
     }
 
-    /// Passes every field that the mapping does not list to `keep`, name and value.
+    /// Passes every field that the mapping does not list to `keep`, name and value, without those that are in an entry of
+    /// one of these groups, if the format knows of any.
     ///
     /// # Errors
-    /// Applies the setting `keep`.
+    /// Those of `keep`.
     fn unlisted(
         &self,
+        groups: &[usize],
         keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        _ = keep;
+        _ = (groups, keep);
+        Ok(())
+    }
+
+    /// Passes the fields of an entry that the mapping does not list to `keep`, name and value.
+    ///
+    /// # Errors
+    /// Those of `keep`.
+    fn unlisted_in_entry(
+        &self,
+        step: EntryStep,
+        keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        _ = (step, keep);
         Ok(())
     }
 }
@@ -216,6 +231,17 @@ pub struct EntryCursor {
     pub at: usize,
     /// Entries passed.
     pub found: u64,
+}
+
+/// A step of a walk over a group's entries: the positions before and after the entry in hand.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryStep {
+    /// The group.
+    pub group: usize,
+    /// Before the entry.
+    pub before: EntryCursor,
+    /// After it.
+    pub after: EntryCursor,
 }
 
 /// Why a message was refused; the words go into quarantine.

@@ -99,7 +99,9 @@ pub use explain::{
     QuarantineCause, RejectedRule, RuleLocation, SkippedEvent, TimeExplanation,
 };
 pub use field_hints::FieldHint;
-pub use format_adapter::{Dialect, EntryCursor, GroupSlots, MessageRefusal, ParsedMessage, PathSlots};
+pub use format_adapter::{
+    Dialect, EntryCursor, EntryStep, GroupSlots, MessageRefusal, ParsedMessage, PathSlots,
+};
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};
 pub(crate) use suggest::{FormPlace, suggestion};

@@ -275,6 +275,8 @@ pub struct CompiledRule {
     pub ignore: bool,
     /// Groups out of which its events pick values.
     pub pick_groups: Vec<usize>,
+    /// Groups whose entries become events.
+    pub event_groups: Vec<usize>,
     /// The events that the message becomes.
     pub events: Vec<EventPlan>,
     /// Entries that become nothing.
@@ -616,6 +618,7 @@ mod tests {
             when_paths: Vec::new(),
             ignore: true,
             pick_groups: Vec::new(),
+            event_groups: Vec::new(),
             events: Vec::new(),
             ignored: Vec::new(),
         }

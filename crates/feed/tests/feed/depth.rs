@@ -85,7 +85,7 @@ fn values_that_no_path_names_are_kept() {
     let kept = |event: &Value| json!([event["b[][2]"], event["b[][2]#2"], event["b[][3]"]]);
     assert_eq!(
         events.iter().map(kept).collect::<Vec<_>>(),
-        [json!(["a", "b", "c"]), json!([null, null, null])]
+        [json!(["a", null, null]), json!(["b", null, "c"])]
     );
     // A member that no field names is kept with its entry.
     let (events, _) = mapped(&bids("drop=['b[][3]']", "'b[][0]', 'b[][1]', 'b[][2]'", PAIRS), line);
@@ -240,9 +240,106 @@ fn a_bad_level_of_a_venue_is_refused() {
         ),
         ("kraken-book", r#"[1,{"a":[["1.5","x","1772461800.1"]]},"book-10","X"]"#, "unused_entry: entry 1"),
         ("kraken-book", r#"[1,{"a":[["1.5","1","1772461800.1"]]},"spread","X"]"#, "no_rule"),
+        // Of two entries the second was lost, or mixed with the first.
+        (
+            "okx-books",
+            r#"{"arg":{"channel":"bbo-tbt","instId":"X"},"data":[{"bids":[["1","1"]],"asks":[],"ts":"1"},{"bids":[["2","1"]],"asks":[],"ts":"2"}]}"#,
+            "no_rule",
+        ),
+        (
+            "okx-books",
+            r#"{"arg":{"channel":"books5","instId":"X"},"data":[{"bids":[["1","1"]],"asks":[],"ts":"1"},{"bids":[["2","1"]],"asks":[],"ts":"2"}]}"#,
+            "no_rule",
+        ),
+        // A message without the lists is not one in which nothing has changed.
+        ("binance-depth", r#"{"e":"depthUpdate","E":1,"s":"X","b":[]}"#, "no_event"),
+        (
+            "okx-books",
+            r#"{"arg":{"channel":"books","instId":"X"},"action":"update","data":[{"bids":[],"ts":"1"}]}"#,
+            "no_event",
+        ),
     ] {
         let (events, refused) = mapped(&shipped(name), line.as_bytes());
         assert!(events.is_empty() && refused.len() == 1, "{line}: {events:?} {refused:?}");
         assert!(refused[0].starts_with(reason), "{line}: {refused:?}");
     }
+}
+
+/// An update without a change made the book stale that it says is as it was.
+#[test]
+fn updates_in_which_nothing_has_changed_are_known() {
+    for (name, line) in [
+        ("binance-depth", r#"{"e":"depthUpdate","E":1,"s":"X","b":[],"a":[]}"#),
+        ("binance-depth", r#"{"stream":"x@depth","data":{"e":"depthUpdate","E":1,"s":"X","b":[],"a":[]}}"#),
+        (
+            "coinbase-level2",
+            r#"{"type":"l2update","product_id":"X","time":"2026-03-02T14:30:00Z","changes":[]}"#,
+        ),
+        ("coinbase-level2", r#"{"channel":"l2_data","timestamp":"2026-03-02T14:30:00Z","events":[]}"#),
+        (
+            "kraken-book",
+            r#"{"channel":"book","type":"update","data":[{"symbol":"X","bids":[],"asks":[],"checksum":1,"timestamp":"2026-03-02T14:30:00Z"}]}"#,
+        ),
+        (
+            "okx-books",
+            r#"{"arg":{"channel":"books","instId":"X"},"action":"update","data":[{"asks":[],"bids":[],"ts":"1"}]}"#,
+        ),
+    ] {
+        let (events, refused) = mapped(&shipped(name), line.as_bytes());
+        assert_eq!((events.len(), refused), (0, Vec::new()), "{line}");
+    }
+}
+
+/// The number of a list's entries, and that there is no such list.
+#[test]
+fn entries_of_lists_can_be_counted() {
+    let counted = |path: &str, ts: &str| {
+        let text = format!(
+            "name='m'\nformat='jsonl'\nmessage={{ts='{ts}',unlisted='drop'}}\n[[rule]]\n[[rule.event]]\nkind='status'\n\
+             keep={{n='{path}'}}\nfields={{instr={{const='X'}},state={{const='S'}}}}\n"
+        );
+        Mapping::parse(&text, "m.toml")
+    };
+    for (path, message, count) in [
+        ("@count(a[])", r#"{"t":1,"a":[1,2,3]}"#, json!("3")),
+        ("@count(a[])", r#"{"t":1,"a":[]}"#, json!("0")),
+        ("@count(a[])", r#"{"t":1}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":5}"#, json!("0")),
+        ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[1,2]},{"b":[3]},{}]}"#, json!("3")),
+        ("@count(a[][])", r#"{"t":1,"a":[[1,2],[3],[]]}"#, json!("3")),
+        ("@count([])", r#"[5,{"t":1}]"#, json!("2")),
+    ] {
+        let ts = if message.starts_with('[') { "[1].t@ms" } else { "t@ms" };
+        let format = Format::from_mapping(counted(path, ts).unwrap()).unwrap();
+        let (events, refused) = mapped(&format, message.as_bytes());
+        assert_eq!(refused, [""; 0], "{message}");
+        assert_eq!(events[0]["n"], count, "{path} {message}");
+    }
+    for (path, words) in
+        [("@count(a)", "written with `[]` at its end"), ("@count(a..b[])", "a name is missing")]
+    {
+        let error = counted(path, "t").unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+/// A member that only the second entry has was kept with the event of the first.
+#[test]
+fn unlisted_members_are_kept_with_their_entry() {
+    let message = "unlisted='keep'";
+    let format = bids(message, "'b[].p', 'b[].q'", "px={from='b[].p',required=true}\nqty='b[].q'");
+    let line = r#"{"t":1,"s":"X","of":"all","b":[{"p":"1","q":"2"},{"p":"3","q":"4","maker":"Z"},{"p":"5","maker":"Y","way":["u","v"]}]}"#;
+    let (events, refused) = mapped(&format, line.as_bytes());
+    assert_eq!(refused, [""; 0]);
+    let kept: Vec<_> =
+        events.iter().map(|e| [&e["of"], &e["b[].maker"], &e["b[].way[]"], &e["b[].way[]#2"]]).collect();
+    let none = &Value::Null;
+    assert_eq!(
+        kept,
+        [
+            [&json!("all"), none, none, none],
+            [none, &json!("Z"), none, none],
+            [none, &json!("Y"), &json!("u"), &json!("v")]
+        ]
+    );
 }

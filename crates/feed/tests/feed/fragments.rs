@@ -159,6 +159,49 @@ fn fragments_without_the_others_go_into_quarantine() {
     assert_eq!((s.events, s.quarantined), (4, parts.len() as u64));
 }
 
+/// The first fragment of one datagram and the last one of another, which the sender gave the same identification, became
+/// one datagram that nobody sent.
+#[test]
+fn fragments_of_two_datagrams_with_one_identification_go_into_quarantine() {
+    let dir = tempfile::tempdir().unwrap();
+    let all: Vec<_> = records(&[(1, 2), (2, 30), (3, 30), (4, 2)].map(|(ms, lines)| Sent { ms, lines }));
+    let with_checksum = |record: &Vec<u8>| {
+        let mut record = record.clone();
+        let (head, datagram) = record.split_at_mut(RECORD_HEAD + IP_HEAD);
+        let length = datagram.len() as u16;
+        let pseudo_header = [&head[RECORD_HEAD + 12..], &[0, 17], &length.to_be_bytes()].concat();
+        let words = [&pseudo_header[..], datagram].map(|bytes| {
+            bytes.chunks(2).map(|b| u32::from(b[0]) << 8 | u32::from(*b.get(1).unwrap_or(&0))).sum::<u32>()
+        });
+        let sum = words[0] + words[1];
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        datagram[6..8].copy_from_slice(&checksum.to_be_bytes());
+        record
+    };
+    let [one, other] = [1, 2].map(|n: usize| cut(&with_checksum(&all[n]), 7, 1024));
+    assert_eq!((one.len(), other.len()), (2, 2));
+    let rest = |n: usize| all[n].clone();
+    for (n, parts, lost, events) in [
+        (0, vec![one[0].clone(), one[1].clone(), other[0].clone(), other[1].clone()], 0, 64),
+        // The last fragment of the first datagram was lost, and so was the first of the second one.
+        (1, vec![one[0].clone(), other[1].clone()], 2, 4),
+        (2, vec![other[1].clone(), one[0].clone()], 2, 4),
+        (3, vec![one[0].clone(), other[1].clone(), other[0].clone(), other[1].clone()], 2, 34),
+    ] {
+        let path = dir.path().join(format!("{n}.pcap"));
+        capture(&path, &[vec![rest(0)], parts, vec![rest(3)]].concat());
+        let tape = dir.path().join(format!("tape-{n}"));
+        let s = run(&tape, &lines_feed(&path), 1, 1 << 20).summary;
+        assert_eq!((s.events, s.quarantined), (events, lost), "capture {n}");
+        let entries = quarantine::list(&tape).unwrap();
+        assert!(entries.iter().all(|entry| entry.detail.contains("its checksum differs")), "{entries:?}");
+        let small = dir.path().join(format!("small-{n}"));
+        run(&small, &lines_feed(&path), 2, 100);
+        assert_same(&tape, &small, "small blocks");
+    }
+}
+
 /// Where a datagram is always open, the next one begins, and none becomes whole: a reader that waits for that reads to the end.
 #[test]
 fn datagrams_that_are_open_all_the_time_do_not_hold_the_rest() {

@@ -228,6 +228,68 @@ fn bad_messages_are_refused_with_their_reason() {
     }
 }
 
+// A line without a direction was a credit, one without an amount had none, and a balance without a direction was not less
+// than zero.
+#[test]
+fn amounts_without_a_direction_are_refused() {
+    let line = "<Ntry><Amt Ccy=\"EUR\">5</Amt><CdtDbtInd>DBIT</CdtDbtInd><BookgDt><Dt>2026-03-01</Dt></BookgDt></Ntry>";
+    let balance = "<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy=\"EUR\">7</Amt><CdtDbtInd>DBIT</CdtDbtInd></Bal>";
+    let mark = "<CdtDbtInd>DBIT</CdtDbtInd>";
+    for (message, name, part) in [
+        ("camt.053.001.08", "BkToCstmrStmt", "Stmt"),
+        ("camt.052.001.08", "BkToCstmrAcctRpt", "Rpt"),
+        ("camt.054.001.08", "BkToCstmrDbtCdtNtfctn", "Ntfctn"),
+    ] {
+        let statement = |balance: &str, line: &str| {
+            doc(
+                message,
+                &format!(
+                    "<{name}>{HEAD}<{part}><Id>S</Id><Acct><Id><IBAN>A1</IBAN></Id></Acct>{balance}{line}</{part}></{name}>"
+                ),
+            )
+        };
+        let notes = |text: String| {
+            let dir = tempfile::tempdir().unwrap();
+            let (file, tape) = (dir.path().join("in.xml"), dir.path().join("tape"));
+            std::fs::write(&file, text).unwrap();
+            let s = run(
+                &tape,
+                &[FileFeed { name: "iso".to_owned(), format: shipped(), files: vec![file] }],
+                1,
+                64 << 10,
+            );
+            assert_eq!(
+                s.summary.by_kind.get("statement").copied().unwrap_or(0) > 0,
+                s.summary.quarantined == 0
+            );
+            quarantine::list(&tape).unwrap().into_iter().map(|entry| entry.detail).collect::<Vec<_>>()
+        };
+        assert_eq!(notes(statement(balance, line)), [""; 0], "{message}");
+        for (bad, words) in [
+            (line.replace(mark, ""), "Ntry/CdtDbtInd is missing"),
+            (line.replace(mark, "<CdtDbtInd/>"), "Ntry/CdtDbtInd is missing"),
+            (line.replace("DBIT", "DEBIT"), "\"DEBIT\"; Ntry/CdtDbtInd is neither CRDT nor DBIT"),
+            (line.replace("<Amt Ccy=\"EUR\">5</Amt>", ""), "Ntry/Amt is missing"),
+            (line.replace(">5<", "><"), "Ntry/Amt is missing"),
+            (line.replace(">5<", ">5,00<"), "\"5,00\""),
+            (line.replace("03-01", "13-01"), "\"2026-13-01\"; Ntry/BookgDt/Dt|DtTm is no day"),
+        ] {
+            let notes = notes(statement(balance, &bad));
+            assert!(notes.len() == 1 && notes[0].contains(words), "{message} {words}: {notes:?}");
+        }
+        if part == "Ntfctn" {
+            continue;
+        }
+        for bad in
+            [balance.replace(mark, ""), balance.replace("DBIT", "D"), balance.replace(mark, "<CdtDbtInd/>")]
+        {
+            let notes = notes(statement(&bad, line));
+            assert!(notes.len() == 1 && notes[0].contains("closing"), "{message} {bad}: {notes:?}");
+            assert!(notes[0].contains("CdtDbtInd beside it is neither CRDT nor DBIT"), "{notes:?}");
+        }
+    }
+}
+
 /// A statement of `entries` lines, each of about 300 bytes.
 fn statement(entries: usize) -> String {
     let mut text = format!("<BkToCstmrStmt>{HEAD}<Stmt><Id>BIG</Id><Acct><Id><IBAN>A1</IBAN></Id></Acct>");

@@ -360,6 +360,33 @@ fn an_odd_value_of_no_importance_is_kept_as_it_came() {
     assert_eq!((&events[0]["number"], &events[0]["available"]), (&json!("x"), &json!("odd")));
 }
 
+// A thousand became 1, and an entry date of month 13 was gone, both without a word.
+#[test]
+fn statement_lines_say_all_of_their_amounts_and_days() {
+    let statement =
+        |line: &str| format!(":20:S\n:25:1\n:28C:1\n:60F:C260302EUR0,\n:61:{line}\n:62F:C260302EUR1,\n-\n");
+    for amount in ["1.000,00", "10.50", "1 234,50", "12O4,50"] {
+        let (events, refused) = read_one(statement(&format!("260302C{amount}NTRFREF")).as_bytes());
+        assert!(events.is_empty(), "{amount}: {events:?}");
+        assert!(refused[0].contains("a transaction type after the amount"), "{refused:?}");
+    }
+    for (day, entry_date, odd) in [
+        ("0303", json!("2026-03-03"), Value::Null),
+        ("1303", Value::Null, json!("entry_date 1303 is no day")),
+        ("0230", Value::Null, json!("entry_date 0230 is no day")),
+        ("0000", Value::Null, json!("entry_date 0000 is no day")),
+    ] {
+        let (events, refused) = read_one(statement(&format!("260302{day}C1,NTRFREF")).as_bytes());
+        assert_eq!(refused, [""; 0]);
+        let line = &events[0]["entries"][0];
+        assert_eq!(
+            (&line["entry_date"], &line["odd"], &line["amt"]),
+            (&entry_date, &odd, &json!("1")),
+            "{line}"
+        );
+    }
+}
+
 // A notice of the network about a message is a message, too, and has no number.
 #[test]
 fn acknowledgements_by_a_mapping_of_ones_own() {

@@ -117,6 +117,24 @@ fn market_data_that_is_sent_again_is_no_new_price() {
     }
 }
 
+/// A tape on which all events of an instrument may be repeats has no book of it, and said that none of them is an order.
+#[test]
+fn an_instrument_that_was_only_sent_again_has_no_book() {
+    let (new, fill, cancel) = (again(NEW), again(FILL), again(CANCEL));
+    let quote = again("W|268=2|269=0|270=10|271=5|269=1|270=20|271=5");
+    for messages in [vec![&new], vec![&fill], vec![&cancel], vec![&quote], vec![&new, &fill, &cancel]] {
+        let dir = tempfile::tempdir().unwrap();
+        let messages: Vec<&str> = messages.into_iter().map(String::as_str).collect();
+        let tape = tape_of(dir.path(), &messages);
+        for args in [vec!["--json"], vec![], vec!["--instr", "ABC"], vec!["--venue", "XVEN"]] {
+            let ran = run(["book", tape.to_str().unwrap()].into_iter().chain(args)).code(3);
+            let text = &ran.stderr;
+            assert!(text.contains("may be there twice (`repeat`)"), "{messages:?}: {text}");
+            assert!(!text.contains("events is an order"), "{messages:?}: {text}");
+        }
+    }
+}
+
 /// Index values of the shipped mapping for FIX 5.0.
 #[test]
 fn other_mappings_mark_resends_too() {

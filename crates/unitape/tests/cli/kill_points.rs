@@ -211,7 +211,26 @@ fn a_repair_that_is_killed_while_it_accepts_data_marks_them_first() {
             let report = run(["tape", "verify", found.tape.to_str().unwrap()]);
             assert!(report.text().contains("accepted"), "{name}: {}", report.text());
         }
+        if found.round % 4 == 0 {
+            check_merge(&bench, found);
+        }
     });
+}
+
+/// A merge of the tape either lacks a false price or says that nobody checked it.
+fn check_merge(bench: &TradeBench, found: &RepairedTape<'_>) {
+    let (name, merged) = (found.name, bench.path("merged"));
+    let words = ["consolidate", "--tape-in", found.tape.to_str().unwrap(), "--tape"];
+    let merge = run(words.iter().map(AsRef::as_ref).chain([merged.as_os_str()]));
+    assert!(matches!(merge.code, Some(0 | 3)), "{name}: {}", merge.stderr);
+    let (_, lines) = cat(&merged);
+    let is_false = |line: &&String| line.contains("\"kind\":\"trade\"") && !line.contains("\"px\":\"100\"");
+    if lines.iter().filter(is_false).count() > 0 {
+        let report = run(["tape".as_ref(), "verify".as_ref(), merged.as_os_str()]);
+        assert!(report.code == Some(3) && merge.code == Some(3), "{name}: {}{}", report.text(), merge.stderr);
+        assert!(lines.iter().any(|line| line.contains("tape_unverified")), "{name}: {}", merge.stderr);
+    }
+    remove(&merged);
 }
 
 #[test]
@@ -296,6 +315,47 @@ fn a_merge_of_tapes_that_is_killed_continues() {
             ["consolidate", "--tape-in", a, "--tape-in", b, "--tape", tape, "--segment-bytes", "131072"];
         arguments(&words)
     });
+}
+
+/// What a repair accepted without a check keeps its mark in a merge that was killed and runs again.
+#[test]
+fn a_merge_of_an_accepted_tape_that_is_killed_continues() {
+    let bench = TradeBench::new();
+    bench.falsify(300);
+    bench.falsify(2600);
+    let input = bench.tape.to_str().unwrap();
+    run(["tape", "repair", input, "--apply", "--accept-unverified"]);
+    let args = |tape: &Path| {
+        let tape = tape.to_str().unwrap();
+        arguments(&["consolidate", "--tape-in", input, "--tape", tape, "--segment-bytes", "131072"])
+    };
+    let whole = bench.path("whole");
+    let (ran, calls) = bench.kill_points.count(&args(&whole));
+    ran.code(3);
+    let (after, files_after) = (cat(&whole), files(&whole));
+    let marks = |lines: &[String]| lines.iter().filter(|line| line.contains("tape_unverified")).count();
+    assert!(marks(&after.1) > 0);
+    for call in KillPoints::points(calls) {
+        let tape = bench.path("killed");
+        let killed = bench.kill_points.kill_at(call, &args(&tape));
+        let name = format!("call {call} of {calls}: {}", killed.stderr);
+        if tape.join("tape.toml").exists() {
+            let (_, lines) = cat(&tape);
+            assert!(after.1.starts_with(&lines), "{name}: a line is none of the whole merge");
+            let is_false =
+                |line: &&String| line.contains("\"kind\":\"trade\"") && !line.contains("\"px\":\"100\"");
+            let first = lines.iter().position(|line| is_false(&line));
+            assert!(
+                first.is_none_or(|first| marks(&lines[..first]) > 0),
+                "{name}: a false price before its mark"
+            );
+        }
+        let again = run(args(&tape));
+        assert_eq!(again.code, Some(3), "{name}: {}", again.stderr);
+        assert_same(&whole, &tape, &name);
+        remove(&tape);
+    }
+    assert!(files(&whole) == files_after);
 }
 
 #[test]

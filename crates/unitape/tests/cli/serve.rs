@@ -3,7 +3,8 @@
 use crate::common::folder::Folder;
 use crate::common::{Ran, file, run, terminate, unitape};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -36,6 +37,8 @@ fn seal(folder: &Folder) {
 struct Server {
     process: Child,
     address: String,
+    /// Address of the data channel.
+    data: String,
     fingerprint: String,
 }
 
@@ -63,7 +66,7 @@ impl Server {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let announced: Value = serde_json::from_str(&line).unwrap();
         let field = |name: &str| announced[name].as_str().unwrap().to_owned();
-        Self { process, address: field("server"), fingerprint: field("fingerprint") }
+        Self { process, address: field("server"), data: field("data"), fingerprint: field("fingerprint") }
     }
 
     fn get(&self, folder: &Folder, user: &str, more: &[&str]) -> Ran {
@@ -260,6 +263,57 @@ fn get_ends_as_others_do_where_stdout_ends() {
     let full = ask(std::fs::File::create("/dev/full").unwrap().into());
     assert_eq!(full.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"), "{full:?}");
+}
+
+/// A network between `get` and its server, which cuts the data channel after some of its bytes.
+fn cut_data_channel(server: &Server, bytes: u64) -> String {
+    let (private, data) = (server.address.strip_prefix("unitape://").unwrap(), &server.data);
+    // The server says the port of its data channel and nothing of its host: the same ports of another address.
+    let other = |address: &str| address.replace("127.0.0.1", "127.0.0.9");
+    for (address, limit) in [(private, u64::MAX), (data, bytes)] {
+        let (listener, to) = (TcpListener::bind(other(address)).unwrap(), address.to_owned());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(&to).unwrap());
+                let (mut from_client, mut to_server) =
+                    (client.try_clone().unwrap(), server.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+                std::thread::spawn(move || {
+                    _ = std::io::copy(&mut (&server).take(limit), &mut &client);
+                    _ = client.shutdown(Shutdown::Both);
+                    _ = server.shutdown(Shutdown::Both);
+                });
+            }
+        });
+    }
+    format!("unitape://{}/ticks", other(private))
+}
+
+/// Rows of a part must not look like the whole answer, wherever the data channel is cut.
+#[test]
+fn a_data_channel_that_is_cut_fails_the_command() {
+    let folder = Folder::new();
+    seal(&folder);
+    let args = ["--schema", "bbo", "--json"];
+    let all = scan(&folder, &args).code(0).text().to_owned();
+    let mut failed = 0;
+    for bytes in [0, 1, 40, 1000, 3000, 10_000, u64::MAX] {
+        let server = Server::start(&folder, ALL);
+        let address = cut_data_channel(&server, bytes);
+        let ran = server.get_from(&address, &folder, "quant", &args);
+        assert!(all.starts_with(ran.text()), "{bytes} bytes: {}", ran.text());
+        if ran.text() == all && ran.code == Some(0) {
+            continue;
+        }
+        failed += 1;
+        let ran = ran.code(1);
+        assert!(
+            ran.stderr.contains("data channel") || ran.stderr.contains("connection"),
+            "{bytes}: {}",
+            ran.stderr
+        );
+    }
+    assert!((3..7).contains(&failed), "{failed} of 7 failed");
 }
 
 /// A server that nobody can find is of no use, and must not look as if it had worked.

@@ -155,10 +155,13 @@ impl<M: Copy + Default> DocumentParser<M> {
         if let Some(encoding) = self.attributes.iter().find(|a| a.name.slice(buf) == b"encoding") {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
             let at = encoding.value.start as usize;
+            let declaration = Span { start: lt, end: end + 2 };
             match &name[..] {
                 b"utf-8" | b"utf8" => self.is_utf8 = true,
                 // Where only ASCII is used they all are the same.
-                b"us-ascii" | b"ascii" => self.encoding = Some(at),
+                b"us-ascii" | b"ascii" => (self.encoding, self.declaration) = (Some(at), declaration),
+                // The bytes are plainly not that: programs write it before text in UTF-8.
+                b"utf-16" | b"utf-16le" | b"utf-16be" => {}
                 name => match DocumentCharset::declared(name) {
                     Ok(charset) => {
                         if matches!(charset, DocumentCharset::Unknown) {
@@ -167,9 +170,9 @@ impl<M: Copy + Default> DocumentParser<M> {
                         }
                         self.encoding = Some(at);
                         self.charset = Some(charset);
-                        self.declaration = Span { start: lt, end: end + 2 };
+                        self.declaration = declaration;
                     }
-                    Err(name) => return Err(ParseStop::Bad(IsoFaultKind::Encoding(name), at)),
+                    Err(name) => (self.unread_charset, self.declaration) = (Some((name, at)), declaration),
                 },
             }
         }

@@ -73,8 +73,8 @@ pub(super) enum ParseOutcome {
     Tail { end: usize },
     /// Not good.
     Bad(IsoFault),
-    /// Not good up to `end`, where it is over.
-    Refused { fault: IsoFault, end: usize },
+    /// Not good up to `end`, where it is over. `open`: elements around it are not over.
+    Refused { fault: IsoFault, end: usize, open: bool },
     /// More bytes decide.
     Need,
 }
@@ -115,6 +115,8 @@ pub(super) struct DocumentParser<M> {
     pub(super) recoded: bool,
     /// A document type was declared.
     doctype: bool,
+    /// The declaration names a set of characters in which markup cannot be found, here.
+    unread_charset: Option<(&'static str, usize)>,
     /// Nothing had begun where the bytes ended.
     over: bool,
     /// A comment, section or instruction that begins here has no end in the bytes there are.
@@ -204,7 +206,8 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.part_at = None;
         self.kind = MessageIdentifier::default();
         (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
-        (self.charset, self.is_utf8) = (None, false);
+        (self.charset, self.is_utf8, self.unread_charset) = (None, false, None);
+        self.declaration = Span::default();
         (self.doctype, self.over, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
@@ -213,13 +216,17 @@ impl<M: Copy + Default> DocumentParser<M> {
             Err(ParseStop::Need) | Ok(()) if whole => self.at_end(buf),
             Err(ParseStop::Need) | Ok(()) => ParseOutcome::Need,
         };
-        let refused = |at: usize| IsoFault { what: IsoFaultKind::Doctype, at: at as u32 };
+        if let Some(what) = self.refusal() {
+            let place = self.unread_charset.map(|(_, place)| place);
+            let fault = |end: usize| IsoFault { what, at: place.unwrap_or(end) as u32 };
+            return match outcome {
+                ParseOutcome::Message { end, open } => ParseOutcome::Refused { fault: fault(end), end, open },
+                ParseOutcome::Bad(bad) => ParseOutcome::Bad(IsoFault { at: bad.at, ..fault(0) }),
+                ParseOutcome::Tail { end } => ParseOutcome::Bad(IsoFault { at: end as u32, ..fault(end) }),
+                other => other,
+            };
+        }
         match outcome {
-            ParseOutcome::Message { end, .. } if self.doctype => {
-                ParseOutcome::Refused { fault: refused(end), end }
-            }
-            ParseOutcome::Bad(fault) if self.doctype => ParseOutcome::Bad(refused(fault.at as usize)),
-            ParseOutcome::Tail { end } if self.doctype => ParseOutcome::Bad(refused(end)),
             ParseOutcome::Message { end, open } if self.is_coded(&buf[live..end]) => {
                 ParseOutcome::Coded { end, open }
             }
@@ -228,8 +235,12 @@ impl<M: Copy + Default> DocumentParser<M> {
                 Some(n) => bad(IsoFaultKind::Char(buf[live + n]), live + n),
                 None => outcome,
             },
-            ParseOutcome::Message { end, .. } => match self.characters(buf, live, end) {
+            ParseOutcome::Message { end, open } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
+                // Without its declaration the message would be read once more, in another set.
+                Err(fault) if matches!(fault.what, IsoFaultKind::Encoding(_)) => {
+                    ParseOutcome::Refused { fault, end, open }
+                }
                 Err(fault) if self.takes_fallback(&fault) => match outcome {
                     ParseOutcome::Message { end, open } => ParseOutcome::Coded { end, open },
                     other => other,
@@ -242,7 +253,7 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// The start tags of what is around the message, for the next message in it.
     pub(super) fn wrapper(&self, buf: &[u8], out: &mut Vec<u8>) {
-        if self.charset.is_some() && !self.stack.is_empty() {
+        if !self.declaration.is_empty() && !self.stack.is_empty() {
             out.extend_from_slice(self.declaration.slice(buf));
         }
         for open in &self.stack {
@@ -571,9 +582,13 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// Whether a document type was declared.
-    pub(super) fn has_doctype(&self) -> bool {
-        self.doctype
+    /// Why the message is refused whatever is in it: a document type, or a set of characters that is not read.
+    pub(super) fn refusal(&self) -> Option<IsoFaultKind> {
+        match self.unread_charset {
+            _ if self.doctype => Some(IsoFaultKind::Doctype),
+            Some((name, _)) => Some(IsoFaultKind::Encoding(name)),
+            None => None,
+        }
     }
 }
 

@@ -75,6 +75,22 @@ fn mark(c: &mut ValueCursor<'_>) -> ComponentResult {
     Ok(())
 }
 
+/// Whether the amount of a statement line ends before `rest`. Nothing but its type shows where it ends, and banks leave
+/// the type out; what could be more of the number (`1.000,00`, `1 234,50`, `12O4,50`) must not become a reference.
+#[inline(always)]
+fn ends_amount(rest: &[u8], has_comma: bool) -> bool {
+    let is_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.');
+    match rest {
+        [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'/', b'/', ..] => true,
+        [b' ', rest @ ..] => !rest.first().is_some_and(is_number),
+        [b'S' | b'N' | b'F', rest @ ..] => {
+            let code = rest.iter().take(3).filter(|b| CharacterClass::Plain.holds(**b) || **b == b' ');
+            has_comma || code.count() == 3
+        }
+        [byte, rest @ ..] => has_comma && byte.is_ascii_alphabetic() && !rest.first().is_some_and(is_number),
+    }
+}
+
 /// `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
 #[inline(always)]
 fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
@@ -95,7 +111,12 @@ fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !c.newline() {
         c.literal(b" ");
     }
+    let amount = c.rest();
     c.amount("amount")?;
+    let amount = &amount[..amount.len() - c.rest().len()];
+    if !ends_amount(c.rest(), amount.contains(&b',')) {
+        return Err("a transaction type after the amount");
+    }
     if c.run(CharacterClass::Letters, 1) == 1 {
         let more = c.rest()[1..].iter().take(3);
         if more.filter(|b| CharacterClass::Plain.holds(**b) || **b == b' ').count() == 3 {

@@ -1,6 +1,6 @@
 //! Small cases, each for something that a reader of MT files got wrong once or could.
 
-use super::super::{SwiftFramer, check, decode_json, value};
+use super::super::{SwiftFramer, SwiftTag, check, decode_json, parts, value};
 use serde_json::Value;
 
 /// `decode_json` of the input, as JSON.
@@ -101,6 +101,58 @@ fn bare_bodies() {
     }
     let line = &lines(":20:A\n:86:hr gjlm\n\nBetaling\n\n\n:62F:C100323EUR1,\n-")[0];
     assert_eq!(line["fields"][1]["value"], "hr gjlm\n\nBetaling");
+}
+
+// The first digits of an amount that is not of the standard's form became the amount, and the rest a reference.
+#[test]
+fn amounts_of_statement_lines_end_where_their_number_ends() {
+    for bad in [
+        "C1.000,00NTRFX",
+        "C10.50NTRFX",
+        "C1 234,50NTRFX",
+        "C12O4,50NTRFX",
+        "C1,000.00NTRFX",
+        "C1'000,00NTRFX",
+        "C1\u{a0}000,00NTRFX",
+        "C1OOOO,50NTRFX",
+        "C12l4,50NTRFX",
+        "C10,O5NTRFX",
+        "C10,50-NTRFX",
+        "C10,5 0NTRFX",
+        "C10,50.00NTRFX",
+        "C1,2,3NTRFX",
+        "C1e3NTRFX",
+        "C10REF",
+        "C10 ,50NTRFX",
+        "D1_000,00NTRFX",
+    ] {
+        let value = format!("260302{bad}");
+        check::agree_on_value(b"61", value.as_bytes()).unwrap();
+        let mut parts = parts::SwiftComponents::default();
+        assert!(parts::split(SwiftTag::new(b"61"), value.as_bytes(), &mut parts).is_err(), "{bad}");
+    }
+    for (good, amount) in [
+        ("C1000,00NTRFX", "1000,00"),
+        ("C10NTRFX", "10"),
+        ("C10,NMSCX", "10,"),
+        ("C,50FMSCX", ",50"),
+        ("C10", "10"),
+        ("C10,50", "10,50"),
+        ("C10,50//B", "10,50"),
+        ("C10//B", "10"),
+        ("C10\nmore", "10"),
+        ("C10,5 X", "10,5"),
+        ("CN50,00NZ10NONREF", "50,00"),
+        ("C10,50N 12X", "10,50"),
+        ("C10,50REFERENCE", "10,50"),
+        ("C10,S103X", "10,"),
+    ] {
+        let value = format!("260302{good}");
+        check::agree_on_value(b"61", value.as_bytes()).unwrap();
+        let mut parts = parts::SwiftComponents::default();
+        assert_eq!(parts::split(SwiftTag::new(b"61"), value.as_bytes(), &mut parts), Ok(true), "{good}");
+        assert_eq!(parts.get(value.as_bytes(), "amount"), Some(amount.as_bytes()), "{good}");
+    }
 }
 
 // Files pad, prefix and separate messages in their own ways; none of it is a message or an error.

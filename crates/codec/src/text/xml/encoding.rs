@@ -3,7 +3,7 @@
 use super::lex::{XmlToken, token};
 use crate::charset::{Charset, FallbackCharset, push_ascii};
 use crate::text::undeclared;
-use crate::text::{CharsetLabel, PathValues, TextFault};
+use crate::text::{CharsetLabel, PathValues, TextFault, TextFaultCode};
 use std::borrow::Cow;
 
 /// What a document's declaration says of its set of characters.
@@ -58,7 +58,12 @@ impl XmlEncoding {
         leaves: &mut PathValues,
     ) -> Result<Cow<'b, str>, TextFault> {
         match self {
-            Self::Undeclared | Self::Unread(_) => undeclared::text(bytes, fallback, leaves),
+            Self::Undeclared => undeclared::text(bytes, fallback, leaves),
+            Self::Unread(label) => {
+                let what = "the document declares what is not read, convert it to UTF-8 from";
+                let fault = TextFault::not_of_charset(0, what, label.as_str());
+                Err(TextFault { code: TextFaultCode::BadEncoding, ..fault })
+            }
             // ASCII is the same in all of them.
             Self::Declared(..) | Self::Unknown(_) if bytes.is_ascii() => {
                 Ok(Cow::Borrowed(std::str::from_utf8(bytes).unwrap_or_default()))

@@ -111,7 +111,6 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         (b"<!DOCTYPE rss [<!ENTITY a \"<item>>\"><!-- ' -->]>", "doctype"),
         (b"text", "garbage"),
         (b"<![CDATA[<item>]]>", "garbage"),
-        (b"<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?>", "bad_encoding"),
         (deep.as_bytes(), "too_deep"),
         (wide.as_bytes(), "too_deep"),
         (format!("<item>{many}</item>").as_bytes(), "too_deep"),
@@ -122,6 +121,23 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
         let codes: Vec<_> = all.iter().map(|message| message[0].as_str()).collect();
         assert_eq!(codes, ["item", code, "item"], "{shown}: {all:?}");
         assert!(all[0] == all[2] && all[1][1].starts_with("33.."), "{shown}: {all:?}");
+    }
+}
+
+// Only the declaration was refused, and the text behind it was read as UTF-8.
+#[test]
+fn items_in_a_set_that_is_not_read_are_refused() {
+    let item = "<item><title>+AOk-</title></item>";
+    for (encoding, items) in [("UTF-7", "bad_encoding"), ("iso-2022-jp", "bad_encoding"), ("utf-16", "item")]
+    {
+        let document = format!("<?xml version=\"1.0\" encoding=\"{encoding}\"?>{item}{item}\n");
+        let next = format!("<?xml version=\"1.0\"?>{item}");
+        let all = decoded(format!("{document}{next}").as_bytes());
+        let codes: Vec<_> =
+            all.iter().map(|message| message[0].as_str()).filter(|code| *code != "feed").collect();
+        let behind = codes.len() - 3;
+        assert_eq!(codes[behind..], [items, items, "item"], "{encoding}: {all:?}");
+        assert!(codes[..behind].iter().all(|code| *code == "bad_encoding"), "{encoding}: {all:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    Dialect, EntryCursor, LeniencyConfig, Mapping, MappingExplainer, MappingPlan, MessageMapper,
+    Dialect, EntryCursor, EntryStep, LeniencyConfig, Mapping, MappingExplainer, MappingPlan, MessageMapper,
     MessageOrigin, MessageRefusal, ParsedMessage, PathSlots, compile,
 };
 use groups::{END, GroupFields, GroupTags};
@@ -335,16 +335,12 @@ impl ParsedMessage for FixMessageView<'_> {
 
     fn unlisted(
         &self,
+        groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut digits = [0; 10];
-        for &i in self.unlisted.iter().rev() {
-            let token = self.tokens.token_at(usize::from(i));
-            let value = token.slice(self.raw);
-            match self.encoded(token) {
-                Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
-                None => keep(decimal(token.tag, &mut digits), value)?,
-            }
+        if !self.unlisted.is_empty() {
+            self.keep_outside(groups, &mut keep)?;
         }
         // A time finer than the event's is kept in full.
         for index in self.tags.times.iter().filter_map(|&slot| self.slot(slot)) {
@@ -356,6 +352,22 @@ impl ParsedMessage for FixMessageView<'_> {
         }
         Ok(())
     }
+
+    #[inline]
+    fn unlisted_in_entry(
+        &self,
+        step: EntryStep,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        if self.unlisted.is_empty() {
+            return Ok(());
+        }
+        let start = match step.before.found {
+            0 => self.entries_start(step.group),
+            _ => step.before.at,
+        };
+        self.keep_tokens(self.unlisted_between(start, step.after.at), &mut keep)
+    }
 }
 
 const NEW_SEQ_NO: u32 = 36;
@@ -366,6 +378,62 @@ const RESET_SEQ_NUM_FLAG: u32 = 141;
 const TIMESTAMP_NANOS_LEN: u32 = 27;
 
 impl<'m> FixMessageView<'m> {
+    /// Index of the first token behind the count of a group; that of the last token where there is no count.
+    fn entries_start(&self, group: usize) -> usize {
+        let count = self.slots[usize::from(self.tags.groups[group].count)];
+        count.map_or(usize::MAX, |count| usize::from(count.get()))
+    }
+
+    /// The unlisted tokens with an index from `start` to before `end`.
+    fn unlisted_between(&self, start: usize, end: usize) -> &'m [u16] {
+        // They are in falling order.
+        let from = self.unlisted.partition_point(|i| usize::from(*i) >= end);
+        let to = self.unlisted.partition_point(|i| usize::from(*i) >= start);
+        &self.unlisted[from..to.max(from)]
+    }
+
+    /// Keeps these tokens, the last one first, under their tags.
+    fn keep_tokens(
+        &self,
+        tokens: &[u16],
+        keep: &mut impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let mut digits = [0; 10];
+        for &i in tokens.iter().rev() {
+            let token = self.tokens.token_at(usize::from(i));
+            let value = token.slice(self.raw);
+            match self.encoded(token) {
+                Some(text) => keep(decimal(token.tag, &mut digits), text.as_bytes())?,
+                None => keep(decimal(token.tag, &mut digits), value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the unlisted tokens that are in no entry of these groups.
+    #[cold]
+    #[inline(never)]
+    fn keep_outside(
+        &self,
+        groups: &[usize],
+        keep: &mut impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let mut spans = Vec::new();
+        for &group in groups {
+            let (start, mut cursor) = (self.entries_start(group), EntryCursor::default());
+            // A count that is wrong refuses the message where its entries are read.
+            while self.next_entry(group, &mut cursor, &mut []).is_ok_and(|there| there) {}
+            spans.push((start, cursor.at));
+        }
+        spans.sort_unstable();
+        let mut start = 0;
+        for (from, to) in spans.into_iter().chain([(usize::MAX, usize::MAX)]) {
+            self.keep_tokens(self.unlisted_between(start, from), keep)?;
+            start = start.max(to);
+        }
+        Ok(())
+    }
+
     fn group_fields(&self, group: &'m GroupTags) -> Option<GroupFields<'m>> {
         let value = |slot: u8| {
             let index = usize::from(self.slots[usize::from(slot)]?.get());

@@ -491,6 +491,7 @@ impl ParsedMessage for FixedRecordView<'_> {
 
     fn unlisted(
         &self,
+        _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut scratch = Vec::new();

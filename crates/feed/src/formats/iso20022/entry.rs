@@ -13,13 +13,43 @@ use super::IsoFieldValue;
 use super::tree::LINE;
 use crate::block::json::json_string;
 use unitape_codec::iso20022::value;
-use unitape_model::{Amount, Refusal};
+use unitape_model::{Amount, NumberFault, Refusal};
+
+/// Why elements make no line of a statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineFault {
+    pub(super) refusal: Refusal,
+    /// The element at fault, by its place in [`LINE`].
+    pub(super) element: usize,
+}
+
+impl LineFault {
+    fn new(element: usize, refusal: Refusal) -> Self {
+        Self { refusal, element }
+    }
+
+    /// In words; `is_present` where the message has the element.
+    pub(super) fn text(&self, is_present: bool) -> String {
+        let name = LINE[self.element];
+        let expected = match self.element {
+            _ if !is_present => "is missing",
+            MARK => "is neither CRDT nor DBIT",
+            AMOUNT => "is no amount",
+            _ => "is no day",
+        };
+        format!("Ntry/{name} {expected}")
+    }
+}
+
+/// Places in [`LINE`].
+const AMOUNT: usize = 2;
+const MARK: usize = 4;
 
 /// Appends the line that these values, in the order of [`LINE`], make.
 ///
 /// # Errors
-/// When amount or day is none.
-pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+/// Where amount or direction is missing, or one of them or a day is not of its form.
+pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u8>) -> Result<(), LineFault> {
     debug_assert_eq!(values.len(), LINE.len());
     let mut texts: Vec<Option<Vec<u8>>> =
         values.iter().map(|value| value.as_ref().map(|value| value.text(buf))).collect();
@@ -33,20 +63,21 @@ pub(super) fn line(values: &[Option<IsoFieldValue>], buf: &[u8], out: &mut Vec<u
     };
     for (name, n) in [("date", 0), ("entry_date", 1)] {
         if let Some(text) = take(n) {
-            value::time(&text).ok_or(Refusal::BadTime)?;
+            value::time(&text).ok_or(LineFault::new(n, Refusal::BadTime))?;
             put(name, &text[..10]);
         }
     }
-    let debit = match take(4).as_deref() {
+    let debit = match take(MARK).as_deref() {
         Some(b"DBIT") => true,
-        Some(b"CRDT") | None => false,
-        Some(_) => return Err(Refusal::BadValue),
+        Some(b"CRDT") => false,
+        // A direction that nobody stated must not become a credit.
+        None | Some(_) => return Err(LineFault::new(MARK, Refusal::BadValue)),
     };
-    if let Some(text) = take(2) {
-        let amount = Amount::parse(value::decimal(&text))?;
-        let mantissa = if debit { -amount.mantissa() } else { amount.mantissa() };
-        put("amt", Amount::new(mantissa, amount.exponent())?.to_string().as_bytes());
-    }
+    let of_amount = |fault: NumberFault| LineFault::new(AMOUNT, fault.into());
+    let text = take(AMOUNT).ok_or(LineFault::new(AMOUNT, Refusal::BadValue))?;
+    let amount = Amount::parse(value::decimal(&text)).map_err(of_amount)?;
+    let mantissa = if debit { -amount.mantissa() } else { amount.mantissa() };
+    put("amt", Amount::new(mantissa, amount.exponent()).map_err(of_amount)?.to_string().as_bytes());
     if let Some(text) = take(3) {
         put("ccy", &text);
     }

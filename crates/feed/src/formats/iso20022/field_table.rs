@@ -279,11 +279,15 @@ fn act(
     if action.only.as_ref().is_some_and(|(register, what)| !says(*register, what)) {
         return;
     }
-    let less = action.sign.map(|register| says(register, b"DBIT"));
+    let sign = action.sign.map(|register| match (says(register, b"DBIT"), says(register, b"CRDT")) {
+        (true, _) => IsoFieldKind::Signed(true),
+        (_, true) => IsoFieldKind::Signed(false),
+        _ => IsoFieldKind::WithoutSign,
+    });
     if let Some(found) = registers[usize::from(action.from)]
         && registers[usize::from(action.to)].is_none()
     {
-        let is = less.map_or(found.is, IsoFieldKind::Signed);
+        let is = sign.unwrap_or(found.is);
         registers[usize::from(action.to)] = Some(IsoFieldValue { is, ..found });
     }
 }

@@ -32,6 +32,7 @@ use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
     ParsedMessage, compile, is_free_text,
 };
+use entry::LineFault;
 use field_table::{ElementRegisters, MESSAGE, NodeOccurrence, RepeatedElementFault};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -72,6 +73,8 @@ enum IsoFieldKind {
     Text,
     /// An amount, and whether it is less than zero.
     Signed(bool),
+    /// An amount whose sign should be beside it, and is not.
+    WithoutSign,
     /// The line of a statement: where its values begin.
     Line(u32),
     /// A number that was counted.
@@ -346,10 +349,14 @@ struct IsoMessageView<'m> {
 }
 
 impl IsoMessageView<'_> {
-    fn line(&self, at: u32, out: &mut Vec<u8>) -> Result<(), Refusal> {
-        let values = &self.noted.values[at as usize..];
+    /// The values of a statement line that begins here.
+    fn line_values(&self, start: u32) -> &[Option<IsoFieldValue>] {
+        &self.noted.values[start as usize..][..tree::LINE.len()]
+    }
+
+    fn line(&self, start: u32, out: &mut Vec<u8>) -> Result<(), LineFault> {
         out.clear();
-        entry::line(&values[..tree::LINE.len()], self.text, out)
+        entry::line(self.line_values(start), self.text, out)
     }
 }
 
@@ -375,7 +382,7 @@ impl ParsedMessage for IsoMessageView<'_> {
     #[inline]
     fn text<'v>(&'v self, found: IsoFieldValue, scratch: &'v mut Vec<u8>) -> &'v [u8] {
         match found.is {
-            IsoFieldKind::Text => found.value.text(self.text, scratch),
+            IsoFieldKind::Text | IsoFieldKind::WithoutSign => found.value.text(self.text, scratch),
             IsoFieldKind::Signed(less) => {
                 let mut cooked = Vec::new();
                 let text = value::decimal(found.value.text(self.text, &mut cooked));
@@ -395,11 +402,33 @@ impl ParsedMessage for IsoMessageView<'_> {
                 *scratch = self.noted.totals.text(kind, entry as usize).into_bytes();
                 scratch
             }
-            // For people: the raw line, because it cannot be written as JSON.
-            IsoFieldKind::Line(at) => match self.line(at, scratch) {
+            // For people: the element at fault, because the line cannot be written as JSON.
+            IsoFieldKind::Line(start) => match self.line(start, scratch) {
                 Ok(()) => scratch,
-                Err(_) => self.noted.values[at as usize..][2].map_or(&[], |f| f.value.raw(self.text)),
+                Err(fault) => {
+                    self.line_values(start)[fault.element].map_or(&[], |found| found.value.raw(self.text))
+                }
             },
+        }
+    }
+
+    #[inline]
+    fn is_of_form(&self, found: IsoFieldValue) -> bool {
+        found.is != IsoFieldKind::WithoutSign
+    }
+
+    fn is_dispensable(&self, _: IsoFieldValue) -> bool {
+        true
+    }
+
+    fn flaw(&self, found: IsoFieldValue) -> Option<String> {
+        match found.is {
+            IsoFieldKind::WithoutSign => Some("CdtDbtInd beside it is neither CRDT nor DBIT".to_owned()),
+            IsoFieldKind::Line(start) => {
+                let fault = self.line(start, &mut Vec::new()).err()?;
+                Some(fault.text(self.line_values(start)[fault.element].is_some()))
+            }
+            _ => None,
         }
     }
 
@@ -421,11 +450,12 @@ impl ParsedMessage for IsoMessageView<'_> {
         }
         match (found.is, spec.slot) {
             (IsoFieldKind::Line(at), FieldLayout::Json) => {
-                self.line(at, scratch)?;
+                self.line(at, scratch).map_err(|fault| fault.refusal)?;
                 let json = std::str::from_utf8(scratch).map_err(|_| Refusal::NotUtf8)?;
                 event.set(spec, EventValue::Json(json))
             }
             (IsoFieldKind::Line(_), _) => Err(Refusal::WrongSort),
+            (IsoFieldKind::WithoutSign, _) => Err(Refusal::BadValue),
             (
                 _,
                 FieldLayout::Amount { .. }
@@ -470,6 +500,7 @@ impl ParsedMessage for IsoMessageView<'_> {
 
     fn unlisted(
         &self,
+        _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let (mut leaves, mut scratch) = (ElementCollector::default(), Vec::new());

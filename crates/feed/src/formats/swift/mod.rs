@@ -676,6 +676,7 @@ impl ParsedMessage for SwiftMessageView<'_> {
 
     fn unlisted(
         &self,
+        _: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         let mut texts = self.noted.texts.borrow_mut();

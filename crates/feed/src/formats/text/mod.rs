@@ -16,14 +16,16 @@ use crate::error::Error;
 use crate::formats::fixed::{scientific, set_number};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
-    Dialect, EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
+    Dialect, EntryCursor, EntryStep, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
     ParsedMessage, PathSlots, compile, is_free_text,
 };
 use path::TextValueConversion;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::num::NonZeroU16;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use unitape_codec::charset::FallbackCharset;
@@ -136,6 +138,9 @@ const KIND: u32 = u32::MAX;
 /// Subject and text of a mail: `TextFieldValue::first` of what is put together.
 const WORDS: u32 = u32::MAX - 1;
 
+/// `TextFieldValue::first` of a number of entries, which is in `to`.
+const ENTRIES: u32 = u32::MAX - 2;
+
 /// The mapping's targets of values, by path.
 #[derive(Debug)]
 struct TextFieldSelection {
@@ -146,6 +151,8 @@ struct TextFieldSelection {
     kind: Vec<u8>,
     /// Slots of a mail's subject and text.
     words: Vec<u8>,
+    /// Slots of the numbers of entries, by the paths of their lists.
+    counts: Vec<(String, u8)>,
     /// Paths of a message's words, but of a mail.
     word_paths: WordPaths,
     /// Of each group, the members that are not of its own entries, but of entries in which these are.
@@ -251,7 +258,9 @@ impl TextDecoder {
         let (plan, places) = compile(mapping, &dialect)?;
         let read = |path: &str| match dialect.path(path)? {
             TextPath::Value { path, .. } => Ok(path),
-            TextPath::Kind | TextPath::Words => Err(format!("`{path}` is no path of words")),
+            TextPath::Kind | TextPath::Words | TextPath::Entries { .. } => {
+                Err(format!("`{path}` is no path of words"))
+            }
         };
         let word_paths = WordPaths::new(&mapping.message.words, read).map_err(|what| Error::Mapping {
             origin: mapping.origin.clone(),
@@ -328,6 +337,7 @@ impl TextFieldSelection {
             patterns: Vec::new(),
             kind: Vec::new(),
             words: Vec::new(),
+            counts: Vec::new(),
             word_paths,
             outer: Vec::new(),
             entry_slots: Vec::new(),
@@ -339,6 +349,8 @@ impl TextFieldSelection {
             match path {
                 TextPath::Kind => this.kind.extend(Some(*slot).filter(|s| *s != 0)),
                 TextPath::Words => this.words.extend(Some(*slot).filter(|s| *s != 0)),
+                TextPath::Entries { path } if *slot != 0 => this.counts.push((path.clone(), *slot)),
+                TextPath::Entries { .. } => {}
                 TextPath::Value { path, reading } => {
                     let want = this.by_path.entry(path.clone()).or_default();
                     want.message.extend((*slot != 0).then(|| SlotTarget::new(*slot, *reading)));
@@ -414,6 +426,13 @@ impl TextFieldTable {
         }
         for slot in &wants.words {
             self.slots[usize::from(*slot)] = Some(whole(WORDS));
+        }
+        for (list, slot) in &wants.counts {
+            let count = leaves.entries().iter().filter(|entry| leaves.path(entry.path) == list).count();
+            // An empty list is a value of nothing.
+            let is_list = count > 0 || leaves.iter().any(|(path, _)| list.strip_suffix("[]") == Some(path));
+            let value = TextFieldValue { to: count as u32, ..whole(ENTRIES) };
+            self.slots[usize::from(*slot)] = is_list.then_some(value);
         }
         while self.paths.len() < leaves.path_count() {
             let path = leaves.path(self.paths.len() as u32);
@@ -589,6 +608,12 @@ impl ParsedMessage for TextMessageView<'_> {
             self.words(scratch);
             return scratch;
         }
+        if found.first == ENTRIES {
+            scratch.clear();
+            // Writing to a Vec cannot fail.
+            _ = write!(scratch, "{}", found.to);
+            return scratch;
+        }
         let text = self.str(found);
         let number = self
             .leaves
@@ -690,13 +715,53 @@ impl ParsedMessage for TextMessageView<'_> {
 
     fn unlisted(
         &self,
+        groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
         if !self.wants.keeps {
             return Ok(());
         }
-        let mut counts: FxHashMap<u32, u32> = FxHashMap::default();
-        for leaf in self.leaves.as_slice() {
+        let is_of_groups = |entry: &&text::ListEntry| {
+            let target = self.noted.target(entry.path);
+            target.is_some_and(|target| target.groups.iter().any(|group| groups.contains(group)))
+        };
+        let mut entries: Vec<_> = match groups {
+            [] => Vec::new(),
+            _ => self.leaves.entries().iter().filter(is_of_groups).map(|e| e.from..e.to).collect(),
+        };
+        entries.sort_unstable_by_key(|entry| entry.start);
+        let end = self.leaves.as_slice().len() as u32;
+        let (mut start, mut counts) = (0, FxHashMap::default());
+        for entry in entries.into_iter().chain([end..end]) {
+            self.keep_values(start..entry.start, &mut counts, &mut keep)?;
+            start = start.max(entry.end);
+        }
+        Ok(())
+    }
+
+    fn unlisted_in_entry(
+        &self,
+        step: EntryStep,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let entry = self.leaves.entries().get(step.after.at.wrapping_sub(1));
+        match entry.filter(|_| self.wants.keeps) {
+            Some(entry) => self.keep_values(entry.from..entry.to, &mut FxHashMap::default(), &mut keep),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TextMessageView<'_> {
+    /// Keeps the unlisted ones of these values; `counts` has how many there were so far of each path.
+    fn keep_values(
+        &self,
+        values: Range<u32>,
+        counts: &mut FxHashMap<u32, u32>,
+        keep: &mut impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let values = values.start as usize..values.end as usize;
+        for leaf in self.leaves.as_slice().get(values).unwrap_or_default() {
             let text = self.leaves.text(leaf);
             let listed = self.noted.target(leaf.path).is_some();
             if listed || text.is_empty() {

@@ -12,6 +12,7 @@
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
 //! | `@kind` | what the message is: `object` or `list`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; of JSON and XML the values at the paths of the list `words` in `[message]`; blank lines between |
+//! | `@count(data[])` | of JSON: the number of entries of the list `data`, of all such lists where there are several; absent where there is none |
 //!
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
 //! longer ones.
@@ -64,6 +65,7 @@ impl TextDialect {
 pub enum TextPath {
     Kind,
     Words,
+    Entries { path: String },
     Value { path: String, reading: TextValueConversion },
 }
 
@@ -95,6 +97,18 @@ impl Dialect for TextDialect {
         }
         if text == WORDS_PATH {
             return Ok(TextPath::Words);
+        }
+        if let Some(path) = text.strip_prefix("@count(").and_then(|rest| rest.strip_suffix(')')) {
+            let path = match self.kind {
+                TextKind::Jsonl => jsonl::path::read(path)?,
+                TextKind::NewsXml | TextKind::Mail => {
+                    return Err(format!("`{text}`: only lists of JSON are counted"));
+                }
+            };
+            return match path.ends_with("[]") {
+                true => Ok(TextPath::Entries { path }),
+                false => Err(format!("`{text}`: a list is written with `[]` at its end")),
+            };
         }
         if self.kind == TextKind::NewsXml {
             return Ok(TextPath::Value {

@@ -47,7 +47,7 @@ exec), `levels` (level) and `bbo`; a best price is taken from the first of bbo, 
 capture, at its end; exit code 3 then also means gaps, stale books or unusable packets.
 Exit code 3 when events said what cannot be (an unknown order, a negative rest): these are counted as faults; when a book
 is stale: by a fault, because its feed says so, because a gap or a message in quarantine may concern it, or because a message that
-may be there twice (`repeat`) was left out; when all messages of an instrument are in quarantine; when retention has
+may be there twice (`repeat`) was left out; when all messages of an instrument are in quarantine, or may be there twice; when retention has
 removed the beginning of the tape, or a merge lacks a part of its inputs: books are stale then until their feed begins a new
 day; when orders name no instrument; and when the tape is damaged or cannot be
 checked against its checksums: then no book is printed, or with --skip-damage the books without what is lost.")]
@@ -192,6 +192,14 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let is_partial = note_missing_part(&replay);
     let refused = note_all_refused(&args, tape, here);
+    let repeated = view.wanted(tape).filter(|id| tape.books.lacks_book(*id)).count() as u64;
+    let repeated = if tape.books.counters().repeats > 0 { repeated } else { 0 };
+    if repeated > 0 {
+        note!(
+            "{} listings have no book: all of their events are of messages that may be there twice (`repeat`)",
+            grouped(repeated)
+        );
+    }
     let accepted = replay.flaws().accepted.len() as u64 + replay.flaws().unverified;
     if accepted > 0 {
         note!("a repair accepted parts of the tape without a check; see: unitape tape verify");
@@ -206,7 +214,7 @@ pub fn run(args: BookArgs) -> output::Result {
     }
     let counters = tape.books.counters();
     let left_out = counters.unnamed + counters.no_room;
-    let done = if faults + stale + left_out + accepted + refused > 0 || !is_there || is_partial {
+    let done = if faults + stale + left_out + accepted + refused + repeated > 0 || !is_there || is_partial {
         CommandOutcome::Flawed
     } else {
         output::outcome_after_rewinds(replay.rewinds())
@@ -332,6 +340,13 @@ fn explain(args: &BookArgs, tape: &TapeBooks, here: BookMoment) {
         }
         0 if tape.books.counters().bookless + tape.books.counters().unnamed > 0 => {
             note!("unitape: no book: books cannot be made of the orders among the {events} events");
+        }
+        0 if tape.books.counters().repeats > 0 => {
+            let repeats = grouped(tape.books.counters().repeats);
+            note!(
+                "unitape: no book: of the {events} events {repeats} are of messages that may be there twice (`repeat`), and no \
+                 other is an order, a level or a best price"
+            );
         }
         0 => note!("unitape: no book: none of the {events} events is an order, a level or a best price"),
         _ => {

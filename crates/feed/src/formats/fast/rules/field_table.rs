@@ -83,6 +83,9 @@ struct GroupEntries {
     begun: usize,
     /// Earlier values of the surrounding elements, from the innermost on: level, slot and value; the first of each.
     around: Vec<(u32, u8, FastFieldValue)>,
+    /// The unlisted values in each entry, by their numbers, and the first of the open one.
+    others: Vec<Range<u32>>,
+    others_begun: usize,
 }
 
 /// A path that was met.
@@ -223,6 +226,7 @@ impl FastFieldTable {
         for group in &mut self.groups {
             group.values.clear();
             group.entries.clear();
+            group.others.clear();
             group.around.clear();
         }
         self.arena.clear();
@@ -370,10 +374,11 @@ impl FastFieldTable {
 
     /// An element of this sequence begins.
     fn element(&mut self, node: u32) {
-        let node = &self.nodes[node as usize];
+        let (node, others) = (&self.nodes[node as usize], self.others.len());
         for group in &node.entries_of {
             let group = &mut self.groups[*group];
             group.begun = group.values.len();
+            group.others_begun = others;
         }
         let level = (node.level & !SEQUENCE) + 1;
         for group in &node.around {
@@ -384,10 +389,12 @@ impl FastFieldTable {
 
     fn end_element(&mut self, node: u32) {
         for group in &self.nodes[node as usize].entries_of {
-            let GroupEntries { values, entries, begun, around } = &mut self.groups[*group];
+            let GroupEntries { values, entries, begun, around, others, others_begun } =
+                &mut self.groups[*group];
             // Behind its own, the innermost first: of equal slots the first stays.
             values.extend(around.iter().map(|(_, slot, found)| (*slot, *found)));
             entries.push(*begun as u32..values.len() as u32);
+            others.push(*others_begun as u32..self.others.len() as u32);
         }
     }
 
@@ -418,9 +425,23 @@ impl FastFieldTable {
         true
     }
 
-    /// Unlisted values: path and value.
-    pub fn unlisted_values(&self) -> impl Iterator<Item = (&str, FastFieldValue)> {
-        self.others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
+    /// The numbers of the unlisted values that are in the group's `n`th entry.
+    pub fn entry_span(&self, group: usize, n: usize) -> Range<u32> {
+        self.groups[group].others.get(n).cloned().unwrap_or_default()
+    }
+
+    /// The numbers of the unlisted values that are in entries of these groups, in order.
+    pub fn entry_spans(&self, groups: &[usize]) -> Vec<Range<u32>> {
+        let mut spans: Vec<_> = groups.iter().flat_map(|group| self.groups[*group].others.clone()).collect();
+        spans.sort_unstable_by_key(|span| span.start);
+        spans
+    }
+
+    /// Unlisted values with these numbers: path and value.
+    pub fn unlisted_values(&self, numbers: Range<u32>) -> impl Iterator<Item = (&str, FastFieldValue)> {
+        let end = self.others.len().min(numbers.end as usize);
+        let others = self.others.get(numbers.start as usize..end).unwrap_or_default();
+        others.iter().map(|(node, found)| (self.nodes[*node as usize].path.as_str(), *found))
     }
 }
 

@@ -31,8 +31,8 @@ use crate::error::Error;
 use crate::formats::fixed::price;
 use crate::formats::format::{ByteFormat, FormatDecoder, SourceContext, Statefulness};
 use crate::mapping::{
-    EntryCursor, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
-    compile,
+    EntryCursor, EntryStep, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal,
+    ParsedMessage, compile,
 };
 use config::{DictionaryResetRule, FastMessageFraming, read_templates, templates};
 use field_table::{FastFieldTable, FastFieldValue, FastStoredValue};
@@ -364,7 +364,7 @@ struct FastMessageView<'m> {
     noted: &'m FastFieldTable,
 }
 
-impl ParsedMessage for FastMessageView<'_> {
+impl<'m> ParsedMessage for FastMessageView<'m> {
     type Ref = FastFieldValue;
     const FIELD: &'static str = "field";
     const TYPE: &'static str = "template";
@@ -480,10 +480,37 @@ impl ParsedMessage for FastMessageView<'_> {
 
     fn unlisted(
         &self,
+        groups: &[usize],
         mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
     ) -> Result<(), MessageRefusal> {
-        let (mut counts, mut scratch) = (FxHashMap::default(), Vec::new());
-        for (path, found) in self.noted.unlisted_values() {
+        let (mut start, mut counts) = (0, FxHashMap::default());
+        for entry in self.noted.entry_spans(groups) {
+            self.keep_values(start..entry.start, &mut counts, &mut keep)?;
+            start = start.max(entry.end);
+        }
+        self.keep_values(start..u32::MAX, &mut counts, &mut keep)
+    }
+
+    fn unlisted_in_entry(
+        &self,
+        step: EntryStep,
+        mut keep: impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let entry = self.noted.entry_span(step.group, step.before.at);
+        self.keep_values(entry, &mut FxHashMap::default(), &mut keep)
+    }
+}
+
+impl<'m> FastMessageView<'m> {
+    /// Keeps the unlisted values with these numbers; `counts` has how many there were so far of each path.
+    fn keep_values(
+        &self,
+        numbers: Range<u32>,
+        counts: &mut FxHashMap<&'m str, u32>,
+        keep: &mut impl FnMut(&str, &[u8]) -> Result<(), MessageRefusal>,
+    ) -> Result<(), MessageRefusal> {
+        let mut scratch = Vec::new();
+        for (path, found) in self.noted.unlisted_values(numbers) {
             let count: &mut u32 = counts.entry(path).or_default();
             *count += 1;
             let text = self.text(found, &mut scratch);
