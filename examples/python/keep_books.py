@@ -183,14 +183,18 @@ class OrderBook:
 
     def amend(self, order, event, continuous):
         total, left, display = (number(event.get(name)) for name in ("qty", "left", "display_qty"))
+        reduced = number(event.get("qty_reduced")) if total is None and left is None else None
         wrong = left is not None and (left < 0 or total is not None and left > total)
+        wrong = wrong or reduced is not None and reduced <= 0
         if wrong or display is not None and display < 0:
             raise Fault("bad_quantity")
         done = order.done
         if left is not None:
             done = done if total is None else total - left
+        elif total is not None:
+            left = total - done
         else:
-            left = order.left if total is None else total - done
+            left = order.left - (reduced or 0)
         if left <= 0:
             self.drop(order)
             if left < 0:

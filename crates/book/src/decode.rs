@@ -70,8 +70,9 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
     const LEFT: u16 = EventField::Left as u16;
     const DISPLAY: u16 = EventField::DisplayQty as u16;
     const REASON: u16 = EventField::Reason as u16;
+    const REDUCED: u16 = EventField::QtyReduced as u16;
     for (tag, payload) in event.extension_entries() {
-        if !matches!(tag, LEFT | DISPLAY | REASON) {
+        if !matches!(tag, LEFT | DISPLAY | REASON | REDUCED) {
             continue;
         }
         let more = terms.more.get_or_insert_default();
@@ -83,6 +84,7 @@ fn extend(event: &Event<'_>, terms: &mut OrderTerms) {
         match tag {
             LEFT => more.left = more.left.or(decimal(payload)),
             DISPLAY => more.display = more.display.or(decimal(payload)),
+            REDUCED => more.reduced = more.reduced.or(decimal(payload)),
             _ => {
                 more.moot |= matches!(payload, b"rejected" | b"done_for_day");
                 if payload == b"suspended" {

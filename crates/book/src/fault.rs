@@ -9,7 +9,7 @@ pub enum BookFault {
     UnknownOrder,
     /// A new order under the id of a live one, which it replaces at the back of the queue.
     DuplicateOrder,
-    /// An execution of more than an order had left, or an amend to less than was executed; the order goes.
+    /// An execution or reduction of more than an order had left, or an amend to less than was executed; the order goes.
     NegativeLeft,
     /// A new order without a side, which is left out; or an amend or an execution that names the other side than
     /// the order, which keeps its own.

@@ -37,9 +37,9 @@
 //! - `order_new` puts an order at the end of the queue of its price, unless it can never rest there (`tif` `IOC` or
 //!   `FOK`, `type` `market` or `stop…`, no price), or meets the other side in continuous trading. Then it is *being
 //!   matched*, and appears in the book only after its executions, with its remaining quantity.
-//! - `order_amend` replaces price and whole quantity, what was executed included (FIX `38`). Only less quantity at
-//!   the same price keeps the place in the queue. With `left` it states the order whole: one that is not there
-//!   enters.
+//! - `order_amend` replaces price and whole quantity, what was executed included (FIX `38`), or takes `qty_reduced`
+//!   off what is left. Only less quantity at the same price keeps the place in the queue. With `left` it states the
+//!   order whole: one that is not there enters.
 //! - `display` is how much of an order its level shows at most.
 //! - `exec` takes its quantity off the order, `order_cancel` takes the order out. A `trade` changes no book.
 //! - `level` by price, or by depth counted from 1, the best; `R` without a side clears both.

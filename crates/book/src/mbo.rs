@@ -55,6 +55,8 @@ pub(crate) struct RareOrderFields {
     pub left: Option<OrderQuantity>,
     /// The largest part of it that is shown.
     pub display: Option<OrderQuantity>,
+    /// The quantity that an amend takes off what is left. It counts only without a total and without `left`.
+    pub reduced: Option<OrderQuantity>,
     /// It may end an order that the book does not have: one that was never accepted, or is over already.
     pub moot: bool,
 }
@@ -158,8 +160,8 @@ impl OrderBook {
         if known.is_some() && !around.snapshot { Err(BookFault::DuplicateOrder) } else { Ok(()) }
     }
 
-    /// The quantity of an amend is the whole of the order, what was executed included. The place in the queue is
-    /// kept only by less quantity at the same price.
+    /// The quantity of an amend is the whole of the order, what was executed included, or a reduction of what is left. The
+    /// place in the queue is kept only by less quantity at the same price.
     pub fn on_amend(
         &mut self,
         s: &mut OrderStore,
@@ -193,6 +195,8 @@ impl OrderBook {
         let mut order = s.orders[slot as usize];
         let (was, was_exp, shown_was) = (order, order.exp(), s.shown_quantity(slot));
         let states_left = terms.more.is_some_and(|more| more.left.is_some());
+        let reduced =
+            terms.more.and_then(|more| more.reduced).filter(|_| terms.qty.is_none() && !states_left);
         if let Some(more) = &terms.more {
             let total = terms.qty.map(|qty| settle(qty).ok_or(BookFault::BadQuantity)).transpose()?;
             order = more.state(order, total)?;
@@ -205,6 +209,16 @@ impl OrderBook {
             let (Some(total), Some(done)) = parts else { return Err(BookFault::BadQuantity) };
             (order.left, order.done) = (total.checked_sub(done).ok_or(BookFault::BadQuantity)?, done);
             order = order.with_exp(exp);
+        }
+        if let Some(qty) = reduced {
+            let Some(qty) = Some(qty).filter(|qty| qty.mantissa > 0).and_then(settle) else {
+                return Err(BookFault::BadQuantity);
+            };
+            if qty.exponent < order.exp() {
+                order = finer(order, qty.exponent).ok_or(BookFault::BadQuantity)?;
+            }
+            let qty = qty.units(order.exp()).ok_or(BookFault::BadQuantity)?;
+            order.left = order.left.checked_sub(qty).ok_or(BookFault::BadQuantity)?;
         }
         if order.left <= 0 {
             self.drop_order(s, slot);

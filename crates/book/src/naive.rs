@@ -407,7 +407,11 @@ impl Listing {
         let display = f.qty(EventField::DisplayQty);
         let total = f.qty(EventField::Qty);
         let less = said_left.zip(total).is_some_and(|(left, total)| left > total);
-        if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less {
+        let reduced = f
+            .qty(EventField::QtyReduced)
+            .filter(|_| f.qty(EventField::Left).or(f.qty(EventField::Qty)).is_none());
+        let no_reduction = reduced.is_some_and(|reduced| reduced <= 0);
+        if said_left.is_some_and(|l| l < 0) || display.is_some_and(|d| d < 0) || less || no_reduction {
             self.settle();
             return Err(BookFault::BadQuantity);
         }
@@ -416,6 +420,8 @@ impl Listing {
             order.done = total.map_or(order.done, |total| total - left);
         } else if let Some(total) = total {
             order.left = total - order.done;
+        } else if let Some(reduced) = reduced {
+            order.left -= reduced;
         }
         order.display = display.or(order.display);
         if order.left <= 0 {

@@ -361,6 +361,20 @@ impl<'a> Event<'a> {
         self.ext && self.has_partial_field()
     }
 
+    /// Returns the quantity that an `order_amend` takes off what is left of its order. `None` if the event has `qty` or
+    /// `left`, which count then.
+    #[inline]
+    pub fn qty_reduced(&self) -> Option<Decimal> {
+        if self.ext && self.kind() == EventKind::OrderAmend { self.qty_reduced_field() } else { None }
+    }
+
+    #[cold]
+    fn qty_reduced_field(&self) -> Option<Decimal> {
+        let reduced = ext_decimal(self.ext(EventField::QtyReduced as u16)?)?;
+        let is_stated = |field| self.field(field, &mut [0; 36]).is_some();
+        (!is_stated(EventField::Qty) && !is_stated(EventField::Left)).then_some(reduced)
+    }
+
     fn has_partial_field(&self) -> bool {
         self.ext(EventField::Partial as u16) == Some(&[2])
     }

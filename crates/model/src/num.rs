@@ -218,6 +218,24 @@ impl Decimal {
     pub const fn is_negative(self) -> bool {
         self.mantissa < 0
     }
+
+    /// Returns the difference, or `None` if a decimal cannot hold it exactly.
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        let exponent = match (self.mantissa, other.mantissa) {
+            (_, 0) => return Some(self),
+            (0, _) => other.exponent,
+            _ => self.exponent.min(other.exponent),
+        };
+        let units = |number: Self| {
+            let zeros = i32::from(number.exponent) - i32::from(exponent);
+            let scale = 10i128.checked_pow(u32::try_from(zeros).ok()?)?;
+            i128::from(number.mantissa).checked_mul(scale)
+        };
+        let minuend = if self.mantissa == 0 { 0 } else { units(self)? };
+        let difference = Amount::new(minuend.checked_sub(units(other)?)?, exponent).ok()?;
+        let mantissa = i64::try_from(difference.mantissa).ok()?;
+        Some(Self { mantissa, exponent: difference.exponent })
+    }
 }
 
 impl Amount {
@@ -423,7 +441,46 @@ mod tests {
         assert_eq!(Amount::parse(text.as_bytes()).unwrap().to_string(), text);
     }
 
+    /// A reduction that was rounded left an order with more or less than the venue has.
+    #[test]
+    fn a_difference_is_exact_or_refused() {
+        let difference = |a: &str, b: &str| {
+            let [a, b] = [a, b].map(|text| Decimal::parse(text.as_bytes()).unwrap());
+            a.checked_sub(b).map(|rest| rest.to_string())
+        };
+        for (a, b, rest) in [
+            ("10", "3", "7"),
+            ("300", "100", "200"),
+            ("1.5", "0.25", "1.25"),
+            ("0.25", "1", "-0.75"),
+            ("5", "5", "0"),
+            ("0", "7", "-7"),
+            ("7", "0", "7"),
+            ("0", "0.000000000000000000000000000001", "-0.000000000000000000000000000001"),
+            ("9223372036854775807", "1", "9223372036854775806"),
+            ("100000000000000000000", "90000000000000000000", "10000000000000000000"),
+        ] {
+            assert_eq!(difference(a, b).as_deref(), Some(rest), "{a} - {b}");
+        }
+        assert_eq!(difference("100000000000000000000", "1"), None);
+        assert_eq!(difference("1000000000000", "0.000000000000000000000000000001"), None);
+        assert_eq!(difference("-9223372036854775808", "1"), None);
+        let damaged = Decimal::from_canonical(7, i8::MIN);
+        assert_eq!(Decimal::from_int(1).checked_sub(damaged), None);
+        assert_eq!(damaged.checked_sub(Decimal::from_canonical(7, i8::MAX)), None);
+    }
+
     proptest! {
+        #[test]
+        fn differences_agree_with_scaled_integers(a in any::<i64>(), b in any::<i64>(), e in -9i8..9, f in -9i8..9) {
+            let (a, b) = (Decimal::new(a, e).unwrap(), Decimal::new(b, f).unwrap());
+            let exact = a.scaled(9).unwrap() - b.scaled(9).unwrap();
+            match a.checked_sub(b) {
+                Some(rest) => prop_assert_eq!(rest.scaled(9), Some(exact)),
+                None => prop_assert!(i64::try_from(Amount::new(exact, -9).unwrap().mantissa()).is_err()),
+            }
+        }
+
         #[test]
         fn decimal_text_round_trips(m in any::<i64>(), e in -12i8..12) {
             let d = Decimal::new(m, e).unwrap();

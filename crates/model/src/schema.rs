@@ -244,8 +244,8 @@ const fn sym_ext(dict: NameKind) -> FieldLayout {
     FieldLayout::SymExt { dict }
 }
 
-/// The order family shares one layout: see [`crate::records::OrderRecord`].
-const ORDER: [EventFieldSpec; 24] = [
+/// The order family shares one layout: see [`crate::records::OrderRecord`]. The last field is that of an amend alone.
+const AMEND: [EventFieldSpec; 25] = [
     must(EventField::Oid, FieldLayout::Id { at: 80, n: 24 }),
     may(EventField::Side, SIDE),
     may(EventField::Px, PX),
@@ -270,7 +270,10 @@ const ORDER: [EventFieldSpec; 24] = [
     may(EventField::Reason, TEXT_EXT),
     add(EventField::Desk, sym_ext(NameKind::Desk)),
     add(EventField::Entry, sym_ext(NameKind::Name)),
+    add(EventField::QtyReduced, FieldLayout::DecimalExt),
 ];
+/// The fields of all kinds of the family.
+const ORDER: &[EventFieldSpec] = AMEND.split_at(AMEND.len() - 1).0;
 
 pub(crate) const SCHEMAS: &[EventSchema] = &[
     EventSchema {
@@ -474,9 +477,9 @@ pub(crate) const SCHEMAS: &[EventSchema] = &[
             may(EventField::Px, PX),
         ],
     },
-    EventSchema { kind: EventKind::OrderNew, fixed_bytes: 128, layout: 0, fields: &ORDER },
-    EventSchema { kind: EventKind::OrderAmend, fixed_bytes: 128, layout: 0, fields: &ORDER },
-    EventSchema { kind: EventKind::OrderCancel, fixed_bytes: 128, layout: 0, fields: &ORDER },
+    EventSchema { kind: EventKind::OrderNew, fixed_bytes: 128, layout: 0, fields: ORDER },
+    EventSchema { kind: EventKind::OrderAmend, fixed_bytes: 128, layout: 0, fields: &AMEND },
+    EventSchema { kind: EventKind::OrderCancel, fixed_bytes: 128, layout: 0, fields: ORDER },
     EventSchema {
         kind: EventKind::Exec,
         fixed_bytes: 128,

@@ -49,7 +49,8 @@ impl FieldClass {
             | F::Qty
             | F::StopPx
             | F::Left
-            | F::DisplayQty => Self::Market,
+            | F::DisplayQty
+            | F::QtyReduced => Self::Market,
             F::Side | F::Action | F::Orders | F::Depth | F::Tier | F::Oid | F::MatchId | F::QuoteId => {
                 Self::Market
             }

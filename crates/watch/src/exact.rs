@@ -4,6 +4,7 @@
 //! many events is a [`QuantitySum`], wide enough that it never rounds and never overflows.
 
 use unitape_model::Decimal;
+use unitape_model::schema::EXP_NONE;
 
 /// One, in the billionths that decimal parameters come in.
 pub(crate) const BILLION: i128 = 1_000_000_000;
@@ -35,6 +36,14 @@ pub(crate) fn at_most(a: ScaledNumber, b: ScaledNumber) -> bool {
     } else {
         a == 0 || (b != 0 && scale.and_then(|s| b.checked_mul(s)).is_none_or(|b| a <= b))
     }
+}
+
+/// Returns the quantity of an order after a reduction, at least zero. A reduction that is not above zero or whose
+/// difference a decimal cannot hold is left out.
+pub(crate) fn reduced(qty: Decimal, by: Decimal) -> Decimal {
+    let is_reduction = by.mantissa() > 0 && qty.exponent() != EXP_NONE;
+    let Some(rest) = qty.checked_sub(by).filter(|_| is_reduction) else { return qty };
+    if rest.is_negative() { Decimal::ZERO } else { rest }
 }
 
 /// A sum of quantities: five words in units of 10^-30, the least a [`Decimal`] can be. The greatest decimal

@@ -1,10 +1,10 @@
 //! The life of orders, and what executions and cancels inherit from them.
 //!
-//! An order is known by venue and id. Its quantity is the total, also after an amend; its entry is that of its
-//! `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it is
+//! An order is known by venue and id. Its quantity is the total, also after an amend; a reduction is taken off it. Its
+//! entry is that of its `order_new`, and amends do not move it. It is *live* when it was seen new, not cancelled, and something of it is
 //! left. An order known only from amends has no entry, is never live, and still says whose it is.
 
-use crate::exact::QuantitySum;
+use crate::exact::{QuantitySum, reduced};
 use crate::ids::IdKey;
 use crate::kept::{OptionalPosition, OptionalSequence};
 use crate::table::{BoundedTable, EntryRank};
@@ -207,7 +207,11 @@ fn entered(event: &Event<'_>, record: &OrderRecord, seq: u64, position: Option<P
 
 fn amended(state: &mut OrderState, event: &Event<'_>, record: &OrderRecord) {
     state.px = Price(record.px.get()).as_option().unwrap_or(state.px);
-    state.qty = quantity(record).unwrap_or(state.qty);
+    state.qty = match (quantity(record), event.qty_reduced()) {
+        (Some(qty), _) => qty,
+        (None, Some(by)) => reduced(state.qty, by),
+        (None, None) => state.qty,
+    };
     let first = |known: u32, said: u32| if known == 0 { said } else { known };
     state.owner = first(state.owner, record.owner.get());
     state.trader = first(state.trader, record.trader.get());
@@ -248,7 +252,9 @@ mod tests {
             EventKind::Exec,
         ];
         let qty = prop::sample::select(&[None, Some((1, 0)), Some((2, 0)), Some((0, 0)), Some((-1, 0))][..]);
-        (prop::sample::select(kinds.to_vec()), 0u8..9, qty, 0u32..3).prop_map(|(kind, oid, qty, owner)| Op {
+        let operation = (prop::sample::select(kinds.to_vec()), 0u8..9, qty.clone(), qty, 0u32..3);
+        operation.prop_map(|(kind, oid, qty, by, owner)| Op {
+            qty_reduced: by.filter(|_| kind == EventKind::OrderAmend),
             kind,
             oid,
             qty,
@@ -295,6 +301,41 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A reduction is taken off the total: read as the total, a cancel of 2 of 5 left an order of 2.
+    #[test]
+    fn a_reduction_leaves_the_rest_of_the_order() {
+        let op = |kind, qty: Option<i64>, by: Option<i64>| Op {
+            kind,
+            oid: 1,
+            qty: qty.map(|qty| (qty, 0)),
+            qty_reduced: by.map(|by| (by, 0)),
+            px: Some(7),
+            instr: 1,
+            venue: 1,
+            side: 1,
+            ..SILENT
+        };
+        let mut orders = OrderTable::new();
+        let mut seq = 0;
+        let mut step = |kind, qty, by| {
+            seq += 1;
+            let (slot, _) = apply(&mut orders, &op(kind, qty, by), seq).unwrap();
+            let order = orders.get(slot);
+            (order.qty().map(|qty| qty.to_string()), order.is_live())
+        };
+        let is = |qty: &str, is_live| (Some(qty.to_owned()), is_live);
+        assert_eq!(step(EventKind::OrderAmend, None, Some(1)), (None, false), "nobody knows the order");
+        assert_eq!(step(EventKind::OrderNew, Some(9), None), is("9", true));
+        assert_eq!(step(EventKind::OrderAmend, None, Some(2)), is("7", true));
+        assert_eq!(step(EventKind::OrderAmend, Some(8), Some(2)), is("8", true), "the total counts");
+        assert_eq!(step(EventKind::OrderAmend, None, Some(0)), is("8", true));
+        assert_eq!(step(EventKind::OrderAmend, None, Some(-1)), is("8", true));
+        assert_eq!(step(EventKind::Exec, Some(3), None), is("8", true));
+        assert_eq!(step(EventKind::OrderAmend, None, Some(5)), is("3", false), "all that was left");
+        assert_eq!(step(EventKind::OrderAmend, None, Some(50)), is("0", false), "more than there was");
+        assert_eq!(step(EventKind::OrderAmend, Some(4), None), is("4", true));
     }
 
     /// Each step of an order's life once: what is live, and what it says of itself.

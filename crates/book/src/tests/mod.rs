@@ -8,6 +8,7 @@ use unitape_codec::events::{LineParseOptions, parse_line};
 use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flags};
 
 mod partial;
+mod reductions;
 mod twin;
 
 /// Books that are fed with event lines.

@@ -41,17 +41,22 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
             "left=3",
             "left=0.75",
             "left=-1",
-            "display=0",
-            "display=1",
-            "display=2.5",
-            "display=20",
-            "display=-1",
-            "left=2 display=1",
+            "display_qty=0",
+            "display_qty=1",
+            "display_qty=2.5",
+            "display_qty=20",
+            "display_qty=-1",
+            "left=2 display_qty=1",
             "reason=suspended",
             "reason=rejected",
+            "qty_reduced=1",
+            "qty_reduced=2",
+            "qty_reduced=0.5",
+            "qty_reduced=1 display_qty=1",
         ]),
+        word(&["", "", "", "", "", "", "qty_reduced=0", "qty_reduced=-1"]),
     )
-        .prop_map(|(kind, id, side, px, qty, terms, more)| match kind {
+        .prop_map(|(kind, id, side, px, qty, terms, more, rare)| match kind {
             "exec" => {
                 let [px, qty] =
                     [(px, "px=10"), (qty, "qty=2")].map(|(w, or)| if w.ends_with('=') { or } else { w });
@@ -60,6 +65,12 @@ fn any_line() -> impl Strategy<Value = (String, u8, u32)> {
             "cancel" => {
                 format!("cancel oid={id} {side} {}", if more.starts_with("reason") { more } else { "" })
             }
+            "amend" if more.starts_with("qty_reduced") => {
+                // Most name the order alone.
+                let (side, px) = if rare.is_empty() { ("", "") } else { (side, px) };
+                format!("amend oid={id} {side} {px} {terms} {more}")
+            }
+            "amend" if rare.starts_with("qty_reduced") => format!("amend oid={id} {qty} {rare} {more}"),
             kind => format!("{kind} oid={id} {side} {px} {qty} {terms} {more}"),
         });
     let level = (

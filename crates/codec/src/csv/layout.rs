@@ -413,6 +413,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("truefx-ticks", include_str!("../../../../mappings/layouts/truefx-ticks.toml")),
     ("mt5-ticks", include_str!("../../../../mappings/layouts/mt5-ticks.toml")),
     ("mt5-bars", include_str!("../../../../mappings/layouts/mt5-bars.toml")),
+    ("lobster", include_str!("../../../../mappings/layouts/lobster.toml")),
 ];
 
 #[cfg(test)]

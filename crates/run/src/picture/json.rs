@@ -61,6 +61,9 @@ fn lifeline(line: &Lifeline) -> Value {
         if let Some(qty) = &step.qty {
             object.insert("qty".into(), qty.clone().into());
         }
+        if let Some(by) = &step.qty_reduced {
+            object.insert("qty_reduced".into(), by.clone().into());
+        }
         Value::Object(object)
     });
     json!({

@@ -56,6 +56,8 @@ pub struct LifelineStep {
     pub px: Option<Price>,
     /// The quantity that the event names, in its exact form: of the order, or of the fill.
     pub qty: Option<String>,
+    /// The quantity that an amend takes off the order.
+    pub qty_reduced: Option<String>,
 }
 
 /// An order over time.
@@ -152,7 +154,9 @@ impl LifelineLog {
             line.px = line.px.or(px);
         }
         if line.steps.len() < self.max {
-            line.steps.push(LifelineStep { kind, seq, position, ts: event.ts_event(), px, qty });
+            let qty_reduced = event.qty_reduced().map(|by| by.to_string());
+            let ts = event.ts_event();
+            line.steps.push(LifelineStep { kind, seq, position, ts, px, qty, qty_reduced });
         } else {
             self.left_out += 1;
         }

@@ -226,7 +226,11 @@ impl PictureScale {
                 ),
             };
             let tag = if shape.starts_with("<circle") { "circle" } else { "path" };
-            let qty = step.qty.as_deref().map(|qty| format!(" {qty}")).unwrap_or_default();
+            let qty = match (&step.qty, &step.qty_reduced) {
+                (Some(qty), _) => format!(" {qty}"),
+                (None, Some(by)) => format!(" by -{by}"),
+                (None, None) => String::new(),
+            };
             let at = step.px.map(|px| format!(" at {px}")).unwrap_or_default();
             let owner = line.owner.as_deref().map(|owner| format!(", {owner}")).unwrap_or_default();
             let words = format!(

@@ -125,6 +125,97 @@ fn ticks_of_one_side_leave_the_other_one() {
     assert_eq!(cat(&tape, &["--kind", "bbo"]).len(), 3);
 }
 
+/// A message file of LOBSTER: the size of a partial cancel is what goes, and was taken for what is left.
+#[test]
+fn messages_of_lobster_make_the_book_of_their_orders() {
+    let source = root().join("vectors/csv/ABCD_2012-06-21_34200000_57600000_message_10.csv");
+    let dir = tempfile::tempdir().unwrap();
+    let tape = dir.path().join("tape");
+    let feed = format!("f=csv:lobster:{}", source.display());
+    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(0);
+    let mut events = cat(&tape, &[]);
+    for event in &mut events {
+        let event = event.as_object_mut().unwrap();
+        event.remove("seq");
+        assert_eq!(
+            (event.remove("venue"), event.remove("instr")),
+            (Some(json!("XNAS")), Some(json!("ABCD")))
+        );
+    }
+    // 9:30 in New York.
+    const OPEN: u64 = 1_340_285_400_000_000_000;
+    let order = |ts: u64, kind: &str, oid: &str, side: &str, px: &str| json!({"ts": OPEN + ts, "kind": kind, "oid": oid, "side": side, "px": px});
+    let with = |mut event: Value, more: Value| {
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let new = |qty: &str| json!({"qty": qty, "type": "limit"});
+    let status = |ts: u64, state: &str| json!({"ts": OPEN + ts, "kind": "status", "state": state});
+    let trade =
+        |ts: u64, px: &str, qty: &str| json!({"ts": OPEN + ts, "kind": "trade", "px": px, "qty": qty});
+    let [a, b, c] = ["16113575", "16113584", "16120456"];
+    let expected = [
+        with(order(17_459_617, "order_new", a, "B", "585.33"), new("300")),
+        with(order(189_607_670, "order_new", b, "B", "585.33"), new("200")),
+        with(order(190_226_476, "order_new", c, "S", "585.91"), new("18")),
+        with(order(372_779_672, "order_amend", a, "B", "585.33"), json!({"qty_reduced": "100"})),
+        with(order(375_671_205, "exec", a, "B", "585.33"), json!({"qty": "50", "liq": "A"})),
+        with(trade(375_671_205, "585.33", "50"), json!({"side": "S"})),
+        with(trade(383_971_366, "585.71", "100"), json!({"side": "B", "type": "5"})),
+        with(trade(400_000_001, "585.5", "4500"), json!({"trade_flags": ["auction"], "order_id": "-1"})),
+        with(order(1_500_000_000, "order_cancel", b, "B", "585.33"), json!({"qty": "200"})),
+        status(1_800_250_000_000, "halted"),
+        status(2_100_000_000_000, "quotation"),
+        status(2_160_000_000_001, "trading"),
+        with(order(2_161_100_000_000, "exec", c, "S", "585.91"), json!({"qty": "18", "liq": "A"})),
+        with(trade(2_161_100_000_000, "585.91", "18"), json!({"side": "B"})),
+    ];
+    assert_eq!(events, expected);
+    let book = |at: &str| {
+        run(["book", tape.to_str().unwrap(), "--orders", "--at", at, "--json"]).code(0).lines()[0].clone()
+    };
+    let queue = |line: &Value, side: &str| line[side][0]["queue"].clone();
+    let (before, after) =
+        (json!({"oid": a, "left": "200", "done": "0"}), json!({"oid": a, "left": "150", "done": "50"}));
+    let next = json!({"oid": b, "left": "200", "done": "0"});
+    assert_eq!(queue(&book("4"), "bids"), json!([before, next]), "the first one keeps its place");
+    assert_eq!(
+        queue(&book("8"), "bids"),
+        json!([after, next]),
+        "crosses and hidden executions are of no book"
+    );
+    assert_eq!(book("10")["marks"], json!(["halted"]));
+    let end = book("14");
+    assert_eq!((queue(&end, "bids"), &end["asks"], &end["marks"]), (json!([after]), &json!([]), &json!([])));
+    let picture = dir.path().join("picture.json");
+    let listing = ["--instr", "ABCD", "--venue", "XNAS"];
+    let (since, until) = (OPEN.to_string(), (OPEN + 2_000_000_000).to_string());
+    let span = ["--since", &since, "--until", &until, "--picture", picture.to_str().unwrap()];
+    run(["book", tape.to_str().unwrap()].iter().chain(&listing).chain(&span)).code(0);
+    let picture: Value = serde_json::from_slice(&std::fs::read(picture).unwrap()).unwrap();
+    let lifelines = picture["orders"].as_array().unwrap();
+    let line = lifelines.iter().find(|line| line["oid"] == a).unwrap();
+    assert_eq!(line["steps"][1]["qty_reduced"], "100", "{line}");
+}
+
+/// The day is in the name of the file, and bad rows leave their neighbours unharmed.
+#[test]
+fn rows_of_lobster_that_cannot_be() {
+    let refused = |name: &str, rows: &str| -> Vec<Value> {
+        let dir = tempfile::tempdir().unwrap();
+        let tape = dir.path().join("tape");
+        let feed = format!("f=csv:lobster:{}", file(dir.path(), name, rows).display());
+        run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
+        common::quarantine(&tape).iter().map(|entry| entry["reason"].clone()).collect()
+    };
+    let good = "34200.5,1,7,300,5853300,1\n";
+    assert_eq!(refused("ABCD_message_10.csv", good), ["no_date"]);
+    // A type, a direction and a time that there is not, a price with a point, a row of another file.
+    let rows = "34200.5,8,7,300,5853300,1\n34200.5,1,7,300,5853300,0\n86400,1,7,300,5853300,1\n34200.5,1,7,300,585.33,1\n5859400,200,5853300,18\n";
+    let reasons = refused("ABCD_2012-06-21_34200000_57600000_message_10.csv", &format!("{good}{rows}{good}"));
+    assert_eq!(reasons, ["no_rule", "unknown_value", "bad_time", "bad_number", "ragged_row"]);
+}
+
 /// Parts of the name are between `_`, `-`, `.` and blanks; a name without the part refuses its rows.
 #[test]
 fn the_instrument_may_be_in_the_name_of_the_file() {

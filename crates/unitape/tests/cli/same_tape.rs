@@ -64,6 +64,7 @@ const CASES: &[Case] = &[
     case("csv", "truefx-ticks", "vectors/csv/EURUSD-2026-03.csv", 20_000),
     case("csv", "mt5-ticks", "vectors/csv/EURUSD_202603020000_202603020001.csv", 20_000),
     case("csv", "mt5-bars", "vectors/csv/EURUSD_M1_202603020000_202603020001.csv", 20_000),
+    case("csv", "lobster", "vectors/csv/ABCD_2012-06-21_34200000_57600000_message_10.csv", 20_000),
     case("iso20022", "iso20022", "sample/payments.xml", 120_000),
     case("jsonl", "ninjs", "sample/ninjs.jsonl", 40_000),
     case("jsonl", "slack-messages", "sample/slack.jsonl", 40_000),

@@ -216,6 +216,12 @@ fn line(rng: &mut Rng, n: u64) -> String {
             fields.push(("type", few(rng, &["limit", "market", "stop", "stoplmt", "a-long-type"])));
             fields.push(("display_qty", few(rng, &["0", "1", "2.5", "20", "-1"])));
             fields.push(("left", few(rng, &["0", "1", "0.75", "4", "-1"])));
+            if kind == "order_amend" && rng.below(2) == 0 {
+                // Most reductions are without a total; one that has it says nothing.
+                fields.retain(|(name, _)| !matches!(*name, "qty" | "left"));
+                fields.push(("qty", few(rng, &["5", ""])));
+                fields.push(("qty_reduced", pick(rng, &["1", "2", "0.25", "5", "0", "-1"])));
+            }
             fields.push(("reason", few(rng, &["suspended", "rejected", "done_for_day", "expired"])));
         }
         "exec" => fields.extend([

@@ -5,7 +5,7 @@ use super::rules::{BreakerRules, Limit, LimitMeasure, UnknownPrice};
 use super::scope::{EventScopes, NO_SCOPE, Scope, ScopeKind, ScopeTable};
 use super::trips::{ActiveTrip, BreakerSignal, ControlVerb, RecordedControl, TripTable};
 use crate::error::Error;
-use crate::exact::QuantitySum;
+use crate::exact::{QuantitySum, reduced};
 use crate::ids::IdKey;
 use crate::table::EntryRank;
 use hashbrown::HashMap;
@@ -267,7 +267,8 @@ impl Breaker {
         match kind {
             EventKind::OrderNew | EventKind::OrderAmend => {
                 order.px = price(event, EventField::Px).or(known.px);
-                order.qty = quantity(event).or(known.qty);
+                let reduction = event.qty_reduced().map(|by| known.qty.map(|qty| reduced(qty, by)));
+                order.qty = quantity(event).or(reduction.unwrap_or(known.qty));
                 if kind == EventKind::OrderNew || known.ccy == 0 {
                     order.ccy = self.books.currency_of(event);
                 }

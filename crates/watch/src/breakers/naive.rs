@@ -6,6 +6,7 @@ use super::scope::ScopeKind;
 use super::trips::{ControlVerb, RecordedControl};
 use crate::exact::QuantitySum;
 use crate::ids::id_text;
+use crate::naive::after_reduction;
 use std::collections::BTreeMap;
 use unitape_model::{
     Decimal, Dictionary, Event, EventField, EventKind, EventValue, Position, Price, UnixNanos, flags,
@@ -297,6 +298,16 @@ impl NaiveBreaker {
         if matches!(kind, EventKind::OrderNew | EventKind::OrderAmend) {
             order.px = price(event, EventField::Px).or(known.px);
             order.qty = quantity(event).or(known.qty);
+            let decimal = |field| match event.field(field, &mut [0; 36]) {
+                Some(EventValue::Decimal(decimal)) => Some(decimal),
+                _ => None,
+            };
+            if kind == EventKind::OrderAmend
+                && quantity(event).or(decimal(EventField::Left)).is_none()
+                && let (Some(qty), Some(by)) = (known.qty, decimal(EventField::QtyReduced))
+            {
+                order.qty = Some(after_reduction(qty, by));
+            }
             let of_instr = self.currencies.get(&event.instrument().0).cloned();
             order.ccy = known.ccy.clone().or_else(|| text(EventField::Ccy).or(of_instr));
             fact.ccy = order.ccy.clone();
@@ -491,7 +502,13 @@ overfill = 50
         }
         if kind != EventKind::Ref && kind != EventKind::OrderCancel && step.qty > 0 {
             let qty = Decimal::new(i64::from(step.qty), if step.qty == 3 { -1 } else { 0 }).unwrap();
-            set(EventField::Qty, EventValue::Decimal(qty));
+            let is_reduction = kind == EventKind::OrderAmend && step.flags & 1 > 0;
+            let field = if is_reduction { EventField::QtyReduced } else { EventField::Qty };
+            set(field, EventValue::Decimal(qty));
+            if is_reduction && step.flags & 2 > 0 {
+                let field = if step.flags & 4 > 0 { EventField::Qty } else { EventField::Left };
+                set(field, EventValue::Decimal(Decimal::from_int(2)));
+            }
         }
         if event.missing_field().is_some() {
             event.abandon();

@@ -28,6 +28,10 @@ pub struct Happened {
     pub side: Option<char>,
     pub px: Option<Price>,
     pub qty: Option<Decimal>,
+    /// What is left of an order, as the event states it.
+    pub left: Option<Decimal>,
+    /// What is taken off an order.
+    pub qty_reduced: Option<Decimal>,
     /// Its own; see [`History::owner`].
     pub owner: Option<u32>,
     /// Its own; see [`History::trader`].
@@ -150,6 +154,30 @@ pub fn sum<'a>(executions: impl Iterator<Item = &'a Happened>) -> QuantitySum {
     total
 }
 
+/// The total quantity of an order after these events, if any of them states one.
+pub fn total<'a>(shapes: impl Iterator<Item = &'a Happened>) -> Option<Decimal> {
+    let mut total = None;
+    for event in shapes {
+        let by = event.qty_reduced.filter(|_| event.left.is_none());
+        total = event.qty.or_else(|| by.and_then(|by| Some(after_reduction(total?, by)))).or(total);
+    }
+    total
+}
+
+/// A total without what is taken off it, and never below zero. What cannot be is left out.
+pub fn after_reduction(total: Decimal, by: Decimal) -> Decimal {
+    match total.checked_sub(by) {
+        Some(rest) if by.mantissa() > 0 => {
+            if rest.mantissa() < 0 {
+                Decimal::ZERO
+            } else {
+                rest
+            }
+        }
+        _ => total,
+    }
+}
+
 fn read(event: &Event<'_>, seq: u64) -> Happened {
     let sym = |field| match event.field(field, &mut [0; 36]) {
         Some(EventValue::Sym(_, id)) => Some(id),
@@ -182,6 +210,8 @@ fn read(event: &Event<'_>, seq: u64) -> Happened {
         },
         px: px(EventField::Px),
         qty: decimal(EventField::Qty),
+        left: decimal(EventField::Left),
+        qty_reduced: decimal(EventField::QtyReduced),
         owner: sym(EventField::Owner),
         trader: sym(EventField::Trader),
         group: sym(EventField::Group),

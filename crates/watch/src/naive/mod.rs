@@ -7,7 +7,7 @@ mod history;
 #[cfg(test)]
 pub(crate) mod stream;
 
-pub use history::{Happened, History, Id, sum};
+pub use history::{Happened, History, Id, after_reduction, sum, total};
 
 use crate::alert::Alert;
 use crate::def::ScenarioDef;

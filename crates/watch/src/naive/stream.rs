@@ -33,6 +33,8 @@ pub(crate) struct Op {
     pub id: u8,
     pub px: Option<i64>,
     pub qty: Option<(i64, i8)>,
+    /// What an amend takes off its order.
+    pub qty_reduced: Option<(i64, i8)>,
     pub bid: Option<i64>,
     /// The quantity of the bid, and whether a quote states only what it has.
     pub bid_qty: Option<i64>,
@@ -55,6 +57,7 @@ pub(crate) const SILENT: Op = Op {
     id: 0,
     px: None,
     qty: None,
+    qty_reduced: None,
     bid: None,
     bid_qty: None,
     partial: false,
@@ -112,6 +115,9 @@ pub(crate) fn arena(ops: &[Op]) -> Vec<u8> {
         }
         if let Some((mantissa, exponent)) = op.qty {
             set(EventField::Qty, EventValue::Decimal(Decimal::new(mantissa, exponent).unwrap()));
+        }
+        if let Some((mantissa, exponent)) = op.qty_reduced {
+            set(EventField::QtyReduced, EventValue::Decimal(Decimal::new(mantissa, exponent).unwrap()));
         }
         set(EventField::Oid, EventValue::Id(InlineId::Text(&oid(op.oid))));
         if op.id != 0 {

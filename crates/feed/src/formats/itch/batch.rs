@@ -15,7 +15,7 @@
 use super::general_path::side;
 use super::image::{
     FramePrototypes, LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, keep_number, narrow, with_extension,
-    without_last,
+    without_last, write_reduction,
 };
 use super::prefetch::prefetch_behind;
 use super::{ItchDecoder, ItchMessageOrigin};
@@ -71,7 +71,7 @@ const CANCELLED: usize = bytes_of(|images| &images.order_cancel);
 const AMENDED: usize = bytes_of(|images| &images.order_amend);
 const DONE: usize = bytes_of(|images| &images.exec);
 const PRINT: usize = bytes_of(|images| &images.trade);
-/// The line of an extension that keeps a number.
+/// The line of an extension that holds a number.
 const KEPT: usize = 64;
 
 /// Frames of a message, at most: a replace.
@@ -279,7 +279,7 @@ impl ItchDecoder {
             f.id(OID, m.order());
             f.header(|h| with_extension(h, flags::LAST));
             let line = put(coming, spot.out + AMENDED as u16, &[0; KEPT]);
-            keep_number(line, b"cancelled", m.shares().into());
+            write_reduction(line, m.shares());
         }
         for spot in listed(REPLACE) {
             let m = OrderReplace::new(body(bytes, spot));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `A` `F` | `order_new` |
 //! | `E` `C` | `exec`; with orders and prints also `trade`, unless `C` says that a cross prints it |
-//! | `X` | `order_amend` to what the whole is now, or `order_cancel` when nothing is left |
+//! | `X` | `order_amend` to what the whole is now, or `order_cancel`; without orders with `qty_reduced` |
 //! | `D` | `order_cancel` |
 //! | `U` | `order_cancel` and `order_new` |
 //! | `P` `Q` | `trade` |
@@ -172,7 +172,7 @@ impl<I: InstrumentLookup> ItchEventWriter<'_, I> {
                 if d.orders.is_none() {
                     let fields = OrderEventFields { order: m.order(), ..OrderEventFields::default() };
                     return self.order(d, EventKind::OrderAmend, &fields, |e| {
-                        e.keep_number("cancelled", m.shares().into())
+                        e.qty(EventField::QtyReduced, m.shares().into())
                     });
                 }
                 let order = d.reduce_order(m.stock_locate(), m.order(), m.shares(), false)?.order;

@@ -5,7 +5,8 @@
 
 use super::general_path::side;
 use super::image::{
-    LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, narrow, put_number, time, with_extension, without_last,
+    LIQ_ADDED, MATCH_ID, OID, PrototypeFrame, narrow, put_number, put_reduction, time, with_extension,
+    without_last,
 };
 use super::orders::ItchOrderState;
 use super::{ItchDecoder, ItchMessageOrigin};
@@ -88,7 +89,7 @@ impl ItchDecoder {
                 let mut f = PrototypeFrame::put(arena, &self.images.order_amend, ts, &place);
                 f.id(OID, m.order());
                 f.header(|h| with_extension(h, flags::LAST));
-                put_number(arena, b"cancelled", m.shares().into());
+                put_reduction(arena, m.shares());
                 ts
             }
             ItchMessage::OrderReplace(m) => {

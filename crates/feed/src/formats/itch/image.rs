@@ -167,6 +167,23 @@ pub(super) fn put_number<const K: usize>(arena: &mut Vec<u8>, name: &[u8; K], nu
     keep_number(arena.last_chunk_mut().expect("just put there"), name, number);
 }
 
+/// Makes a line of zeros one of an extension that has the shares that are taken off an order.
+#[inline(always)]
+pub(super) fn write_reduction(line: &mut [u8; 64], shares: u32) {
+    let (mantissa, exponent) = canonical(shares);
+    line[..2].copy_from_slice(&(EventField::QtyReduced as u16).to_le_bytes());
+    line[2..6].copy_from_slice(&DECIMAL_BYTES.to_le_bytes());
+    line[6..14].copy_from_slice(&u64::from(mantissa).to_le_bytes());
+    line[14] = exponent;
+}
+
+/// Puts a line with the shares that are taken off an order at the end of the arena.
+#[inline(always)]
+pub(super) fn put_reduction(arena: &mut Vec<u8>, shares: u32) {
+    arena.extend_from_slice(&[0; 64]);
+    write_reduction(arena.last_chunk_mut().expect("just put there"), shares);
+}
+
 /// Fills in as many digits, two at a time.
 #[inline(always)]
 fn digits(mut into: &mut [u8], mut number: u64) {
@@ -217,6 +234,9 @@ pub(super) fn time(nanos: u64, place: &ItchMessageOrigin) -> Option<UnixNanos> {
 pub(super) fn narrow(id: u64) -> bool {
     id >> 56 == 0
 }
+
+/// Bytes of a decimal in an extension: mantissa and exponent.
+const DECIMAL_BYTES: u32 = 9;
 
 /// Places in frames; the tests hold them against the schema.
 const PX: usize = 40;

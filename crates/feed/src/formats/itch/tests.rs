@@ -157,7 +157,7 @@ fn every_type_by_itself() {
         {"kind":"order_new","oid":123456790,"side":"S","px":"12.3001","qty":"1","venue":"XNAS","instr":"ZVZZT","firm":"NITE","type":"limit"}
         {"kind":"exec","oid":123456789,"match_id":20000,"qty":"100","liq":"A","venue":"XNAS"}
         {"kind":"exec","oid":123456789,"match_id":20001,"px":"200000","qty":"100","liq":"X","venue":"XNAS"}
-        {"kind":"order_amend","oid":123456789,"venue":"XNAS","cancelled":200}
+        {"kind":"order_amend","oid":123456789,"venue":"XNAS","qty_reduced":"200"}
         {"kind":"order_cancel","oid":123456789,"venue":"XNAS"}
         {"kind":"order_cancel","oid":123456790,"venue":"XNAS"}
         {"kind":"order_new","oid":123456791,"px":"0.0001","qty":"50","venue":"XNAS","type":"limit","replaces":123456790}

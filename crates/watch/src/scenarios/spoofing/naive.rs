@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::{QuantitySum, at_most, times};
-use crate::naive::{Happened, History, NaiveAlert, Twin, name, sum};
+use crate::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
 use crate::params::ScenarioParams;
 use unitape_model::{Dictionary, EventKind, NameKind};
 
@@ -29,7 +29,7 @@ impl Slow {
         }
         // "(latest amended qty/px)"
         let shapes = life.iter().filter(|e| e.kind != EventKind::Exec);
-        let qty = shapes.clone().rev().find_map(|e| e.qty)?;
+        let qty = total(shapes.clone().copied())?;
         let px = shapes.rev().find_map(|e| e.px)?;
         let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
         if filled >= QuantitySum::from_decimal(qty) {

@@ -41,11 +41,17 @@ fn op() -> impl Strategy<Value = Op> {
     (
         (kind, step(), mostly(2), mostly(2), mostly(2), 0u8..4, 1u8..4),
         (1u8..3, any::<u8>(), proptest::option::weighted(0.95, px), proptest::option::weighted(0.9, qty)),
-        (any::<bool>(), any::<u8>(), small),
+        (any::<bool>(), any::<u8>(), small, 0u8..4),
     )
         .prop_map(
-            |((kind, by, owner, instr, venue, oid, id), (side, odd, px, qty), (short, lack, small))| {
+            |(
+                (kind, by, owner, instr, venue, oid, id),
+                (side, odd, px, qty),
+                (short, lack, small, taken),
+            )| {
                 let needs = kind == EventKind::Exec;
+                // Most reductions are of an event without a total.
+                let is_reduction = kind == EventKind::OrderAmend && taken > 0;
                 Op {
                     kind,
                     by: if short { by.clamp(-1, 1) } else { by },
@@ -57,7 +63,8 @@ fn op() -> impl Strategy<Value = Op> {
                     oid,
                     id,
                     px: if needs { px.or(Some(BEST)) } else { px },
-                    qty: if needs { Some(small) } else { qty },
+                    qty: if needs { Some(small) } else { qty.filter(|_| !is_reduction || taken == 3) },
+                    qty_reduced: is_reduction.then_some(if taken == 1 { small } else { (160, 0) }),
                     bid: (lack % 8 != 0).then_some(BEST),
                     bid_qty: [None, Some(0), Some(7)][usize::from(lack / 8 % 3)],
                     partial: lack / 24 % 2 == 1,
