@@ -212,7 +212,7 @@ fn groups_inside_groups_end_with_their_entry() {
 #[test]
 fn unlisted_tags_are_kept_with_their_entry() {
     let report = "AE|571=R1|58=text|9002=m|55=ABC|30=XVEN|31=10|32=40|552=3|\
-         54=1|37=O1|453=1|448=F1|447=D|452=1|54=2|37=O2|9001=second|453=1|448=F2|452=1|54=1|37=O3|581=4|9001=third";
+         54=1|37=O1|453=1|448=F1|447=D|452=1|54=2|37=O2|9001=second|453=1|448=F2|452=1|54=1|37=O3|9001=third|581=4";
     let (events, refused) = by_mapping(SIDES, &[report]);
     assert_eq!(refused, Vec::<Value>::new());
     let names = ["oid", "9001", "9002", "581", "58"];

@@ -227,7 +227,7 @@ fn check_merge(bench: &TradeBench, found: &RepairedTape<'_>) {
     let is_false = |line: &&String| line.contains("\"kind\":\"trade\"") && !line.contains("\"px\":\"100\"");
     if lines.iter().filter(is_false).count() > 0 {
         let report = run(["tape".as_ref(), "verify".as_ref(), merged.as_os_str()]);
-        assert!(report.code == Some(3) && merge.code == Some(3), "{name}: {}{}", report.text(), merge.stderr);
+        assert!(report.text().contains("accepted unverified"), "{name}: {}{}", report.text(), merge.stderr);
         assert!(lines.iter().any(|line| line.contains("tape_unverified")), "{name}: {}", merge.stderr);
     }
     remove(&merged);
@@ -331,7 +331,7 @@ fn a_merge_of_an_accepted_tape_that_is_killed_continues() {
     };
     let whole = bench.path("whole");
     let (ran, calls) = bench.kill_points.count(&args(&whole));
-    ran.code(3);
+    ran.code(0);
     let (after, files_after) = (cat(&whole), files(&whole));
     let marks = |lines: &[String]| lines.iter().filter(|line| line.contains("tape_unverified")).count();
     assert!(marks(&after.1) > 0);
@@ -351,7 +351,7 @@ fn a_merge_of_an_accepted_tape_that_is_killed_continues() {
             );
         }
         let again = run(args(&tape));
-        assert_eq!(again.code, Some(3), "{name}: {}", again.stderr);
+        assert_eq!(again.code, Some(0), "{name}: {}", again.stderr);
         assert_same(&whole, &tape, &name);
         remove(&tape);
     }
