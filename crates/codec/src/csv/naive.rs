@@ -309,7 +309,8 @@ fn whole(
         let collides = names.iter().any(|n| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1);
         let lacks =
             columns.iter().any(|c| (c.required || c.expected) && position(&names, c.source()).is_none());
-        if refused || collides || lacks {
+        let is_unmet = layout.header && !layout.needs.unmet(&names).is_empty();
+        if refused || collides || lacks || is_unmet {
             *header = Some(Err(()));
             return Err("bad_header");
         }

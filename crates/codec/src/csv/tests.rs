@@ -117,7 +117,7 @@ fn a_header_that_is_none() {
         taq,
         b"Time|Exchange|Symbol\n093000417837000|Z|A\n",
         expect![[r#"
-            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there, not `Trade Volume`, `Trade Price`"}}
+            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there, not `Trade Volume`, `Trade Price`; it has `Time`, `Exchange`, `Symbol`"}}
             {"n":1,"offset":21,"length":19,"error":{"code":"no_header","message":"the file's header cannot be read"}}
         "#]],
     );
@@ -254,7 +254,7 @@ fn columns_of_one_name_are_taken_by_their_number() {
         "name='x'\ncolumn=[{name='qty#3',required=true}]",
         b"qty,qty\n1,2\n",
         expect![[r#"
-        {"n":0,"offset":0,"length":7,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `qty#3`"}}
+        {"n":0,"offset":0,"length":7,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `qty#3`; it has `qty`, `qty#2`"}}
         {"n":1,"offset":8,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
     "#]],
     );

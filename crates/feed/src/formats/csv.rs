@@ -6,6 +6,8 @@
 //! form behind the `@`. Header and trailer are messages that become
 //! nothing; that the trailer's count is right is checked.
 
+mod needs;
+
 use crate::block::Block;
 use crate::error::Error;
 use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots, file_part};
@@ -101,10 +103,21 @@ impl CsvDialect {
         Self { layout, unlisted: RefCell::default(), times: RefCell::default() }
     }
 
-    /// The layout with the columns that the mapping adds.
-    fn into_layout(self) -> Result<Arc<CsvLayout>, Error> {
+    /// Returns the name that the column of a path has in the header; `None` for what is no column.
+    fn header_column(&self, path: &str) -> Option<String> {
+        let times = self.times.borrow();
+        let column = times.get(path).map_or(path, |time| time.column.as_str());
+        match self.layout.header_name(column) {
+            Some(name) => Some(name.to_owned()),
+            None => self.unlisted.borrow().contains(column).then(|| column.to_owned()),
+        }
+    }
+
+    /// The layout with the columns that the mapping adds, and those of which its header must have some.
+    fn into_layout(self, mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
+        let needs = needs::column_needs(mapping, &self);
         let (unlisted, times) = (self.unlisted.into_inner(), self.times.into_inner());
-        if unlisted.is_empty() && times.is_empty() {
+        if unlisted.is_empty() && times.is_empty() && needs.is_empty() {
             return Ok(self.layout);
         }
         let mut layout = self.layout.with_text_columns(unlisted.iter().map(String::as_str));
@@ -112,7 +125,7 @@ impl CsvDialect {
             let wrong = |what| Error::Mapping { origin: name.clone(), what };
             layout = layout.with_time_column(name, column, form).map_err(wrong)?;
         }
-        Ok(Arc::new(layout))
+        Ok(Arc::new(layout.with_needs(needs)))
     }
 }
 
@@ -128,7 +141,7 @@ pub const FORMAT: FormatEntry = FormatEntry {
         // The header is looked for by all columns, also those that only the mapping names.
         let dialect = CsvDialect::new(layout);
         compile(mapping, &dialect)?;
-        Ok(Arc::new(CsvFormat { layout: dialect.into_layout()? }))
+        Ok(Arc::new(CsvFormat { layout: dialect.into_layout(mapping)? }))
     },
 };
 
@@ -188,7 +201,7 @@ impl CsvDecoder {
     pub fn new(mapping: &Mapping, layout: Arc<CsvLayout>) -> Result<Self, Error> {
         let dialect = CsvDialect::new(layout);
         let (plan, places) = compile(mapping, &dialect)?;
-        let layout = dialect.into_layout()?;
+        let layout = dialect.into_layout(mapping)?;
         let kind = RecordSlots::new(layout.row(), plan.slot_count, &places);
         Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: MessageMapper::new(plan), kind })
     }

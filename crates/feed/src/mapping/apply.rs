@@ -368,6 +368,15 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
         }
     }
 
+    /// Whether no message of the source has any of these values.
+    #[inline]
+    fn is_absent(&self, sources: &[ValueSource]) -> bool {
+        sources.iter().all(|from| match from {
+            ValueSource::Message(slot) => self.message.is_absent(*slot),
+            _ => false,
+        })
+    }
+
     /// Whether the event is one of this message or entry.
     #[inline]
     pub(super) fn is_wanted(&self, event: &EventPlan, scratch: &mut Vec<u8>) -> bool {
@@ -418,6 +427,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         if plan.partial.is_some() && !view.states_side(self.plan, plan, scratch) {
             self.without_change += 1;
             return Ok(());
+        }
+        if M::HAS_HEADER && plan.prices.iter().any(|sources| view.is_absent(sources)) {
+            return Err(absent_price(plan, view));
         }
         scratch.guessed.set(false);
         scratch.odd.get_mut().clear();
@@ -567,6 +579,18 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         self.count += 1;
         Ok(())
     }
+}
+
+/// Returns the refusal of an event whose prices are in no row of the file.
+#[cold]
+fn absent_price<M: ParsedMessage>(plan: &EventPlan, view: &MappingInput<'_, M>) -> MessageRefusal {
+    let absent = |field: &&FieldPlan| {
+        plan.prices.iter().any(|sources| sources.contains(&field.from) && view.is_absent(sources))
+    };
+    let names = plan.fields.iter().filter(absent);
+    let names: Vec<_> = names.map(|field| format!("{} ({})", field.spec.field.name(), field.path)).collect();
+    let detail = format!("{}: the header has no such {}", names.join(", "), M::FIELD);
+    MessageRefusal { code: Refusal::Missing.code(), detail }
 }
 
 /// Returns the refusal of a message with an entry that no event of its rule takes, and that the rule does not ignore.

@@ -405,6 +405,13 @@ impl ParsedMessage for FixedRecordView<'_> {
     const FIELD: &'static str = "column";
     const TYPE: &'static str = "record";
     const TIME: &'static str = "date, timestamp, or time with a date";
+    const HAS_HEADER: bool = true;
+
+    #[inline]
+    fn is_absent(&self, slot: u8) -> bool {
+        let column = self.kind.slots[usize::from(slot)];
+        self.others.is_some_and(|decoder| !decoder.has_column(column))
+    }
 
     fn raw(&self) -> &[u8] {
         self.raw
