@@ -4,7 +4,7 @@ use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::{CsvLayout, TextEncoding};
 use super::needs::ColumnChoice;
 use super::preamble::{self, Preamble};
-use super::row::{RowScanOutcome, RowValueSpans, ValueSpan};
+use super::row::{RowScanOutcome, RowValueSpans, ValueSpan, has_bare_return};
 use super::simd::CsvKernel;
 use crate::charset::Charset;
 use crate::fixed::inside::{ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
@@ -304,6 +304,11 @@ impl CsvRowDecoder {
                         let fault = CsvFault::numbers(CsvFaultCode::LongRow, most, most + 2);
                         return NextCsvRow::Bad { span, fault, end: span.end };
                     }
+                    None if eof && has_bare_return(&buf[from..]) => {
+                        let fault = CsvFault::from_code(CsvFaultCode::BareReturn);
+                        let span = Span { start: from, end: buf.len() };
+                        return NextCsvRow::Bad { span, fault, end: buf.len() };
+                    }
                     None if eof => return NextCsvRow::End,
                     None => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
                 }
@@ -547,6 +552,7 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadQuote, _) => {
                 "a quote within a value, or something behind a closing quote".to_owned()
             }
+            (CsvFaultCode::BareReturn, _) => BARE_RETURN.to_owned(),
             (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (CsvFaultCode::BadHeader, Some(i)) => {
@@ -638,6 +644,9 @@ fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     }
     text
 }
+
+/// What is wrong with carriage returns as line ends, and what to do.
+const BARE_RETURN: &str = "a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')";
 
 /// Names of columns in an error, at most.
 const NAMES_SHOWN_MAX: usize = 24;
