@@ -1,6 +1,7 @@
 //! Rows of separated values for the mapper.
 //!
-//! A path is the name of a column, `@record`: `row`, `@day`: the day of the file, or `@file[2]`: the third part of its name. A column that the layout does not
+//! A path is the name of a column, `@record`: `row`, `@day`: the day of the file, or `@file[2, "_"]`: the third part
+//! of its name. A column that the layout does not
 //! name is text; one that the mapping names must be in the header. Columns that only the file has are kept
 //! under their names where the mapping keeps what is not listed. `time@ms` is the column `time` read as a time of the
 //! form behind the `@`. Header and trailer are messages that become
@@ -10,7 +11,8 @@ mod needs;
 
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots, file_part};
+use crate::formats::file_name::FileNamePart;
+use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, compile};
 use std::cell::RefCell;
@@ -55,7 +57,7 @@ impl Dialect for CsvDialect {
     fn path(&self, text: &str) -> Result<String, String> {
         let row = self.layout.row();
         if matches!(text, RECORD_PATH | DAY_PATH)
-            || file_part(text).is_some()
+            || FileNamePart::parse(text).is_some()
             || row.find(text).is_some_and(|i| row.columns()[i].is_output())
         {
             return Ok(text.to_owned());
@@ -86,7 +88,13 @@ impl Dialect for CsvDialect {
             self.unlisted.borrow_mut().insert(text.to_owned());
             return Ok(text.to_owned());
         }
-        Err(format!("`{text}` is no column of the layout {}", self.layout.name()))
+        let hint = match FileNamePart::is_meant(text) {
+            true => {
+                "; a part of the file's name has its separator: '@file[0, \"-\"]', or all parts but the last two: '@file[:-2, \"_\"]'"
+            }
+            false => "",
+        };
+        Err(format!("`{text}` is no column of the layout {}{hint}", self.layout.name()))
     }
 
     fn framing(&self) -> Vec<String> {
@@ -222,9 +230,9 @@ impl FormatDecoder for CsvDecoder {
             Some(at) => (&head[..at], &head[at + 1..]),
             None => (&[][..], &head[..]),
         };
-        self.decoder.set_name(&String::from_utf8_lossy(name));
-        let file_parts: Vec<_> =
-            name.split(|b| b"_-. ".contains(b)).filter(|part| !part.is_empty()).collect();
+        let name = String::from_utf8_lossy(name);
+        self.decoder.set_name(&name);
+        let file_parts: Vec<_> = self.kind.file_parts.iter().map(|part| part.find(&name)).collect();
         let headers = u64::from(self.decoder.layout().has_header());
         // The first block has its header in itself.
         if block.base == 0 {
@@ -251,6 +259,7 @@ impl FormatDecoder for CsvDecoder {
                         kind: &self.kind,
                         others: Some(&self.decoder),
                         day: self.decoder.day(),
+                        file_name: &name,
                         file_parts: &file_parts,
                     };
                     self.mapper.message(block, &fields, origin, known);

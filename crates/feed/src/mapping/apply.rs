@@ -458,7 +458,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     let target = EventTarget { event: &mut e, names: &mut names };
                     set_long(self.plan, &plan.fields[i], view, target, scratch)?;
                 } else if op.required {
-                    return Err(field_refusal::<M>(Refusal::Missing, &plan.fields[i], b""));
+                    return Err(missing_value(&plan.fields[i], view.message));
                 }
                 continue;
             };
@@ -795,6 +795,17 @@ pub(crate) fn translate_const<'v>(
 
 pub(super) fn field_refusal<M: ParsedMessage>(r: Refusal, field: &FieldPlan, value: &[u8]) -> MessageRefusal {
     refused_as::<M>(r.code(), r, field, value)
+}
+
+/// Returns the refusal of a message without a required value.
+#[cold]
+fn missing_value<M: ParsedMessage>(field: &FieldPlan, message: &M) -> MessageRefusal {
+    let mut refusal = field_refusal::<M>(Refusal::Missing, field, b"");
+    if let Some(note) = message.missing_note(&field.path) {
+        refusal.detail.push_str("; ");
+        refusal.detail.push_str(&note);
+    }
+    refusal
 }
 
 #[cold]

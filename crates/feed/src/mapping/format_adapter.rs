@@ -114,6 +114,13 @@ pub trait ParsedMessage {
     /// Whether messages of a source have the same fields, which its header names: rows of separated values.
     const HAS_HEADER: bool = false;
 
+    /// For a required value that is not there: why, where the format knows more than its path.
+    #[cold]
+    fn missing_note(&self, path: &str) -> Option<String> {
+        _ = path;
+        None
+    }
+
     /// Whether no message of this source has a value in this slot, because its header does not name the field.
     #[inline]
     fn is_absent(&self, slot: u8) -> bool {
