@@ -245,3 +245,64 @@ event = [{ kind = "bbo", fields = { instr = "i", bid = "b", ask = "a" } }]
     assert_eq!(events, 0);
     assert!(details[0].contains("no column `p` (px of trade); no column `a` (ask of bbo)"), "{details:?}");
 }
+
+/// Each bad row had the header of its file in its event: 70 kB of rows became a tape of 288 MB.
+#[test]
+fn a_long_header_is_on_the_tape_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = "name='l'\nzone='UTC'\ncolumn=[{name='t',type='timestamp',form='@ms'},{name='i'},{name='p',type='decimal'}]";
+    let mapping = |table: &str| {
+        format!(
+            "name='m'\nformat='csv'\nlayout='l.toml'\n[message]\nts='t'\nunlisted='drop'\n[table.names]\n{table}\n[[rule]]\n\
+             [[rule.event]]\nkind='trade'\n[rule.event.fields]\ninstr={{from='i',table='names'}}\npx='p'\nqty={{const='1'}}\n"
+        )
+    };
+    std::fs::write(dir.path().join("l.toml"), layout).unwrap();
+    std::fs::write(dir.path().join("m.toml"), mapping("A='A'")).unwrap();
+    std::fs::write(dir.path().join("mended.toml"), mapping("A='A'\nB='B'")).unwrap();
+    let rows = |range: std::ops::Range<u64>| -> String {
+        range
+            .map(|n| format!("{},{},1\n", 1_700_000_000_000 + n, if n % 10 == 0 { "A" } else { "B" }))
+            .collect()
+    };
+    let header = |columns: usize| (0..columns).map(|n| format!(",column{n:05}")).collect::<String>();
+    // Short rows are padded, so that a row need not be as long as the header.
+    std::fs::write(dir.path().join("l.toml"), format!("short='pad'\n{layout}")).unwrap();
+    let feed_of = |name: &str, columns: usize, rows: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, format!("t,i,p{}\n{rows}", header(columns))).unwrap();
+        [feed_of_option(&format!("f=csv:{}:{}", dir.path().join("m.toml").display(), path.display()))
+            .unwrap()]
+    };
+    let read = |name: &str, columns: usize| {
+        let feeds = feed_of(&format!("{name}.csv"), columns, &rows(0..2_000));
+        let tape = dir.path().join(name);
+        assert_eq!(run(&tape, &feeds, 1, 1 << 20).summary.quarantined, 1_800);
+        for (workers, block_bytes) in [(2, 4_000), (3, 70_000)] {
+            let other = dir.path().join(format!("{name}-{workers}"));
+            run(&other, &feeds, workers, block_bytes);
+            assert_same(&tape, &other, name);
+        }
+        let end = quarantine::list(&tape).unwrap().last().unwrap().position.0;
+        (tape, end)
+    };
+    let (long, short) = (read("long", 3_000), read("short", 0));
+    let header_bytes = header(3_000).len() as u64;
+    assert!(header_bytes > 30_000);
+    assert!(long.1 < short.1 + 3 * header_bytes, "{} and {} bytes", long.1, short.1);
+    // Every row is read again with its header.
+    let mended = unitape_feed::Mapping::load(dir.path().join("mended.toml").to_str().unwrap()).unwrap();
+    for (tape, _) in [&long, &short] {
+        let report = quarantine::retry(tape, Some(&mended), None).unwrap();
+        assert_eq!((report.tried, report.recovered, report.left), (1_800, 1_800, 0));
+    }
+    // A run that resumes in the middle knows the header of the tape.
+    let tape = dir.path().join("grown");
+    let first = feed_of("grown.csv", 3_000, &rows(0..1_000));
+    run(&tape, &first, 1, 1 << 20);
+    run(&tape, &feed_of("grown.csv", 3_000, &rows(0..2_000)), 1, 1 << 20);
+    let entries = quarantine::list(&tape).unwrap();
+    assert_eq!(entries.len(), 1_800);
+    assert!(entries.last().unwrap().position.0 < short.1 + 3 * header_bytes);
+    assert_eq!(quarantine::retry(&tape, Some(&mended), None).unwrap().recovered, 1_800);
+}
