@@ -16,16 +16,17 @@ pub use retry::{RetryReport, retry};
 pub use spool::RawSpool;
 
 use crate::account::retention_checkpoint;
-use crate::account::{TapeAccount, growth_of, text, uint};
+use crate::account::{TapeAccount, growth_of, head_of, text, uint};
 use crate::error::Error;
 use serde::{Serialize, Serializer};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{Error as IoError, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use unitape_model::{Event, EventField, EventKind, LostNameCounts, Position, flags, frames};
-use unitape_tape::{LostDefinitions, ReadOptions, Reader, open_regular, open_regular_with};
+use unitape_tape::{DefinitionReader, LostDefinitions, ReadOptions, Reader, open_regular, open_regular_with};
 
 const RAW_LOG: &str = "quarantine.raw";
 
@@ -76,7 +77,7 @@ pub struct QuarantineEntry {
     extent_id: u32,
     /// The first bytes of the source, where the message cannot be read without them.
     #[serde(skip)]
-    head: Vec<u8>,
+    head: Arc<[u8]>,
 }
 
 /// The quarantine of a tape, and what was met on the way to it.
@@ -265,10 +266,42 @@ pub fn list_with(dir: &Path, options: ReadOptions) -> Result<QuarantineListing, 
             return Err(reader.damage_at(position, &what).into());
         }
     }
+    let headed: BTreeSet<u32> =
+        account.sources.iter().flat_map(|source| source.headed.keys().copied()).collect();
+    let heads = read_heads(dir, entries.iter().map(|e| e.extent_id).filter(|id| headed.contains(id)))?;
     for e in &mut entries {
         e.recovered = !e.superseded && late.contains(&(e.source_id, e.offset));
+        if let Some(head) = heads.get(&e.extent_id) {
+            e.head = head.clone();
+        }
     }
     Ok(QuarantineListing { entries, reader, names: account.names.lost_names(), verify: options.verify })
+}
+
+/// Reads the first bytes of sources that definitions of these ids have, out of the dictionary log of the tape in `dir`:
+/// retention may have removed the definitions from the tape. A log that is damaged gives those before the damage.
+fn read_heads(dir: &Path, ids: impl Iterator<Item = u32>) -> Result<HashMap<u32, Arc<[u8]>>, Error> {
+    let mut wanted: BTreeSet<u32> = ids.collect();
+    let mut heads = HashMap::new();
+    if wanted.is_empty() {
+        return Ok(heads);
+    }
+    let mut log = DefinitionReader::open(dir)?;
+    while let Ok(Some((_, frame))) = log.next() {
+        let Some(event) = Event::new(frame).filter(|event| event.kind() == EventKind::Source) else {
+            continue;
+        };
+        let id = uint(&event, EventField::Index).unwrap_or(0) as u32;
+        if wanted.remove(&id)
+            && let Some(head) = head_of(&event)
+        {
+            heads.insert(id, head.into());
+        }
+        if wanted.is_empty() {
+            break;
+        }
+    }
+    Ok(heads)
 }
 
 /// The entry whose event is at `position`, with its raw bytes.
@@ -322,29 +355,13 @@ fn entry(account: &TapeAccount, event: &Event<'_>, position: Position) -> Quaran
         hash: text(event, EventField::Hash),
         source_id,
         extent_id: id,
-        head: event
-            .unmapped_fields()
-            .find(|(name, _)| *name == "head")
-            .map_or_else(Vec::new, |(_, v)| head(v)),
+        head: head_of(event).unwrap_or_default().into(),
     }
 }
 
 /// A position in JSON is a plain number.
 fn number<S: Serializer>(position: &Position, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(position.0)
-}
-
-/// Bytes out of JSON, as [`crate::block::json::json_string`] writes them.
-fn head(json: &str) -> Vec<u8> {
-    match serde_json::from_str(json) {
-        Ok(serde_json::Value::String(text)) => text.into_bytes(),
-        Ok(value) => {
-            let hex = value["hex"].as_str().unwrap_or_default().as_bytes();
-            let digit = |b: u8| char::from(b).to_digit(16).unwrap_or(0) as u8;
-            hex.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
-        }
-        Err(_) => Vec::new(),
-    }
 }
 
 fn raw_of(dir: &Path, entry: &QuarantineEntry) -> Result<Vec<u8>, Error> {

@@ -2,8 +2,9 @@
 
 use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::{CsvLayout, TextEncoding};
+use super::needs::ColumnChoice;
 use super::preamble::{self, Preamble};
-use super::row::{RowScanOutcome, RowValueSpans, ValueSpan};
+use super::row::{RowScanOutcome, RowValueSpans, ValueSpan, has_bare_return};
 use super::simd::CsvKernel;
 use crate::charset::Charset;
 use crate::fixed::inside::{ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
@@ -237,6 +238,13 @@ impl CsvRowDecoder {
         if self.in_apart { &self.apart } else { raw }
     }
 
+    /// Whether the file has this column of the layout; true for numbers of no column.
+    #[inline]
+    #[must_use]
+    pub fn has_column(&self, column: u16) -> bool {
+        self.header.at.get(usize::from(column)).is_none_or(Option::is_some)
+    }
+
     /// Names of the columns, in the order of the file.
     #[must_use]
     pub fn names(&self) -> &[String] {
@@ -295,6 +303,11 @@ impl CsvRowDecoder {
                         let span = Span { start: from, end: from + most };
                         let fault = CsvFault::numbers(CsvFaultCode::LongRow, most, most + 2);
                         return NextCsvRow::Bad { span, fault, end: span.end };
+                    }
+                    None if eof && has_bare_return(&buf[from..]) => {
+                        let fault = CsvFault::from_code(CsvFaultCode::BareReturn);
+                        let span = Span { start: from, end: buf.len() };
+                        return NextCsvRow::Bad { span, fault, end: buf.len() };
                     }
                     None if eof => return NextCsvRow::End,
                     None => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
@@ -457,6 +470,9 @@ impl CsvRowDecoder {
             let wanted = columns.iter().filter(|c| must(c)).count();
             return Err(CsvFault::numbers(CsvFaultCode::BadHeader, wanted, wanted - lacking));
         }
+        if self.layout.header && !self.layout.needs.unmet(&names).is_empty() {
+            return Err(CsvFault::from_code(CsvFaultCode::BadHeader));
+        }
         self.header = CsvHeader { names, of, at, is: CsvHeaderState::Known };
         Ok(())
     }
@@ -536,6 +552,7 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadQuote, _) => {
                 "a quote within a value, or something behind a closing quote".to_owned()
             }
+            (CsvFaultCode::BareReturn, _) => BARE_RETURN.to_owned(),
             (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (CsvFaultCode::BadHeader, Some(i)) => {
@@ -572,8 +589,16 @@ impl CsvRowDecoder {
                     |c: &&ColumnLayout| (c.required || c.expected) && column_of(&names, c.source()).is_none();
                 let lacking: Vec<_> =
                     self.layout.row.columns().iter().filter(lacks).map(ColumnLayout::source).collect();
+                let present = quoted_names(names.iter().map(String::as_str));
+                if lacking.is_empty() {
+                    let unmet = self.layout.needs.unmet(&names);
+                    let unmet: Vec<_> = unmet.into_iter().map(no_column).collect();
+                    return format!("{}; the header has {present}", unmet.join("; "));
+                }
                 let lacking = lacking.join("`, `");
-                format!("the header has {found} of {wanted} columns that must be there, not `{lacking}`")
+                format!(
+                    "the header has {found} of {wanted} columns that must be there, not `{lacking}`; it has {present}"
+                )
             }
             (CsvFaultCode::NotUtf8, Some(i)) => {
                 format!("column {} is not {}", name(i), self.layout.encoding_name())
@@ -596,6 +621,38 @@ impl CsvRowDecoder {
         }
     }
 }
+
+/// Says that the header has none of the columns of a choice.
+fn no_column(choice: &ColumnChoice) -> String {
+    let columns = quoted_names(choice.columns.iter().map(String::as_str));
+    match choice.columns.len() {
+        1 => format!("no column {columns} ({})", choice.purpose),
+        _ => format!("none of the columns {columns} ({})", choice.purpose),
+    }
+}
+
+/// Returns names of columns for people: a few dozen at most, and of each the start.
+fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let count = names.len();
+    let shown = names.take(NAMES_SHOWN_MAX).map(|name| {
+        let end = name.char_indices().nth(NAME_CHARS_SHOWN_MAX).map_or(name.len(), |(end, _)| end);
+        format!("`{}`{}", name[..end].escape_debug(), if end < name.len() { "…" } else { "" })
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if count > NAMES_SHOWN_MAX {
+        text += &format!(" and {} more", count - NAMES_SHOWN_MAX);
+    }
+    text
+}
+
+/// What is wrong with carriage returns as line ends, and what to do.
+const BARE_RETURN: &str = "a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')";
+
+/// Names of columns in an error, at most.
+const NAMES_SHOWN_MAX: usize = 24;
+
+/// Characters of a name in an error, at most.
+const NAME_CHARS_SHOWN_MAX: usize = 40;
 
 /// Names of columns of which none is there twice.
 #[derive(Default)]

@@ -14,6 +14,8 @@ pub enum CsvFaultCode {
     BadQuote,
     /// The row is longer than a row may be.
     LongRow,
+    /// A carriage return alone, outside of quotes: the lines of the file end so, or some of them.
+    BareReturn,
     /// Text is not UTF-8.
     NotUtf8,
     /// The header lacks columns that the layout requires, has one twice, or cannot be read.
@@ -41,6 +43,7 @@ impl CsvFaultCode {
             CsvFaultCode::UnclosedQuote => "unclosed_quote",
             CsvFaultCode::BadQuote => "bad_quote",
             CsvFaultCode::LongRow => "long_row",
+            CsvFaultCode::BareReturn => "bare_return",
             CsvFaultCode::NotUtf8 => "not_utf8",
             CsvFaultCode::BadHeader => "bad_header",
             CsvFaultCode::BadSeparator => "bad_separator",

@@ -1,5 +1,6 @@
 //! Layouts: how a file is written, read from TOML and checked.
 
+use super::needs::ColumnNeeds;
 use crate::charset::Charset;
 use crate::fixed::Error;
 use crate::fixed::inside::{
@@ -35,6 +36,8 @@ pub struct CsvLayout {
     pub(super) zones: Vec<CachedTimeZone>,
     /// The zone of the layout, among them.
     pub(super) zone: Option<u16>,
+    /// Columns of which a header must have some, besides those that it must have.
+    pub(super) needs: ColumnNeeds,
 }
 
 /// How the last row is known, and where in it is how many rows there are.
@@ -219,6 +222,19 @@ impl CsvLayout {
         this
     }
 
+    /// This layout with columns of which a header must have some; a header without them is refused.
+    #[must_use]
+    pub fn with_needs(mut self, needs: ColumnNeeds) -> Self {
+        self.needs = needs;
+        self
+    }
+
+    /// The name that the column `name` has in the header; `None` if the layout does not list it.
+    #[must_use]
+    pub fn header_name(&self, name: &str) -> Option<&str> {
+        self.row.find(name).map(|i| self.row.columns()[i].source())
+    }
+
     /// Whether the first row names the columns.
     #[must_use]
     pub fn has_header(&self) -> bool {
@@ -396,6 +412,7 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         row: row.with_name("row"),
         zones,
         zone,
+        needs: ColumnNeeds::default(),
     })
 }
 

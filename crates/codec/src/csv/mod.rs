@@ -26,6 +26,7 @@ mod layout;
 #[cfg(any(test, feature = "naive"))]
 #[doc(hidden)]
 pub mod naive;
+mod needs;
 mod preamble;
 mod row;
 mod simd;
@@ -36,3 +37,4 @@ pub use decode::{CsvRowDecoder, NextCsvRow};
 pub use fault::{CsvFault, CsvFaultCode};
 pub use json::decode_json;
 pub use layout::{CsvLayout, ROW_BYTES_MAX};
+pub use needs::{ColumnChoice, ColumnNeeds};

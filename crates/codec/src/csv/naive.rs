@@ -56,6 +56,10 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
     };
     let skip = if matches!(header, Some(Err(()))) { 0 } else { layout.skip };
     for _ in 0..skip {
+        if line(&input[at..]).1.is_none() && has_bare_return(&input[at..]) {
+            let length = input.len() - at;
+            return vec![NaiveRow { offset: at, length, what: Err("bare_return") }];
+        }
         at += line(&input[at..]).1.unwrap_or(input.len() - at);
     }
     if layout.finds_header && header.is_none() {
@@ -86,7 +90,9 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
             None => {
                 let end = line(&input[at..]).1.unwrap_or(input.len() - at);
                 let length = input[at..at + end].trim_ascii_end().len();
-                out.push(NaiveRow { offset: at, length, what: Err("header_not_found") });
+                let is_bare = has_bare_return(&input[at..at + length]);
+                let code = if is_bare { "bare_return" } else { "header_not_found" };
+                out.push(NaiveRow { offset: at, length, what: Err(code) });
                 header = Some(Err(()));
                 at += end;
             }
@@ -106,6 +112,9 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
             if far && input.len() - at >= most + 2 {
                 out.push(NaiveRow { offset: at, length: most, what: Err("long_row") });
                 at += most;
+            } else if line_end.is_none() && has_bare_return(&input[at..]) {
+                out.push(NaiveRow { offset: at, length: input.len() - at, what: Err("bare_return") });
+                at = input.len();
             } else {
                 at += line_end.unwrap_or(line);
             }
@@ -117,14 +126,17 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
             None if input.len() - at >= most + 2 => (most, most),
             None => (input.len() - at, input.len() - at),
         };
+        let seen = &input[at..input.len().min(at + most + 2)];
+        let is_bare_piece = !seen.contains(&b'\n') && has_bare_return(seen);
+        let too_long = if is_bare_piece { "bare_return" } else { "long_row" };
         let (length, end, what) = match row(layout, &input[at..]) {
             Err(code) => {
                 header.get_or_insert(Err(()));
-                (bad_length, bad_end, Err(code))
+                (bad_length, bad_end, Err(if code == "long_row" { too_long } else { code }))
             }
             Ok((_, length, _)) if length > most => {
                 header.get_or_insert(Err(()));
-                (bad_length, bad_end, Err("long_row"))
+                (bad_length, bad_end, Err(too_long))
             }
             Ok((values, length, end)) => {
                 let raw = &input[at..at + length];
@@ -197,6 +209,11 @@ fn line(input: &[u8]) -> (usize, Option<usize>) {
     }
 }
 
+/// Whether something else than a carriage return follows one.
+fn has_bare_return(line: &[u8]) -> bool {
+    line.windows(2).any(|pair| pair[0] == b'\r' && pair[1] != b'\r')
+}
+
 /// The values of a row, its length and its end with the line end.
 type Parsed = (Vec<Vec<u8>>, usize, usize);
 
@@ -235,17 +252,24 @@ fn row(layout: &CsvLayout, input: &[u8]) -> Result<Parsed, &'static str> {
                 [b'\r'] if whole => return Ok((values, at, at + 1)),
                 [] if whole => return Ok((values, at, at)),
                 [] | [b'\r'] => return Err("long_row"),
+                [b'\r', ..] => return Err("bare_return"),
                 _ => return Err("bad_quote"),
             }
             continue;
         }
         loop {
             match seen.get(at) {
-                Some(b) if *b == layout.separator => {
+                Some(b) if *b == layout.separator || Some(*b) == layout.quote => {
+                    if value.contains(&b'\r') {
+                        return Err("bare_return");
+                    }
+                    if *b != layout.separator {
+                        return Err("bad_quote");
+                    }
                     at += 1;
                     break;
                 }
-                Some(b) if Some(*b) == layout.quote => return Err("bad_quote"),
+                Some(b'\n') | None if has_bare_return(&value) => return Err("bare_return"),
                 Some(b'\n') => {
                     let cut = value.last() == Some(&b'\r');
                     value.truncate(value.len() - usize::from(cut));
@@ -309,7 +333,8 @@ fn whole(
         let collides = names.iter().any(|n| !n.is_empty() && names.iter().filter(|m| *m == n).count() > 1);
         let lacks =
             columns.iter().any(|c| (c.required || c.expected) && position(&names, c.source()).is_none());
-        if refused || collides || lacks {
+        let is_unmet = layout.header && !layout.needs.unmet(&names).is_empty();
+        if refused || collides || lacks || is_unmet {
             *header = Some(Err(()));
             return Err("bad_header");
         }

@@ -3,7 +3,7 @@
 use super::decode::{CsvRowDecoder, column_of};
 use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::PREAMBLE_BYTES_MAX;
-use super::row::RowScanOutcome;
+use super::row::{RowScanOutcome, has_bare_return};
 use unitape_base::Span;
 
 /// The start of a file up to its header, or to its first row.
@@ -60,6 +60,11 @@ impl CsvRowDecoder {
         for _ in 0..layout.skip {
             match line_end(buf, line) {
                 Some(end) => line = end,
+                None if eof && has_bare_return(&buf[line..]) => {
+                    let span = Span { start: line, end: buf.len() };
+                    let fault = CsvFault::from_code(CsvFaultCode::BareReturn);
+                    return Preamble::Bad { span, fault, end: buf.len() };
+                }
                 None if eof => return Preamble::Until(buf.len()),
                 None if buf.len() - start < PREAMBLE_BYTES_MAX => return Preamble::More(buf.len() + 1),
                 None => line = buf.len(),
@@ -112,7 +117,10 @@ impl CsvRowDecoder {
         // The rows behind it have no header, too.
         let end = line_end(buf, from).unwrap_or(buf.len());
         let span = Span { start: from, end: from + buf[from..end].trim_ascii_end().len() };
-        let fault = CsvFault::numbers(CsvFaultCode::HeaderNotFound, 0, lines);
+        let fault = match has_bare_return(span.slice(buf)) {
+            true => CsvFault::from_code(CsvFaultCode::BareReturn),
+            false => CsvFault::numbers(CsvFaultCode::HeaderNotFound, 0, lines),
+        };
         Preamble::Bad { span, fault, end }
     }
 }

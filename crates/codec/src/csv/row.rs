@@ -61,6 +61,9 @@ impl RowValueSpans {
             None if eof => (input.len() - usize::from(input.last() == Some(&b'\r')), input.len()),
             None => return RowScanOutcome::More,
         };
+        if has_bare_return(&input[..length]) {
+            return bad(CsvFaultCode::BareReturn, layout, input, true, eof);
+        }
         if length > most {
             return long(layout, input);
         }
@@ -109,6 +112,11 @@ impl RowValueSpans {
                 let rest = &seen[at..];
                 let stop = |b: &u8| *b == self.separator || *b == b'\n' || *b == quote;
                 let end = at + rest.iter().position(stop).unwrap_or(rest.len());
+                let ends_value = seen.get(end).is_some_and(|byte| *byte != b'\n');
+                let value = &seen[at..end];
+                if has_bare_return(value) || ends_value && value.last() == Some(&b'\r') {
+                    return bad(CsvFaultCode::BareReturn, layout, input, true, eof);
+                }
                 if seen.get(end) == Some(&quote) {
                     return bad(CsvFaultCode::BadQuote, layout, input, true, eof);
                 }
@@ -144,6 +152,7 @@ impl RowValueSpans {
                 (None, _) | (Some(b'\r'), None) => {
                     return if input.len() < most + 2 { RowScanOutcome::More } else { long(layout, input) };
                 }
+                (Some(b'\r'), Some(_)) => return bad(CsvFaultCode::BareReturn, layout, input, true, eof),
                 // Something is after a closing quote.
                 _ => return bad(CsvFaultCode::BadQuote, layout, input, true, eof),
             }
@@ -189,9 +198,19 @@ fn long(layout: &CsvLayout, input: &[u8]) -> RowScanOutcome {
         }
         None => {
             let length = if input.len() >= most + 2 { most } else { input.len() };
-            RowScanOutcome::Bad { fault: fault(seen.len()), length, end: length }
+            let fault = match has_bare_return(seen) {
+                true => CsvFault::from_code(CsvFaultCode::BareReturn),
+                false => fault(seen.len()),
+            };
+            RowScanOutcome::Bad { fault, length, end: length }
         }
     }
+}
+
+/// Returns whether a carriage return in a line without its end has something else behind it.
+#[inline]
+pub(super) fn has_bare_return(line: &[u8]) -> bool {
+    memchr::memchr(b'\r', line).is_some_and(|at| line[at..].iter().any(|byte| *byte != b'\r'))
 }
 
 /// The length of a line that a line feed at `at` ends.

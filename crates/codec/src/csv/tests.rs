@@ -56,6 +56,63 @@ fn neighbours_of_bad_rows_are_kept() {
     );
 }
 
+/// Old programs of the Mac end lines in carriage returns: the whole file was one header, and nothing was said.
+#[test]
+fn carriage_returns_alone_end_no_lines() {
+    const TEXT: &str = "name='x'\ncomment='#'\ncolumn=[{name='n',type='int'},{name='t'}]";
+    check(
+        TEXT,
+        b"n,t\r1,a\r2,b\r",
+        expect![[r#"
+            {"n":0,"offset":0,"length":12,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+        "#]],
+    );
+    // Lines of both kinds, one within quotes, one before a quote, and one behind a comment.
+    check(
+        TEXT,
+        b"n,t\n1,a\r2,b\n3,\"c\rd\"\n4,e\r\"f\"\n\"5\",g\r\r\n\"6\"\r7,h\n8,i\n# end\r9,j\r",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"header","fields":{"columns":["n","t"]}}
+            {"n":1,"offset":4,"length":7,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+            {"n":2,"offset":12,"type":"row","fields":{"n":3,"t":"c\rd"}}
+            {"n":3,"offset":20,"length":7,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+            {"n":4,"offset":28,"type":"row","fields":{"n":5,"t":"g\r"}}
+            {"n":5,"offset":36,"length":7,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+            {"n":6,"offset":44,"type":"row","fields":{"n":8,"t":"i"}}
+            {"n":7,"offset":48,"length":10,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+        "#]],
+    );
+    check(
+        "name='x'\nskip=2\ncolumn=[{name='n'}]",
+        b"a\rb\rn\r1\r",
+        expect![[r#"
+            {"n":0,"offset":0,"length":8,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+        "#]],
+    );
+    check(
+        "name='x'\nheader='find'\ncolumn=[{name='n'}]",
+        b"a\rn\r1\r",
+        expect![[r#"
+            {"n":0,"offset":0,"length":5,"error":{"code":"bare_return","message":"a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+        "#]],
+    );
+    // A file of a header alone has no rows, whatever ends it.
+    for header in ["n,t", "n,t\n", "n,t\r\n", "n,t\r"] {
+        let mut out = Vec::new();
+        decode_json(&mut header.as_bytes(), "a", &layout(TEXT), &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains("\"columns\":[\"n\",\"t\"]") && out.lines().count() == 1, "{out}");
+    }
+    // Longer than a row may be: a fault for each piece of it.
+    let long = format!("name='x'\nrow_bytes_max=20\n{}", "column=[{name='n'}]");
+    let input = "n\r".repeat(30);
+    let mut out = Vec::new();
+    decode_json(&mut input.as_bytes(), "a", &layout(&long), &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert_eq!(out.lines().filter(|line| line.contains("bare_return")).count(), 3, "{out}");
+    both(&layout(&long), "a", input.as_bytes(), 7);
+}
+
 /// Names with accents put half a file of instruments into quarantine.
 #[test]
 fn a_byte_a_character() {
@@ -117,7 +174,7 @@ fn a_header_that_is_none() {
         taq,
         b"Time|Exchange|Symbol\n093000417837000|Z|A\n",
         expect![[r#"
-            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there, not `Trade Volume`, `Trade Price`"}}
+            {"n":0,"offset":0,"length":20,"error":{"code":"bad_header","message":"the header has 3 of 5 columns that must be there, not `Trade Volume`, `Trade Price`; it has `Time`, `Exchange`, `Symbol`"}}
             {"n":1,"offset":21,"length":19,"error":{"code":"no_header","message":"the file's header cannot be read"}}
         "#]],
     );
@@ -254,7 +311,7 @@ fn columns_of_one_name_are_taken_by_their_number() {
         "name='x'\ncolumn=[{name='qty#3',required=true}]",
         b"qty,qty\n1,2\n",
         expect![[r#"
-        {"n":0,"offset":0,"length":7,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `qty#3`"}}
+        {"n":0,"offset":0,"length":7,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `qty#3`; it has `qty`, `qty#2`"}}
         {"n":1,"offset":8,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
     "#]],
     );
@@ -453,7 +510,7 @@ proptest! {
     /// Lines about something else, in any number and with any quotes, before a header or without one.
     #[test]
     fn preambles_as_the_twin_reads_them(
-        head in "(sep=[;,|]\n|\"sep=;\"\r\n|sep=\n|se)?([a-c;,\"\n]{0,12}\n){0,4}(a;b\n|\"a\",b\n|b;a;b\n|)",
+        head in "(sep=[;,|]\n|\"sep=;\"\r\n|sep=\n|se)?([a-c;,\"\n\r]{0,12}\n){0,4}(a;b\n|\"a\",b\n|b;a;b\n|)",
         rows in "([0-9]{1,2}[;,][0-9e]{0,4}\n){0,4}",
         skip in 0usize..4,
         piece in 1usize..20,
@@ -467,7 +524,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_alike(data in prop::collection::vec(prop_oneof![3 => any::<u8>(), 2 => Just(b','), 2 => Just(b'"'), 2 => Just(b'\n')], 0..200)) {
+    fn any_bytes_are_read_alike(data in prop::collection::vec(prop_oneof![3 => any::<u8>(), 2 => Just(b','), 2 => Just(b'"'), 2 => Just(b'\n'), 1 => Just(b'\r')], 0..200)) {
         any_bytes(&data);
     }
 }

@@ -18,6 +18,12 @@ pub struct RecordFault {
     pub found: u64,
 }
 
+/// Returns whether a carriage return ends what could be a record at the start of a line without a line feed.
+fn ends_in_returns(line: &[u8], record_bytes: u64) -> bool {
+    let first = usize::try_from(record_bytes).ok().and_then(|bytes| line.get(bytes));
+    first == Some(&b'\r') && !line.contains(&b'\n')
+}
+
 impl RecordFault {
     pub(crate) const fn lengths(code: RecordFaultCode, wanted: usize, found: usize) -> Self {
         RecordFault { code, column: None, wanted: wanted as u64, found: found as u64 }
@@ -38,6 +44,11 @@ impl RecordFault {
     pub fn text(&self, layout: &FixedWidthLayout, record: &[u8]) -> String {
         let RecordFault { code, column, wanted, found } = *self;
         match code {
+            RecordFaultCode::LongRecord if ends_in_returns(record, wanted) => {
+                return format!(
+                    "{found} bytes where the layout has {wanted}: a carriage return alone ends no record, convert the line ends of the file to line feeds (tr '\\r' '\\n')"
+                );
+            }
             RecordFaultCode::ShortRecord | RecordFaultCode::LongRecord => {
                 return format!("{found} bytes where the layout has {wanted}");
             }

@@ -87,7 +87,8 @@ impl NumberPunctuation {
             let mark = self.thousands.map_or(0, |mark| mark_bytes(mark, rest));
             let fits = match (is_grouped, mark > 0) {
                 (true, _) => digits == 3,
-                (false, true) => (1..=3).contains(&digits),
+                // No group follows a zero: `0,123` is a fraction of another country, or a mistake.
+                (false, true) => (1..=3).contains(&digits) && group[0] != b'0',
                 (false, false) => digits > 0,
             };
             if !fits || mark == 0 && !rest.is_empty() {
@@ -186,6 +187,8 @@ mod tests {
             ("(1.234,5)", &[("point = \",\", thousands = \".\", negative = [\"parentheses\"]", "-1234.5")]),
             ("$12.50", &[]),
             ("12.5.6", &[]),
+            // It was read as 123.
+            ("0,123", &[("point = \",\"", "0.123")]),
             ("", &[]),
         ] {
             let found = marks_that_read(value);
@@ -209,6 +212,22 @@ mod tests {
             (blank.clone(), "1\u{a0}234 567,5", Some("1234567.5")),
             (continental(), "12.34", None),
             (continental(), "1.2345,00", None),
+            (continental(), "0.123", None),
+            (continental(), "-0.123", None),
+            (continental(), "(0.123)", None),
+            (continental(), "0.123-", None),
+            (continental(), "00.123", None),
+            (continental(), "012.345", None),
+            (continental(), "1.23", None),
+            (continental(), "1..234", None),
+            (continental(), "0,123", Some("0.123")),
+            (continental(), "0123", Some("0123")),
+            (continental(), "10.123", Some("10123")),
+            (blank.clone(), "0 123", None),
+            (blank.clone(), "0\u{a0}123", None),
+            (blank.clone(), "0\u{202f}123", None),
+            (blank.clone(), "1 23", None),
+            (blank.clone(), " 123", Some("123")),
             (continental(), ".234", None),
             (continental(), "12.00,00", None),
             (continental(), "1,2,3", None),

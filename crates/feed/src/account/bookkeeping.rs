@@ -25,6 +25,17 @@ pub struct SourceDefinitionFields<'d> {
 
 /// The definition of a source.
 pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: SourceDefinitionFields<'_>) {
+    let e = begin_source(out, feed, facts, parts);
+    e.finish(0).expect("a definition is short");
+}
+
+/// A definition of a source that is not finished.
+fn begin_source<'o>(
+    out: &'o mut Vec<u8>,
+    feed: &str,
+    facts: &SourceFacts,
+    parts: SourceDefinitionFields<'_>,
+) -> EventBuilder<'o> {
     let SourceDefinitionFields { id, of, sort, base } = parts;
     let mut e = EventBuilder::begin(out, EventKind::Source, UnixNanos(0));
     set(&mut e, EventField::Index, EventValue::UInt(id.into()));
@@ -47,7 +58,19 @@ pub fn source_frame(out: &mut Vec<u8>, feed: &str, facts: &SourceFacts, parts: S
     if let Some(books) = &sort.books {
         e.keep_unmapped("books", &json_string(books.as_bytes())).expect("a name of five bytes");
     }
-    e.finish(0).expect("a definition is short");
+    e
+}
+
+/// Field of a further definition: the first bytes of the source, without which its messages in quarantine cannot be read.
+/// Their events carry the definition's id.
+pub const HEAD: &str = "head";
+
+/// The definition of the messages in quarantine that cannot be read without these first bytes of their source.
+pub fn head_frame(out: &mut Vec<u8>, feed: &str, file: &str, parts: SourceDefinitionFields<'_>, head: &[u8]) {
+    let facts = SourceFacts { file: file.to_owned(), size: None, hash: None };
+    let mut e = begin_source(out, feed, &facts, parts);
+    e.keep_unmapped(HEAD, &json_string(head)).expect("a name of four bytes");
+    e.finish(0).expect("a definition with the head of a source is short");
 }
 
 /// That the file of a source has grown: a further definition of it, with what its file is now.

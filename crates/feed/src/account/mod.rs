@@ -10,7 +10,8 @@ pub use tape_gaps::TapeGapAccount;
 
 pub(crate) use merged::{MERGE_STATE, refuse_merge};
 
-use crate::account::bookkeeping::{GROWN, RETRIED, SUPERSEDED};
+use crate::account::bookkeeping::{GROWN, HEAD, RETRIED, SUPERSEDED};
+use crate::block::json::bytes_of_json;
 use crate::block::numbers::{FeedSessions, SequenceNumberSet};
 use crate::block::{EntryTally, MessageTally};
 use crate::error::Error;
@@ -114,6 +115,8 @@ pub struct SourceAccount {
     pub ahead: Vec<u64>,
     /// Ids of its further definitions, each with the number of its 4 GiB: more of it, or another mapping.
     pub further: BTreeMap<u32, u32>,
+    /// Those of its further definitions that have its first bytes, with the hash of these bytes.
+    pub headed: BTreeMap<u32, blake3::Hash>,
     /// Likewise, ids of definitions that a retry gave what it recovered with another mapping.
     pub retried: BTreeMap<u32, u32>,
     /// Format and mapping of each of its definitions.
@@ -584,6 +587,10 @@ impl TapeAccount {
                 return Ok(());
             }
             first.further.insert(id, (base >> 32) as u32);
+            if let Some(head) = head_of(event) {
+                first.headed.insert(id, blake3::hash(&head));
+                return Ok(());
+            }
             if let Some((superseded, from)) = growth_of(event) {
                 first.grow(superseded, from);
                 let quarantined = &mut self.by_kind[EventKind::Quarantine as usize];
@@ -724,6 +731,11 @@ fn add(sum: &mut u64, n: u64) {
 
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// Reads the first bytes of the source out of a further definition that has them.
+pub(crate) fn head_of(event: &Event<'_>) -> Option<Vec<u8>> {
+    event.unmapped_fields().find(|(name, _)| *name == HEAD).map(|(_, json)| bytes_of_json(json))
 }
 
 /// Reads a further definition of a file that has grown: whether a message is superseded, and the offset at which

@@ -9,6 +9,19 @@ pub fn json_string(value: &[u8]) -> String {
     String::from_utf8(out).expect("JSON of UTF-8, or of hex digits")
 }
 
+/// Reads outside bytes out of JSON that [`json_string`] made; none out of any other.
+pub fn bytes_of_json(json: &str) -> Vec<u8> {
+    match serde_json::from_str(json) {
+        Ok(serde_json::Value::String(text)) => text.into_bytes(),
+        Ok(value) => {
+            let hex = value["hex"].as_str().unwrap_or_default().as_bytes();
+            let digit = |b: u8| char::from(b).to_digit(16).unwrap_or(0) as u8;
+            hex.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
 /// Appends outside bytes to `out` as [`json_string`] has them.
 pub fn write_json(out: &mut Vec<u8>, value: &[u8]) {
     // Without a way out, so that many bytes are looked at together.

@@ -81,6 +81,9 @@ pub struct Block {
     pub done: bool,
     /// The first bytes of the source, where its format has a header that all of it depends on.
     pub head: Arc<[u8]>,
+    /// Whether `head` is on the tape once for the source, in a definition that its messages in quarantine name; else each
+    /// of them has it.
+    pub is_head_defined: bool,
     /// Message counts that its headers and trailers state.
     pub claims: Vec<DeclaredMessageCount>,
     /// Messages of the source before the block, for the decoder to hold claims against; none the first time.

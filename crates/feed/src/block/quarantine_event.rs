@@ -134,7 +134,7 @@ impl Block {
             raw: RawDigest::from_bytes(raw),
             reason,
             detail,
-            head: &self.head,
+            head: if self.is_head_defined { &[] } else { &self.head },
             concern,
         };
         quarantine_frame(&mut self.arena, &why);

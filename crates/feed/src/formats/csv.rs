@@ -1,14 +1,18 @@
 //! Rows of separated values for the mapper.
 //!
-//! A path is the name of a column, `@record`: `row`, `@day`: the day of the file, or `@file[2]`: the third part of its name. A column that the layout does not
+//! A path is the name of a column, `@record`: `row`, `@day`: the day of the file, or `@file[2, "_"]`: the third part
+//! of its name. A column that the layout does not
 //! name is text; one that the mapping names must be in the header. Columns that only the file has are kept
 //! under their names where the mapping keeps what is not listed. `time@ms` is the column `time` read as a time of the
 //! form behind the `@`. Header and trailer are messages that become
 //! nothing; that the trailer's count is right is checked.
 
+mod needs;
+
 use crate::block::Block;
 use crate::error::Error;
-use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots, file_part};
+use crate::formats::file_name::FileNamePart;
+use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, compile};
 use std::cell::RefCell;
@@ -53,7 +57,7 @@ impl Dialect for CsvDialect {
     fn path(&self, text: &str) -> Result<String, String> {
         let row = self.layout.row();
         if matches!(text, RECORD_PATH | DAY_PATH)
-            || file_part(text).is_some()
+            || FileNamePart::parse(text).is_some()
             || row.find(text).is_some_and(|i| row.columns()[i].is_output())
         {
             return Ok(text.to_owned());
@@ -84,7 +88,13 @@ impl Dialect for CsvDialect {
             self.unlisted.borrow_mut().insert(text.to_owned());
             return Ok(text.to_owned());
         }
-        Err(format!("`{text}` is no column of the layout {}", self.layout.name()))
+        let hint = match FileNamePart::is_meant(text) {
+            true => {
+                "; a part of the file's name has its separator: '@file[0, \"-\"]', or all parts but the last two: '@file[:-2, \"_\"]'"
+            }
+            false => "",
+        };
+        Err(format!("`{text}` is no column of the layout {}{hint}", self.layout.name()))
     }
 
     fn framing(&self) -> Vec<String> {
@@ -101,10 +111,21 @@ impl CsvDialect {
         Self { layout, unlisted: RefCell::default(), times: RefCell::default() }
     }
 
-    /// The layout with the columns that the mapping adds.
-    fn into_layout(self) -> Result<Arc<CsvLayout>, Error> {
+    /// Returns the name that the column of a path has in the header; `None` for what is no column.
+    fn header_column(&self, path: &str) -> Option<String> {
+        let times = self.times.borrow();
+        let column = times.get(path).map_or(path, |time| time.column.as_str());
+        match self.layout.header_name(column) {
+            Some(name) => Some(name.to_owned()),
+            None => self.unlisted.borrow().contains(column).then(|| column.to_owned()),
+        }
+    }
+
+    /// The layout with the columns that the mapping adds, and those of which its header must have some.
+    fn into_layout(self, mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
+        let needs = needs::column_needs(mapping, &self);
         let (unlisted, times) = (self.unlisted.into_inner(), self.times.into_inner());
-        if unlisted.is_empty() && times.is_empty() {
+        if unlisted.is_empty() && times.is_empty() && needs.is_empty() {
             return Ok(self.layout);
         }
         let mut layout = self.layout.with_text_columns(unlisted.iter().map(String::as_str));
@@ -112,7 +133,7 @@ impl CsvDialect {
             let wrong = |what| Error::Mapping { origin: name.clone(), what };
             layout = layout.with_time_column(name, column, form).map_err(wrong)?;
         }
-        Ok(Arc::new(layout))
+        Ok(Arc::new(layout.with_needs(needs)))
     }
 }
 
@@ -128,7 +149,7 @@ pub const FORMAT: FormatEntry = FormatEntry {
         // The header is looked for by all columns, also those that only the mapping names.
         let dialect = CsvDialect::new(layout);
         compile(mapping, &dialect)?;
-        Ok(Arc::new(CsvFormat { layout: dialect.into_layout()? }))
+        Ok(Arc::new(CsvFormat { layout: dialect.into_layout(mapping)? }))
     },
 };
 
@@ -188,7 +209,7 @@ impl CsvDecoder {
     pub fn new(mapping: &Mapping, layout: Arc<CsvLayout>) -> Result<Self, Error> {
         let dialect = CsvDialect::new(layout);
         let (plan, places) = compile(mapping, &dialect)?;
-        let layout = dialect.into_layout()?;
+        let layout = dialect.into_layout(mapping)?;
         let kind = RecordSlots::new(layout.row(), plan.slot_count, &places);
         Ok(Self { decoder: CsvRowDecoder::new(layout), mapper: MessageMapper::new(plan), kind })
     }
@@ -209,9 +230,9 @@ impl FormatDecoder for CsvDecoder {
             Some(at) => (&head[..at], &head[at + 1..]),
             None => (&[][..], &head[..]),
         };
-        self.decoder.set_name(&String::from_utf8_lossy(name));
-        let file_parts: Vec<_> =
-            name.split(|b| b"_-. ".contains(b)).filter(|part| !part.is_empty()).collect();
+        let name = String::from_utf8_lossy(name);
+        self.decoder.set_name(&name);
+        let file_parts: Vec<_> = self.kind.file_parts.iter().map(|part| part.find(&name)).collect();
         let headers = u64::from(self.decoder.layout().has_header());
         // The first block has its header in itself.
         if block.base == 0 {
@@ -238,6 +259,7 @@ impl FormatDecoder for CsvDecoder {
                         kind: &self.kind,
                         others: Some(&self.decoder),
                         day: self.decoder.day(),
+                        file_name: &name,
                         file_parts: &file_parts,
                     };
                     self.mapper.message(block, &fields, origin, known);

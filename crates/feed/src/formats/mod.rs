@@ -18,6 +18,7 @@ pub mod csv;
 pub mod decoder;
 pub mod events;
 pub mod fast;
+mod file_name;
 pub mod fix;
 pub mod fixed;
 pub mod format;

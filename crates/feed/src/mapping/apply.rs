@@ -407,6 +407,15 @@ impl<'m, M: ParsedMessage> MappingInput<'m, M> {
         }
     }
 
+    /// Whether no message of the source has any of these values.
+    #[inline]
+    fn is_absent(&self, sources: &[ValueSource]) -> bool {
+        sources.iter().all(|from| match from {
+            ValueSource::Message(slot) => self.message.is_absent(*slot),
+            _ => false,
+        })
+    }
+
     /// Whether the event is one of this message or entry.
     #[inline]
     pub(super) fn is_wanted(&self, event: &EventPlan, scratch: &mut Vec<u8>) -> bool {
@@ -462,6 +471,9 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
             self.without_change += 1;
             return Ok(());
         }
+        if M::HAS_HEADER && plan.prices.iter().any(|sources| view.is_absent(sources)) {
+            return Err(absent_price(plan, view));
+        }
         scratch.guessed.set(false);
         scratch.odd.get_mut().clear();
         let (arena, mut names) = self.block.builder(self.known);
@@ -489,7 +501,7 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
                     let target = EventTarget { event: &mut e, names: &mut names };
                     set_long(self.plan, &plan.fields[i], view, target, scratch)?;
                 } else if op.required {
-                    return Err(field_refusal::<M>(Refusal::Missing, &plan.fields[i], b""));
+                    return Err(missing_value(&plan.fields[i], view.message));
                 }
                 continue;
             };
@@ -615,6 +627,18 @@ impl<I: InstrumentLookup> MappedEventWriter<'_, I> {
         self.count += 1;
         Ok(())
     }
+}
+
+/// Returns the refusal of an event whose prices are in no row of the file.
+#[cold]
+fn absent_price<M: ParsedMessage>(plan: &EventPlan, view: &MappingInput<'_, M>) -> MessageRefusal {
+    let absent = |field: &&FieldPlan| {
+        plan.prices.iter().any(|sources| sources.contains(&field.from) && view.is_absent(sources))
+    };
+    let names = plan.fields.iter().filter(absent);
+    let names: Vec<_> = names.map(|field| format!("{} ({})", field.spec.field.name(), field.path)).collect();
+    let detail = format!("{}: the header has no such {}", names.join(", "), M::FIELD);
+    MessageRefusal { code: Refusal::Missing.code(), detail }
 }
 
 /// Returns the refusal of a message with an entry that no event of its rule takes, and that the rule does not ignore.
@@ -819,6 +843,17 @@ pub(crate) fn translate_const<'v>(
 
 pub(super) fn field_refusal<M: ParsedMessage>(r: Refusal, field: &FieldPlan, value: &[u8]) -> MessageRefusal {
     refused_as::<M>(r.code(), r, field, value)
+}
+
+/// Returns the refusal of a message without a required value.
+#[cold]
+fn missing_value<M: ParsedMessage>(field: &FieldPlan, message: &M) -> MessageRefusal {
+    let mut refusal = field_refusal::<M>(Refusal::Missing, field, b"");
+    if let Some(note) = message.missing_note(&field.path) {
+        refusal.detail.push_str("; ");
+        refusal.detail.push_str(&note);
+    }
+    refusal
 }
 
 #[cold]

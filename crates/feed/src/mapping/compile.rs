@@ -8,6 +8,7 @@ use super::plan::{
     IgnoredEntries, KeyPicks, MappingPlan, RuleCondition, RulesByCode, SLOTS_MAX, SetOp, TypeRules,
     ValueSource, ValueTable, ValueTest, WantedValue,
 };
+use super::prices::price_choices;
 use super::{
     ConditionConfig, EventConfig, FieldConfig, FieldOptions, IgnoredEntriesConfig, Mapping, RuleConfig,
     SignOrPresence, TimeAlternatives, UnlistedFields, UnmatchedPolicy,
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unitape_base::toml::suggest_word;
 use unitape_codec::charset::FallbackCharset;
 use unitape_model::schema::{EventFieldSpec, FieldLayout};
-use unitape_model::{EventKind, EventSchema, PreparedValue, flags};
+use unitape_model::{EventField, EventKind, EventSchema, PreparedValue, flags};
 
 /// Compiles a mapping: the plan, and which path has which slot in it.
 ///
@@ -413,6 +414,8 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             }
             _ => Vec::new(),
         };
+        let prices = price_choices(kind, text).into_iter();
+        let prices = prices.map(|names| price_sources(&fields, &names)).collect();
         let partial = PartialQuotePlan::new(mapping, kind, text)
             .map_err(|what| MappingRefusal::from(what).under("empty_side"))?;
         let (when, when_paths) = when.into_iter().unzip();
@@ -429,6 +432,7 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
             ops,
             fields,
             codes,
+            prices,
             keep,
             keep_entry,
         })
@@ -695,6 +699,12 @@ impl<'m, D: Dialect> MappingCompiler<'m, D> {
         self.next += 1;
         Ok((self.next - 1) as u8)
     }
+}
+
+/// The sources of these fields of an event.
+fn price_sources(fields: &[FieldPlan], names: &[EventField]) -> Vec<ValueSource> {
+    let of_names = fields.iter().filter(|field| names.contains(&field.spec.field));
+    of_names.flat_map(|field| std::iter::once(&field.from).chain(&field.or)).cloned().collect()
 }
 
 fn no_kind(name: &str) -> MappingRefusal {

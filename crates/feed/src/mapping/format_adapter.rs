@@ -111,6 +111,23 @@ pub trait ParsedMessage {
     /// [`unitape_codec::charset`] says.
     const UNDECLARED_TEXT: bool = false;
 
+    /// Whether messages of a source have the same fields, which its header names: rows of separated values.
+    const HAS_HEADER: bool = false;
+
+    /// For a required value that is not there: why, where the format knows more than its path.
+    #[cold]
+    fn missing_note(&self, path: &str) -> Option<String> {
+        _ = path;
+        None
+    }
+
+    /// Whether no message of this source has a value in this slot, because its header does not name the field.
+    #[inline]
+    fn is_absent(&self, slot: u8) -> bool {
+        _ = slot;
+        false
+    }
+
     /// For a message that was decoded as a whole: that its set of characters was guessed, or is unknown, in words.
     #[inline]
     fn charset_note(&self) -> Option<&str> {

@@ -69,6 +69,7 @@
 //! | `apply` | the [`MessageMapper`]: a message and a plan to events, or to quarantine |
 //! | `instruments` | names of instruments by way of reference data |
 //! | `partial_quote` | quotes whose empty sides are unchanged |
+//! | `prices` | the fields without which an event says nothing |
 //! | `explain` | what the mapper did with a message and why, slowly and in words, for `mapping check` |
 //! | `field_hints` | kept values whose name is that of a field |
 //! | `built_in` | the shipped ones |
@@ -85,6 +86,7 @@ mod instruments;
 mod odd;
 mod partial_quote;
 mod plan;
+mod prices;
 mod suggest;
 mod undeclared;
 
@@ -104,6 +106,7 @@ pub use format_adapter::{
 };
 pub(crate) use plan::{CompiledRule, EventPlan, FieldPlan, RuleCondition, SetOp, SlotUsage, ValueSource};
 pub use plan::{MappingPlan, NumberSign};
+pub(crate) use prices::price_choices;
 pub(crate) use suggest::{FormPlace, suggestion};
 pub(crate) use undeclared::is_free_text;
 

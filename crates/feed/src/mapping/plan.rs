@@ -317,6 +317,8 @@ pub struct EventPlan {
     pub fields: Vec<FieldPlan>,
     /// Codes of one byte and what they put into their field.
     pub codes: Vec<CodeTable>,
+    /// The sources of its prices. Of each list one must be there in messages of this form.
+    pub prices: Vec<Vec<ValueSource>>,
     /// Kept beside them.
     pub keep: Vec<(String, ValueSource)>,
     /// Fields of the entry that nothing names and that are kept, by path.
@@ -380,7 +382,7 @@ impl CodeTable {
 }
 
 /// The source of a value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueSource {
     /// A field of the message.
     Message(u8),

@@ -1,6 +1,6 @@
 //! The sequencer's state of each feed and source: its position, and the inputs of its order.
 
-use crate::account::bookkeeping::{SourceDefinitionFields, source_frame};
+use crate::account::bookkeeping::{SourceDefinitionFields, head_frame, source_frame};
 use crate::account::{SourceAccount, TapeAccount};
 use crate::block::cursor::BlockCursor;
 use crate::block::numbers::FeedSessions;
@@ -103,6 +103,10 @@ pub struct SourceState {
     pub defined: bool,
     /// Id of the definition in use of each further 4 GiB.
     pub extents: BTreeMap<u32, u32>,
+    /// Ids of the definitions in use that have its first bytes, by its 4 GiB and the hash of these bytes.
+    pub headed: BTreeMap<(u32, [u8; 32]), u32>,
+    /// The first bytes that messages in quarantine had last, and their hash.
+    pub head: Option<(Arc<[u8]>, [u8; 32])>,
     /// Its account so far.
     pub tally: MessageTally,
     /// Messages in the blocks sequenced so far, placed or not.
@@ -134,13 +138,18 @@ pub struct SourceState {
 impl SourceState {
     /// The state of a source on the tape.
     pub fn from_account(source: &SourceAccount) -> Self {
-        let ids = source.further.range(source.sort_id..);
+        let ids = source.further.range(source.sort_id..).filter(|(id, _)| !source.headed.contains_key(id));
+        let headed = source.headed.range(source.sort_id..);
+        let headed =
+            headed.filter_map(|(id, hash)| Some(((*source.further.get(id)?, *hash.as_bytes()), *id)));
         let id = ids.clone().find(|(_, extent)| **extent == 0).map_or(source.id, |(id, _)| *id);
         Self {
             first_id: source.id,
             id,
             defined: true,
             extents: ids.filter(|(_, extent)| **extent != 0).map(|(id, extent)| (*extent, *id)).collect(),
+            headed: headed.collect(),
+            head: None,
             tally: source.tally,
             seen: source.tally.messages,
             through: source.through,
@@ -177,6 +186,27 @@ impl SourceState {
         *next += 1;
         self.extents.insert(extent, id);
         (id, true)
+    }
+
+    /// Id of the definition with these first bytes for the 4 GiB that `offset` is in; its frame is written to `out` if the
+    /// tape does not have it.
+    pub fn headed(&mut self, offset: u64, head: &Arc<[u8]>, next: &mut u32, out: &mut Vec<u8>) -> u32 {
+        let hash = match &self.head {
+            Some((last, hash)) if Arc::ptr_eq(last, head) => *hash,
+            _ => *blake3::hash(head).as_bytes(),
+        };
+        self.head = Some((head.clone(), hash));
+        let key = ((offset >> 32) as u32, hash);
+        if let Some(id) = self.headed.get(&key) {
+            return *id;
+        }
+        let id = *next;
+        *next += 1;
+        self.headed.insert(key, id);
+        let base = offset >> 32 << 32;
+        let parts = SourceDefinitionFields { id, of: self.first_id, sort: &self.sort, base };
+        head_frame(out, &self.feed, &self.file, parts, head);
+        id
     }
 
     /// Whether this mark of progress is on the tape already.
@@ -222,6 +252,7 @@ impl SourceState {
         self.sort = sort;
         self.defined = false;
         self.extents.clear();
+        self.headed.clear();
     }
 }
 

@@ -320,7 +320,7 @@ impl BlockIntake {
     /// When a source cannot be read; in a live run only its feed ends.
     pub fn fill(&mut self, job: &mut BlockJob, claim: BlockClaim<'_>) -> Result<bool, Error> {
         (job.turn, job.begins, job.sorted) = (BlockKind::Bytes, None, None);
-        job.block.head = Arc::default();
+        (job.block.head, job.block.is_head_defined) = (Arc::default(), false);
         let filled = self.fill_one(job, claim)?;
         job.looks.clear();
         if self.live.is_some() {

@@ -81,7 +81,7 @@ pub fn retry(
             Err(error) => return Err(error),
         };
         let mut block = Block { base: e.offset, bytes: raw, ..Block::default() };
-        block.head = e.head.as_slice().into();
+        block.head = e.head.clone();
         block.eof = true;
         let nothing = Dictionary::default();
         let (source, definition) = further.source_of(&account, e, FormatId::from_format(&format));

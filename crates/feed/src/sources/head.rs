@@ -7,6 +7,10 @@ use crate::sources::open::first_bytes;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Bytes of a head that each message in quarantine has in its event, at most. A longer one is on the tape once: a header of
+/// 64 KiB would make the tape of a file of short bad rows thousands of times as long as the file.
+const OWN_HEAD_BYTES_MAX: usize = 256;
+
 /// The head of the source that is being read.
 #[derive(Debug, Default)]
 pub struct SourceHead {
@@ -22,6 +26,12 @@ impl SourceHead {
     /// # Errors
     /// When a run resumes in the middle of a source and cannot read its start.
     pub fn give(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
+        self.set_head(block, format, path)?;
+        block.is_head_defined = block.head.len() > OWN_HEAD_BYTES_MAX;
+        Ok(())
+    }
+
+    fn set_head(&mut self, block: &mut Block, format: &Format, path: &Path) -> Result<(), Error> {
         if let Some((_, head)) = self.of.as_ref().filter(|(source, _)| self.named && *source == block.source)
         {
             block.head = head.clone();

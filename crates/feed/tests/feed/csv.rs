@@ -137,3 +137,172 @@ fn the_taq_files_are_known_and_accounted_for() {
         assert_eq!(s.by_kind[kind], events);
     }
 }
+
+/// A file of this name and content by a shipped mapping: events, and code and detail of each entry in quarantine.
+fn shipped(mapping: &str, name: &str, bytes: impl AsRef<[u8]>) -> (u64, Vec<(String, String)>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let feed = feed_of_option(&format!("f=csv:{mapping}:{}", path.display())).unwrap();
+    let tape = dir.path().join("tape");
+    let events = run(&tape, &[feed], 1, 1 << 20).summary.events;
+    let entries = quarantine::list(&tape).unwrap();
+    (events, entries.into_iter().map(|entry| (entry.reason, entry.detail)).collect())
+}
+
+/// Candles of Dukascopy, and ticks under names of another export, became quotes without a price, exit code 0.
+#[test]
+fn a_header_without_the_prices_of_the_mapping_is_refused() {
+    let ticks = |header: &str| {
+        let row = "02.03.2026 00:00:03.123 GMT+0200,1.08012,1.08001,1.5,0.75\n";
+        shipped("dukascopy-ticks", "EURUSD_Ticks_02.03.2026-02.03.2026.csv", format!("{header}\n{row}"))
+    };
+    assert_eq!(ticks("Local time,Ask,Bid,AskVolume,BidVolume"), (1, Vec::new()));
+    // Sizes may be missing: dukascopy-node leaves them out by default.
+    assert_eq!(ticks("Local time,Ask,Bid,x,y"), (1, Vec::new()));
+    for (header, lacking) in [
+        (
+            "Local time,Open,High,Low,Close",
+            "none of the columns `Bid`, `bidPrice` (bid of bbo); none of the columns `Ask`, `askPrice` (ask of bbo)",
+        ),
+        (
+            "Local time,Ask price,Bid price,AskVolume,BidVolume",
+            "none of the columns `Bid`, `bidPrice` (bid of bbo)",
+        ),
+        ("Local time,ask,bid,AskVolume,BidVolume", "none of the columns `Ask`, `askPrice` (ask of bbo)"),
+        ("Local time,Ask,Mid,AskVolume,BidVolume", "none of the columns `Bid`, `bidPrice` (bid of bbo)"),
+        (
+            "Time,Ask,Bid,AskVolume,BidVolume",
+            "none of the columns `Local time`, `Gmt time`, `Time (EET)`, `timestamp` (event time)",
+        ),
+    ] {
+        let (events, entries) = ticks(header);
+        assert_eq!((events, entries.len()), (0, 2), "{header}");
+        let (reason, detail) = &entries[0];
+        assert_eq!((reason.as_str(), entries[1].0.as_str()), ("bad_header", "no_header"));
+        let columns = header.split(',').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        assert!(detail.contains(lacking) && detail.contains(&columns), "{detail}");
+    }
+}
+
+/// Each shipped mapping of quotes, with the column of a price under another name.
+#[test]
+fn no_shipped_mapping_makes_quotes_without_prices() {
+    for (mapping, name, column) in [
+        ("nyse-taq-quotes", "SPLITS_US_ALL_BBO_A_20161024.txt", "Bid_Price"),
+        ("nyse-taq-nbbo", "EQY_US_ALL_NBBO_20161024.txt", "Best_Offer_Price"),
+        ("nyse-taq-trades", "EQY_US_ALL_TRADE_20161024.txt", "Trade Price"),
+        ("mt5-ticks", "EURUSD_202603020000_202603020001.csv", "<BID>"),
+        ("mt5-bars", "EURUSD_M1_202603020000_202603020001.csv", "<OPEN>"),
+        ("binance-futures-trades", "ETHUSDT-trades-2026-03-02.csv", "price"),
+        ("dukascopy-ticks", "eurusd-tick-2026-03-02-2026-03-03.csv", "askPrice"),
+    ] {
+        let bytes = std::fs::read_to_string(vectors().join(name)).unwrap();
+        assert!(bytes.contains(column), "{name}");
+        let (events, entries) = shipped(mapping, name, bytes.replacen(column, "other", 1));
+        assert_eq!(events, 0, "{mapping}");
+        assert_eq!(entries[0].0, "bad_header", "{mapping}");
+        assert!(entries[0].1.contains(&format!("`{column}`")), "{mapping}: {}", entries[0].1);
+    }
+}
+
+/// Prints and quotes in one file: without the columns of the quotes the prints are good, and each quote is refused.
+#[test]
+fn rows_of_events_whose_prices_the_file_lacks_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = "name='l'\nzone='UTC'\ncolumn=[{name='t',type='timestamp',form='@ms'},{name='k'},{name='i'},\
+        {name='p',type='decimal'},{name='b',type='decimal'},{name='a',type='decimal'}]";
+    let mapping = r#"
+name = "m"
+format = "csv"
+layout = "l.toml"
+[message]
+ts = "t"
+[[rule]]
+when = { k = "T" }
+event = [{ kind = "trade", fields = { instr = "i", px = "p", qty = { const = "1" } } }]
+[[rule]]
+when = { k = "Q" }
+event = [{ kind = "bbo", fields = { instr = "i", bid = "b", ask = "a" } }]
+"#;
+    std::fs::write(dir.path().join("l.toml"), layout).unwrap();
+    std::fs::write(dir.path().join("m.toml"), mapping).unwrap();
+    let read = |name: &str, rows: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, rows).unwrap();
+        let option = format!("f=csv:{}:{}", dir.path().join("m.toml").display(), path.display());
+        let tape = dir.path().join(format!("{name}-tape"));
+        let summary = run(&tape, &[feed_of_option(&option).unwrap()], 1, 1 << 20).summary;
+        let details = quarantine::list(&tape).unwrap().into_iter().map(|entry| entry.detail).collect();
+        (summary.events, details)
+    };
+    let rows = "1700000000000,T,A,1,2,3\n1700000000000,Q,A,1,2,3\n";
+    let none: Vec<String> = Vec::new();
+    assert_eq!(read("all", &format!("t,k,i,p,b,a\n{rows}")), (2, none));
+    let refused = vec!["ask (a): the header has no such column".to_owned()];
+    assert_eq!(read("prints", &format!("t,k,i,p,b,x\n{rows}")), (1, refused));
+    let (events, details) = read("nothing", &format!("t,k,i,x,b,y\n{rows}"));
+    assert_eq!(events, 0);
+    assert!(details[0].contains("no column `p` (px of trade); no column `a` (ask of bbo)"), "{details:?}");
+}
+
+/// Each bad row had the header of its file in its event: 70 kB of rows became a tape of 288 MB.
+#[test]
+fn a_long_header_is_on_the_tape_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = "name='l'\nzone='UTC'\ncolumn=[{name='t',type='timestamp',form='@ms'},{name='i'},{name='p',type='decimal'}]";
+    let mapping = |table: &str| {
+        format!(
+            "name='m'\nformat='csv'\nlayout='l.toml'\n[message]\nts='t'\nunlisted='drop'\n[table.names]\n{table}\n[[rule]]\n\
+             [[rule.event]]\nkind='trade'\n[rule.event.fields]\ninstr={{from='i',table='names'}}\npx='p'\nqty={{const='1'}}\n"
+        )
+    };
+    std::fs::write(dir.path().join("l.toml"), layout).unwrap();
+    std::fs::write(dir.path().join("m.toml"), mapping("A='A'")).unwrap();
+    std::fs::write(dir.path().join("mended.toml"), mapping("A='A'\nB='B'")).unwrap();
+    let rows = |range: std::ops::Range<u64>| -> String {
+        range
+            .map(|n| format!("{},{},1\n", 1_700_000_000_000 + n, if n % 10 == 0 { "A" } else { "B" }))
+            .collect()
+    };
+    let header = |columns: usize| (0..columns).map(|n| format!(",column{n:05}")).collect::<String>();
+    // Short rows are padded, so that a row need not be as long as the header.
+    std::fs::write(dir.path().join("l.toml"), format!("short='pad'\n{layout}")).unwrap();
+    let feed_of = |name: &str, columns: usize, rows: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, format!("t,i,p{}\n{rows}", header(columns))).unwrap();
+        [feed_of_option(&format!("f=csv:{}:{}", dir.path().join("m.toml").display(), path.display()))
+            .unwrap()]
+    };
+    let read = |name: &str, columns: usize| {
+        let feeds = feed_of(&format!("{name}.csv"), columns, &rows(0..2_000));
+        let tape = dir.path().join(name);
+        assert_eq!(run(&tape, &feeds, 1, 1 << 20).summary.quarantined, 1_800);
+        for (workers, block_bytes) in [(2, 4_000), (3, 70_000)] {
+            let other = dir.path().join(format!("{name}-{workers}"));
+            run(&other, &feeds, workers, block_bytes);
+            assert_same(&tape, &other, name);
+        }
+        let end = quarantine::list(&tape).unwrap().last().unwrap().position.0;
+        (tape, end)
+    };
+    let (long, short) = (read("long", 3_000), read("short", 0));
+    let header_bytes = header(3_000).len() as u64;
+    assert!(header_bytes > 30_000);
+    assert!(long.1 < short.1 + 3 * header_bytes, "{} and {} bytes", long.1, short.1);
+    // Every row is read again with its header.
+    let mended = unitape_feed::Mapping::load(dir.path().join("mended.toml").to_str().unwrap()).unwrap();
+    for (tape, _) in [&long, &short] {
+        let report = quarantine::retry(tape, Some(&mended), None).unwrap();
+        assert_eq!((report.tried, report.recovered, report.left), (1_800, 1_800, 0));
+    }
+    // A run that resumes in the middle knows the header of the tape.
+    let tape = dir.path().join("grown");
+    let first = feed_of("grown.csv", 3_000, &rows(0..1_000));
+    run(&tape, &first, 1, 1 << 20);
+    run(&tape, &feed_of("grown.csv", 3_000, &rows(0..2_000)), 1, 1 << 20);
+    let entries = quarantine::list(&tape).unwrap();
+    assert_eq!(entries.len(), 1_800);
+    assert!(entries.last().unwrap().position.0 < short.1 + 3 * header_bytes);
+    assert_eq!(quarantine::retry(&tape, Some(&mended), None).unwrap().recovered, 1_800);
+}

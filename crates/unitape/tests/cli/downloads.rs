@@ -112,7 +112,7 @@ fn ticks_of_one_side_leave_the_other_one() {
     let rows = "<DATE>\t<TIME>\t<BID>\t<ASK>\t<LAST>\t<VOLUME>\t<FLAGS>\n\
         2026.03.02\t00:00:03.123\t1.08001\t1.08012\t\t\t6\n2026.03.02\t00:00:03.456\t\t1.08013\t\t\t4\n\
         2026.03.02\t00:00:03.789\t1.08002\t\t1.08002\t3\t26\n2026.03.02\t00:00:04.001\t\t\t1.08005\t2\t24\n";
-    let source = file(dir.path(), "EURUSD_1.csv", rows);
+    let source = file(dir.path(), "EURUSD_202603020000_202603022359.csv", rows);
     let tape = dir.path().join("tape");
     // Known by its header.
     run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
@@ -216,24 +216,75 @@ fn rows_of_lobster_that_cannot_be() {
     assert_eq!(reasons, ["no_rule", "unknown_value", "bad_time", "bad_number", "ragged_row"]);
 }
 
-/// Parts of the name are between `_`, `-`, `.` and blanks; a name without the part refuses its rows.
+/// The name was cut at each character that is no letter or digit: futures of one underlying became one instrument, and so
+/// did BRK.A and BRK.B. A name without the separator or the part refuses its rows.
 #[test]
 fn the_instrument_may_be_in_the_name_of_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    let row = "20260301 170003123,1.08,1.09,0\n";
-    let instr = |name: &str| events("histdata-ticks", &file(dir.path(), name, row), 0)[0]["instr"].clone();
-    assert_eq!(instr("DAT_ASCII_EURUSD_T_202603.csv"), "EURUSD");
-    assert_eq!(instr("DAT ASCII__USD.JPY"), "USD");
-    let source = file(dir.path(), "ticks.csv", row);
-    let tape = dir.path().join("tape");
-    let feed = format!("f=csv:histdata-ticks:{}", source.display());
-    run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
-    let refused = &common::quarantine(&tape)[0];
-    assert_eq!(refused["reason"], "missing");
-    assert!(refused["detail"].as_str().unwrap().contains("@file[2]"), "{refused}");
-    for path in ["@file[32]", "@file[01]", "@file[]", "@file[-1]", "@file"] {
-        let text = run(["mapping", "show", "histdata-ticks"]).code(0).text().replace("@file[2]", path);
+    let sample = |name: &str| std::fs::read_to_string(root().join("vectors/csv").join(name)).unwrap();
+    for (mapping, rows, names) in [
+        (
+            "binance-trades",
+            sample("BTCUSDT-trades-2024-12-31.csv"),
+            &[
+                ("BTCUSDT-trades-2024-12.csv", "BTCUSDT"),
+                ("BTCUSDT_260327-trades-2024-12-31.csv", "BTCUSDT_260327"),
+            ][..],
+        ),
+        (
+            "binance-klines",
+            sample("BTCUSDT-1m-2026-03-02.csv"),
+            &[
+                ("BTCUSD_PERP-1m-2026-03-02.csv", "BTCUSD_PERP"),
+                ("BTCUSD_260327-1h-2026-03.csv", "BTCUSD_260327"),
+            ],
+        ),
+        (
+            "mt5-bars",
+            sample("EURUSD_M1_202603020000_202603020001.csv"),
+            &[
+                ("BRK.A_M1_202603020000_202603020001.csv", "BRK.A"),
+                ("BRK.B_M1_202603020000_202603020001.csv", "BRK.B"),
+                ("US 500_M1_202603020000_202603020001.csv", "US 500"),
+                ("US500_CASH_Daily_202603020000_202603020001.csv", "US500_CASH"),
+            ],
+        ),
+        (
+            "mt5-ticks",
+            sample("EURUSD_202603020000_202603020001.csv"),
+            &[("US 500_202603020000_202603020001.csv", "US 500")],
+        ),
+        (
+            "dukascopy-ticks",
+            sample("EURUSD_Ticks_02.03.2026-02.03.2026.csv"),
+            &[("USA500.IDXUSD_Ticks_02.03.2026-02.03.2026.csv", "USA500.IDXUSD")],
+        ),
+        (
+            "histdata-ticks",
+            sample("DAT_ASCII_EURUSD_T_202603.csv"),
+            &[("DAT_ASCII_USDJPY_T_202603.csv", "USDJPY")],
+        ),
+    ] {
+        for (name, instr) in names {
+            let events = events(mapping, &file(dir.path(), name, &rows), 0);
+            assert!(events.iter().all(|event| event["instr"] == *instr), "{mapping} {name}: {events:?}");
+        }
+        for name in ["ticks.csv", ".csv", "EURUSD"] {
+            let source = file(dir.path(), name, &rows);
+            let tape = dir.path().join(format!("{mapping}-{name}-tape"));
+            let feed = format!("f=csv:{mapping}:{}", source.display());
+            run(["consolidate", "--feed", &feed, "--tape", tape.to_str().unwrap()]).code(3);
+            let refused = &common::quarantine(&tape)[0];
+            let detail = refused["detail"].as_str().unwrap();
+            assert_eq!(refused["reason"], "missing");
+            assert!(detail.contains("@file[") && detail.contains(&format!("\"{name}\"")), "{detail}");
+        }
+    }
+    for path in ["@file[2]", "@file[01, \"_\"]", "@file[]", "@file[-1, \"_\"]", "@file[:-0, \"_\"]", "@file"]
+    {
+        let text = run(["mapping", "show", "histdata-ticks"]).code(0).text();
+        let text = text.replace("@file[2, \"_\"]", path);
         let wrong = file(dir.path(), "wrong.toml", text);
-        run(["mapping", "check", wrong.to_str().unwrap()]).code(1).says(&[path, "no column"]);
+        run(["mapping", "check", wrong.to_str().unwrap()]).code(1).says(&[path, "no column", "@file[0, "]);
     }
 }

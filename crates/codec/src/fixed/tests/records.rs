@@ -82,6 +82,28 @@ fn a_trailer_that_counts_wrong_is_bad() {
     );
 }
 
+/// Records that end in carriage returns alone were one record that is too long, without a word about the cause.
+#[test]
+fn carriage_returns_alone_end_no_record() {
+    let text = "name='t'\nterminator='newline'\n[[record]]\nname='r'\ncolumn=[{name='v',length=3}]";
+    check(
+        text,
+        b"abc\rdef\r",
+        expect![[r#"
+            {"n":0,"offset":0,"length":8,"error":{"code":"long_record","message":"8 bytes where the layout has 3: a carriage return alone ends no record, convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+        "#]],
+    );
+    check(
+        text,
+        b"abc\ndef\rghi\njkl\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"r","fields":{"v":"abc"}}
+            {"n":1,"offset":4,"length":7,"error":{"code":"long_record","message":"7 bytes where the layout has 3: a carriage return alone ends no record, convert the line ends of the file to line feeds (tr '\\r' '\\n')"}}
+            {"n":2,"offset":12,"type":"r","fields":{"v":"jkl"}}
+        "#]],
+    );
+}
+
 /// Nothing but one endless line must not be held in memory.
 #[test]
 fn a_line_without_an_end_goes_in_pieces() {

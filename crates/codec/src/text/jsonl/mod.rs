@@ -225,8 +225,24 @@ impl TextMessageDecoder for JsonlDecoder {
                 let kind = if line.first() == Some(&b'[') { LIST_KIND } else { KIND };
                 NextTextMessage::Message(TextMessage { span, kind })
             }
-            Err(fault) => NextTextMessage::Bad { span, fault },
+            Err(fault) => NextTextMessage::Bad { span, fault: with_bare_return(line, fault) },
         }
+    }
+}
+
+/// Says of a fault at a carriage return, or right behind one, that it does not end a line.
+#[cold]
+fn with_bare_return(line: &[u8], fault: TextFault) -> TextFault {
+    let before = line.get(..fault.at as usize).unwrap_or_default();
+    let is_behind = before.trim_ascii_end().len() < before.len() && before.contains(&b'\r');
+    let is_at = line.get(fault.at as usize) == Some(&b'\r');
+    match fault.code {
+        TextFaultCode::BadJson | TextFaultCode::Garbage if is_behind || is_at => TextFault::new(
+            fault.code,
+            fault.at as usize,
+            "a carriage return alone does not end a line: convert the line ends to line feeds (tr '\\r' '\\n'):",
+        ),
+        _ => fault,
     }
 }
 

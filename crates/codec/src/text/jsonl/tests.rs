@@ -146,6 +146,18 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
     }
 }
 
+// Lines that end in carriage returns alone were one line that is not JSON, without a word about the cause.
+#[test]
+fn carriage_returns_alone_end_no_line() {
+    for text in ["{\"a\":1}\r{\"a\":2}\r", "{\"a\":1}\n{\"b\":2}\r{\"c\":3}\n", "[1,2]\r[3,4]"] {
+        let lines = printed(text);
+        assert!(lines.last().unwrap().contains("convert the line ends"), "{lines:?}");
+    }
+    // Between values it is white space.
+    assert!(printed("{\"a\":\r1}\r").last().unwrap().contains("\"a\":\"1\""));
+    assert!(!printed("{\"a\":\r01}").last().unwrap().contains("convert"), "a number is the fault");
+}
+
 /// The output of `decode` for these bytes, without the name of the file.
 fn printed_bytes(input: &[u8], fallback: FallbackCharset) -> Vec<String> {
     let mut out = Vec::new();

@@ -9,10 +9,11 @@ mod tests;
 
 use crate::block::{Block, BlockNameResolver, DeclaredMessageCount};
 use crate::error::Error;
+use crate::formats::file_name::FileNamePart;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{
     Dialect, Mapping, MappingExplainer, MessageMapper, MessageOrigin, MessageRefusal, ParsedMessage,
-    PathSlots, compile,
+    PathSlots, compile, printable,
 };
 use batch::{FixedBatchDecoder, RecordTypeProgram};
 use std::cell::RefCell;
@@ -47,6 +48,8 @@ pub(crate) struct RecordSlots {
     unlisted: Vec<u16>,
     /// Whether such are kept.
     keeps: bool,
+    /// The parts of file names that the mapping reads.
+    pub(crate) file_parts: Vec<FileNamePart>,
 }
 
 /// Fixed-width columns are named by their layout.
@@ -76,15 +79,8 @@ const DAY: u16 = u16::MAX - 2;
 /// The first part of the file's name; the others are below it.
 const FILE_PART: u16 = u16::MAX - 3;
 
-/// Parts of a file's name that paths can name, at most.
-const FILE_PARTS_MAX: u16 = 32;
-
-/// The index of the part of a file's name that a path such as `@file[2]` names.
-pub(crate) fn file_part(path: &str) -> Option<u16> {
-    let index = path.strip_prefix("@file[")?.strip_suffix(']')?;
-    let is_plain = index == "0" || !index.starts_with('0') && index.bytes().all(|b| b.is_ascii_digit());
-    index.parse().ok().filter(|index| is_plain && *index < FILE_PARTS_MAX)
-}
+/// Parts of file names in a mapping, at most: each has a slot.
+const FILE_PARTS_MAX: u16 = 256;
 
 /// The path of the day of a file, where its format has one.
 pub(crate) const DAY_PATH: &str = "@day";
@@ -231,6 +227,7 @@ impl FixedRecordsDecoder {
                             kind: &self.kinds[usize::from(kind)],
                             others: None,
                             day: ColumnValue::None,
+                            file_name: "",
                             file_parts: &[],
                         };
                         self.mapper.message(block, &fields, origin, known);
@@ -336,13 +333,16 @@ impl Block {
 
 impl RecordSlots {
     pub(crate) fn new(record: &RecordLayout, slot_count: usize, places: &PathSlots<String>) -> Self {
-        let mut slots = vec![NONE; slot_count];
+        let (mut slots, mut file_parts) = (vec![NONE; slot_count], Vec::new());
         for (path, slot) in places.message.iter().filter(|(_, slot)| **slot != 0) {
             let column = record.find(path).filter(|i| record.columns()[*i].is_output());
             slots[usize::from(*slot)] = match column {
                 _ if path == RECORD_PATH => RECORD,
                 _ if path == DAY_PATH => DAY,
-                None if let Some(index) = file_part(path) => FILE_PART - index,
+                None if let Some(part) = FileNamePart::parse(path) => {
+                    file_parts.push(part);
+                    FILE_PART - (file_parts.len() - 1) as u16
+                }
                 Some(i) => i as u16,
                 None => NONE,
             };
@@ -352,7 +352,7 @@ impl RecordSlots {
         };
         let columns = record.columns().iter().enumerate();
         let unlisted = columns.filter(|(_, c)| unlisted(c)).map(|(i, _)| i as u16).collect();
-        Self { slots, unlisted, keeps: places.keeps }
+        Self { slots, unlisted, keeps: places.keeps, file_parts }
     }
 }
 
@@ -368,8 +368,10 @@ pub(crate) struct FixedRecordView<'m> {
     pub others: Option<&'m csv::CsvRowDecoder>,
     /// The day of the file, where it is not a column's.
     pub day: ColumnValue,
-    /// The parts of the file's name.
-    pub file_parts: &'m [&'m [u8]],
+    /// The name of the file, where paths read parts of it.
+    pub file_name: &'m str,
+    /// The parts of the file's name, in the order of [`RecordSlots::file_parts`].
+    pub file_parts: &'m [Option<&'m str>],
 }
 
 impl FixedRecordView<'_> {
@@ -380,7 +382,8 @@ impl FixedRecordView<'_> {
 
     /// The part of the file's name that this is in place of a column.
     fn file_part(&self, column: u16) -> Option<&[u8]> {
-        self.file_parts.get(usize::from(FILE_PART.checked_sub(column)?)).copied()
+        let part = *self.file_parts.get(usize::from(FILE_PART.checked_sub(column)?))?;
+        part.map(str::as_bytes)
     }
 
     /// The value as text, in canonical form.
@@ -405,6 +408,19 @@ impl ParsedMessage for FixedRecordView<'_> {
     const FIELD: &'static str = "column";
     const TYPE: &'static str = "record";
     const TIME: &'static str = "date, timestamp, or time with a date";
+    const HAS_HEADER: bool = true;
+
+    #[cold]
+    fn missing_note(&self, path: &str) -> Option<String> {
+        FileNamePart::parse(path)
+            .map(|_| format!("the file's name is {}", printable(self.file_name.as_bytes())))
+    }
+
+    #[inline]
+    fn is_absent(&self, slot: u8) -> bool {
+        let column = self.kind.slots[usize::from(slot)];
+        self.others.is_some_and(|decoder| !decoder.has_column(column))
+    }
 
     fn raw(&self) -> &[u8] {
         self.raw

@@ -248,6 +248,21 @@ impl UnitEmitter<'_> {
         *self.open_sources -= usize::from(end && !self.grows);
     }
 
+    /// The id of the definition with the first bytes of the source, which is added where the tape does not have it; that
+    /// of the source where a message in quarantine has these bytes itself.
+    fn headed(&mut self, unit: &BlockMessage, from: usize, source: u32) -> u32 {
+        if !self.block.is_head_defined {
+            return source;
+        }
+        let state = &mut self.sources[self.block.source];
+        let start = self.block.added.len();
+        let id = state.headed(unit.offset, &self.block.head, self.next_source, &mut self.block.added);
+        if self.block.added.len() > start {
+            self.run.insert(from, start..self.block.added.len());
+        }
+        id
+    }
+
     /// The id of the source's definition for this unit, which is added where the tape does not have it; the frames get it.
     fn source_of(&mut self, unit: &BlockMessage, frames: &Range<usize>) -> u32 {
         let state = &mut self.sources[self.block.source];
@@ -267,6 +282,9 @@ impl UnitEmitter<'_> {
                 self.run.insert(frames.start, start..self.block.added.len());
             }
             source = id;
+        }
+        if unit.what == BlockMessageKind::Quarantine {
+            source = self.headed(unit, frames.start, source);
         }
         if source != self.block.decoded_as {
             patch_each(&mut self.block.arena[frames.clone()], at::SOURCE, &source.to_le_bytes());
@@ -344,6 +362,7 @@ impl UnitEmitter<'_> {
         self.block.recount(self.cursor.unit, TurnVerdict::Quarantined);
         // Relaxed: a figure for progress bars.
         self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+        let source = self.headed(unit, frames.start, source);
         let added = refuse(self.block, self.log, RefusedUnit { unit, ts: *self.running_max, source }, dict)?;
         if late {
             mark(&mut self.block.added[added.clone()], flags::LATE);
@@ -537,7 +556,7 @@ fn refuse(
         raw: RawDigest::from_bytes(raw),
         reason: Refusal::DictionaryFull.code(),
         detail: &detail,
-        head: &block.head,
+        head: if block.is_head_defined { &[] } else { &block.head },
         concern: &AffectedBooks::Feed,
     };
     let start = block.added.len();

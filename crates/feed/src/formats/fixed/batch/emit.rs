@@ -184,6 +184,7 @@ impl GeneralRecordReader<'_> {
             kind: self.kinds.get(usize::from(kind))?,
             others: None,
             day: ColumnValue::None,
+            file_name: "",
             file_parts: &[],
         };
         Some((fields, self.plan))
