@@ -168,7 +168,7 @@ fn line(event: &serde_json::Value) -> String {
     event.to_string()
 }
 
-/// A capture that somebody downloaded says by its packets its format.
+/// A capture that somebody downloaded needs no option: its packets say which format it is.
 #[test]
 fn iex_captures_are_recognised() {
     let dir = tempfile::tempdir().unwrap();
