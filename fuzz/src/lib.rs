@@ -37,6 +37,7 @@ targets! {
     feed_bytes
     fix_frame
     fixed_records
+    iex_packet
     iso20022_bytes
     itch_frame
     journal

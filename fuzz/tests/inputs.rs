@@ -42,6 +42,7 @@ targets! {
     feed_bytes 1000
     fix_frame 10_000
     fixed_records 5000
+    iex_packet 2000
     iso20022_bytes 5000
     itch_frame 2000
     journal 1000

@@ -12,6 +12,7 @@
 //! | [`fixed`] | fixed-width records by a layout: framing, values, JSON |
 //! | [`csv`] | rows of separated values by a layout: framing, quotes, values, JSON |
 //! | [`itch`] | NASDAQ TotalView-ITCH 5.0: messages, framing, MoldUDP64, JSON |
+//! | [`iex`] | IEX TOPS 1.6, DEEP 1.0, DEEP+ 1.0: messages, packets of IEX-TP, JSON |
 //! | [`swift_mt`] | SWIFT MT: blocks, fields, components, statements without envelope, JSON |
 //! | [`iso20022`] | ISO 20022 in XML: documents in any wrapping, values, JSON |
 //! | [`text`] | news, chat and mail: JSON Lines of any make, RFC 5322, RSS, Atom, NewsML-G2, JSON |
@@ -40,6 +41,7 @@ pub mod csv;
 pub mod events;
 pub mod fix;
 pub mod fixed;
+pub mod iex;
 pub mod iso20022;
 pub mod itch;
 pub mod swift_mt;

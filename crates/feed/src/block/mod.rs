@@ -108,6 +108,8 @@ pub struct Block {
     pub leaves: Option<Box<CarriedMessage>>,
     /// The bytes in hand are those of one packet: marks of progress are the capture's to make.
     pub in_packet: bool,
+    /// The bytes in hand are those of one quarantine entry, and are tried again: they are a message by themselves.
+    pub is_retry: bool,
     /// The address that packet was sent to, and its receive time.
     pub sent: Option<(SocketAddr, UnixNanos)>,
 }

@@ -14,6 +14,7 @@ static FORMATS: &[&FormatEntry] = &[
     &super::csv::FORMAT,
     &super::swift::FORMAT,
     &super::itch::FORMAT,
+    &super::iex::FORMAT,
     &super::fast::FORMAT,
     &super::iso20022::FORMAT,
     &super::text::JSONL,

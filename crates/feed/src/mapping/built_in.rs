@@ -42,7 +42,7 @@ macro_rules! shipped {
 }
 
 /// If two mappings suit a file equally well, detection picks the later one.
-static ALL: [ShippedMapping; 36] = shipped![
+static ALL: [ShippedMapping; 37] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
     "swift-mt",
@@ -50,6 +50,7 @@ static ALL: [ShippedMapping; 36] = shipped![
     "sim-day",
     "nasdaq-itch50",
     "nasdaq-itch50-stateless",
+    "iex",
     "iso20022",
     "nyse-taq-trades",
     "nyse-taq-quotes",

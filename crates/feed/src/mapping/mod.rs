@@ -140,6 +140,8 @@ pub struct Mapping {
     pub detect: DetectConfig,
     /// For ITCH: all there is to say, in place of messages and rules.
     pub itch: Option<IgnoredAny>,
+    /// For IEX: all there is to say, in place of messages and rules.
+    pub iex: Option<IgnoredAny>,
     /// For FAST with a handler: all settings, in place of messages and rules. Its format reads them.
     pub fast: Option<IgnoredAny>,
     /// For FAST: templates and framing.
@@ -506,6 +508,9 @@ impl Mapping {
             }
             other if other != "itch" && self.itch.is_some() => {
                 ("itch", "a table [itch] is for format itch".to_owned())
+            }
+            other if other != "iex" && self.iex.is_some() => {
+                ("iex", "a table [iex] is for format iex".to_owned())
             }
             other if other != "fix" && self.framing.is_some() => {
                 ("framing", format!("framing: format {format} has none to choose"))

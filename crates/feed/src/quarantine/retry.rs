@@ -82,7 +82,7 @@ pub fn retry(
         };
         let mut block = Block { base: e.offset, bytes: raw, ..Block::default() };
         block.head = e.head.clone();
-        block.eof = true;
+        (block.eof, block.is_retry) = (true, true);
         let nothing = Dictionary::default();
         let (source, definition) = further.source_of(&account, e, FormatId::from_format(&format));
         format.decoder()?.decode(&mut block, source, &nothing, &DecodeOptions::default());

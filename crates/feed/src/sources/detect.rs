@@ -7,11 +7,11 @@ use crate::formats::{csv as csv_format, fixed as fixed_format};
 use crate::mapping::Mapping;
 use crate::sources::open::first_bytes;
 use std::path::Path;
-use unitape_base::capture::is_capture;
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, is_capture, udp};
 use unitape_codec::fixed::{FixedWidthDecoder, NextRecord};
 use unitape_codec::swift_mt::{EnvelopeForm, NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer};
 use unitape_codec::text::{mail, xml};
-use unitape_codec::{iso20022, itch};
+use unitape_codec::{iex, iso20022, itch};
 
 const LOOK_BYTES: u64 = 64 << 10;
 
@@ -54,6 +54,9 @@ fn recognise(head: &[u8]) -> Option<Format> {
     }
     if is_itch(head) {
         return Format::from_mapping(Mapping::built_in("nasdaq-itch50")?.clone()).ok();
+    }
+    if is_iex(head) {
+        return Format::from_mapping(Mapping::built_in("iex")?.clone()).ok();
     }
     if let Some(format) = fixed(head) {
         return Some(format);
@@ -112,6 +115,37 @@ fn is_itch(head: &[u8]) -> bool {
         (at, messages) = (found.span.end, messages + 1);
     }
     messages > 1
+}
+
+/// A capture with a datagram among its first ones that is a packet of IEX-TP, as long as its head says.
+fn is_iex(head: &[u8]) -> bool {
+    if !is_capture(head) {
+        return false;
+    }
+    let (mut walker, mut offset, mut packets) = (CaptureWalker::default(), 0, 0);
+    while packets < RECORDS_LOOKED_AT {
+        offset = match walker.next(head, offset) {
+            NextCaptureRecord::Skip { end } | NextCaptureRecord::Dropped { end, .. } => end,
+            NextCaptureRecord::Packet(packet) => {
+                let bytes = &head[packet.bytes.clone()];
+                if let UdpParseOutcome::Datagram(datagram) = udp(packet.link, bytes, packet.is_cut()) {
+                    let payload = &bytes[datagram.payload];
+                    let length = |header: iex::IexPacketHeader| {
+                        iex::PACKET_HEAD_BYTES + usize::from(header.payload_bytes)
+                    };
+                    if iex::IexPacketHeader::read(payload)
+                        .is_some_and(|header| length(header) == payload.len())
+                    {
+                        return true;
+                    }
+                }
+                packets += 1;
+                packet.end
+            }
+            NextCaptureRecord::More | NextCaptureRecord::Lost { .. } => return false,
+        };
+    }
+    false
 }
 
 /// The shipped layout by which the header reads well, and whatever follows it.

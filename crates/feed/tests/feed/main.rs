@@ -12,6 +12,7 @@ mod fast;
 mod fast_rules;
 mod fixed;
 mod fragments;
+mod iex;
 mod iso20022;
 mod itch;
 mod itch_books;

@@ -11,7 +11,7 @@ use unitape_codec::fix::{
 };
 use unitape_codec::fixed::{self, FixedWidthLayout};
 use unitape_codec::text::{self, jsonl, mail, xml};
-use unitape_codec::{csv, iso20022, itch, swift_mt};
+use unitape_codec::{csv, iex, iso20022, itch, swift_mt};
 use unitape_fast as fast;
 
 /// Arguments.
@@ -78,6 +78,14 @@ is not of its tag's form has an error in its place, and its message is none the 
 
 Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
     Itch(ItchArgs),
+    /// IEX TOPS, DEEP and DEEP+: packets of IEX-TP, in a capture or back to back
+    #[command(after_help = "Examples:
+  unitape decode iex capture.pcap --json | head -n 3
+  gzip -dc 20260302_IEXTP1_DEEP1.0.pcap.gz | unitape decode iex - --json | grep '\"type\":\"T\"'
+
+Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.
+docs/formats-iex.md has the fields.")]
+    Iex(PlainArgs),
     /// ISO 20022: messages in XML, bare or wrapped
     #[command(after_help = "Examples:
   unitape decode iso20022 payments.xml --json | head -n 3
@@ -242,6 +250,7 @@ pub fn run(args: DecodeArgs) -> output::Result {
         FormatArgs::Csv(args) => csv(&args),
         FormatArgs::Swift(args) => swift(&args),
         FormatArgs::Itch(args) => itch(&args),
+        FormatArgs::Iex(args) => iex(&args),
         FormatArgs::Iso20022(args) => iso(&args),
         FormatArgs::Jsonl(args) => text(&args, jsonl::JsonlDecoder::default),
         FormatArgs::Mail(args) => text(&args, mail::MailDecoder::default),
@@ -413,6 +422,17 @@ fn itch(args: &ItchArgs) -> output::Result {
     let (mut messages, mut errors) = (0, 0);
     each_file(&args.files, args.json, |input, label, out| {
         let summary = itch::decode_json(input, label, framer, out)?;
+        messages += summary.messages;
+        errors += summary.errors;
+        Ok(())
+    })?;
+    ended(args.json, &args.files, "messages", [messages, errors])
+}
+
+fn iex(args: &PlainArgs) -> output::Result {
+    let (mut messages, mut errors) = (0, 0);
+    each_file(&args.files, args.json, |input, label, out| {
+        let summary = iex::decode_json(input, label, out)?;
         messages += summary.messages;
         errors += summary.errors;
         Ok(())

@@ -282,8 +282,8 @@ fn the_instrument_may_be_in_the_name_of_the_file() {
     }
     for path in ["@file[2]", "@file[01, \"_\"]", "@file[]", "@file[-1, \"_\"]", "@file[:-0, \"_\"]", "@file"]
     {
-        let text = run(["mapping", "show", "histdata-ticks"]).code(0).text();
-        let text = text.replace("@file[2, \"_\"]", path);
+        let shown = run(["mapping", "show", "histdata-ticks"]).code(0);
+        let text = shown.text().replace("@file[2, \"_\"]", path);
         let wrong = file(dir.path(), "wrong.toml", text);
         run(["mapping", "check", wrong.to_str().unwrap()]).code(1).says(&[path, "no column", "@file[0, "]);
     }

@@ -132,7 +132,7 @@ fn books_quarantine_alerts_and_messages_that_there_are_not() {
         inputs.run(line).code(0).says(&[words]);
         inputs.run(&format!("{line} --json")).code(0).says(&[words]);
     }
-    for format in ["fix", "swift", "itch", "iso20022", "jsonl", "mail", "newsxml"] {
+    for format in ["fix", "swift", "itch", "iex", "iso20022", "jsonl", "mail", "newsxml"] {
         let line = format!("decode {format} empty");
         explained(&inputs, &line, &["nothing was decoded: there are no messages in empty"]);
     }

@@ -37,6 +37,7 @@ mod generate_banks;
 mod golden;
 mod handler;
 mod hot;
+mod iex;
 mod iso20022;
 mod itch;
 mod kill;

@@ -22,6 +22,7 @@ fn samples(dir: &Path) -> Vec<(&'static str, PathBuf)> {
         ("sim-day", file(dir, "few.fixed", few)),
         ("nasdaq-itch50", vectors.join("itch/20200130.itch50")),
         ("nasdaq-itch50-stateless", vectors.join("itch/20200130.itch50")),
+        ("iex", vectors.join("iex/deep_plus.pcap")),
         ("iso20022", vectors.join("iso20022/moov/statement_1.xml")),
         ("nyse-taq-trades", vectors.join("csv/EQY_US_ALL_TRADE_20161024.txt")),
         ("nyse-taq-quotes", vectors.join("csv/SPLITS_US_ALL_BBO_A_20161024.txt")),

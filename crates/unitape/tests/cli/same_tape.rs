@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_base::capture::write;
+use unitape_codec::iex::IexProtocol;
+use unitape_codec::iex::sample::{IexSampleConfig, capture as iex_capture, sample_packets};
 use unitape_codec::iso20022::sample::sample_messages as payments;
 use unitape_codec::itch::sample::{SampleConfig, sample_messages};
 use unitape_codec::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
@@ -51,6 +53,7 @@ const CASES: &[Case] = &[
     case("swift", "swift-mt", "vectors/swift/families.rje", 20_000),
     case("itch", "nasdaq-itch50", "sample/20200130.itch50", 60_000),
     case("itch", "nasdaq-itch50-stateless", "sample/20200130.itch50", 60_000),
+    case("iex", "iex", "sample/iex.pcap", 120_000),
     case("csv", "nyse-taq-trades", "vectors/csv/EQY_US_ALL_TRADE_20161024.txt", 30_000),
     case("csv", "nyse-taq-quotes", "vectors/csv/SPLITS_US_ALL_BBO_A_20161024.txt", 30_000),
     case("csv", "nyse-taq-nbbo", "vectors/csv/EQY_US_ALL_NBBO_20161024.txt", 30_000),
@@ -108,6 +111,7 @@ impl Case {
             Some(("day", file)) => fs::read(dir.join("day").join(file)).unwrap(),
             Some(("sample", "payments.xml")) => payments(60, 5),
             Some(("sample", "exchange.pcap")) => exchange(5),
+            Some(("sample", "iex.pcap")) => iex_session(5),
             Some(("sample", "archive.mbox")) => sample_mbox(90, 5),
             Some(("sample", "rss.xml")) => sample_feed(News::Rss, 90, 5),
             Some(("sample", "atom.xml")) => sample_feed(News::Atom, 90, 5),
@@ -133,6 +137,12 @@ impl Case {
         fs::write(&path, damaged(bytes, &mut Rng::new(seed))).unwrap();
         path
     }
+}
+
+/// A session of DEEP+ as a capture.
+fn iex_session(seed: u64) -> Vec<u8> {
+    let protocol = IexProtocol::DeepPlus;
+    iex_capture(&sample_packets(IexSampleConfig { protocol, messages: 2_000, symbols: 10, seed }))
 }
 
 /// Bytes changed, lost, put in and repeated, now and then; not in the first kilobyte, where a header is.

@@ -107,18 +107,6 @@ pub(super) struct CheckedItchConfig {
 impl CheckedItchConfig {
     /// Reads the table.
     pub fn new(text: &ItchConfig) -> Result<Self, String> {
-        let letters = |table: &BTreeMap<String, String>, name: &str| {
-            table
-                .iter()
-                .map(|(code, phase)| match code.as_bytes() {
-                    [letter] if PHASES.contains(&phase.as_str()) => Ok((*letter, phase.clone())),
-                    [_] => {
-                        Err(format!("itch.{name}.{code}: no phase `{phase}`; phases: {}", PHASES.join(", ")))
-                    }
-                    _ => Err(format!("itch.{name}.{code}: a code is one letter")),
-                })
-                .collect::<Result<BTreeMap<_, _>, _>>()
-        };
         if text.venue.is_empty() || text.venue.len() > VENUE_BYTES_MAX {
             return Err(format!("itch.venue: a name of 1 to {VENUE_BYTES_MAX} bytes"));
         }
@@ -137,8 +125,8 @@ impl CheckedItchConfig {
             zone: text.zone.clone(),
             midnight: text.session_date.as_ref().map(of_date).transpose()?,
             prints: text.prints,
-            system_event: letters(&text.system_event, "system_event")?,
-            trading_state: letters(&text.trading_state, "trading_state")?,
+            system_event: phases_of(&text.system_event, "itch.system_event")?,
+            trading_state: phases_of(&text.trading_state, "itch.trading_state")?,
         })
     }
 
@@ -146,6 +134,22 @@ impl CheckedItchConfig {
     pub fn midnight_of(&self, head: &[u8]) -> Option<i64> {
         self.midnight.or_else(|| day_midnight(head, &self.zone).ok().flatten())
     }
+}
+
+/// The phases of a table of the mapping by the letters of their codes; `key` is the table's name.
+///
+/// # Errors
+/// A code that is no letter, or a phase that books do not know.
+pub(in crate::formats) fn phases_of(
+    table: &BTreeMap<String, String>,
+    key: &str,
+) -> Result<BTreeMap<u8, String>, String> {
+    let letter_of = |(code, phase): (&String, &String)| match code.as_bytes() {
+        [letter] if PHASES.contains(&phase.as_str()) => Ok((*letter, phase.clone())),
+        [_] => Err(format!("{key}.{code}: no phase `{phase}`; phases: {}", PHASES.join(", "))),
+        _ => Err(format!("{key}.{code}: a code is one letter")),
+    };
+    table.iter().map(letter_of).collect()
 }
 
 /// The session date of a source, as text, where each source has its own: out of the name of its file.

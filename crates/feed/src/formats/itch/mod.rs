@@ -33,10 +33,12 @@ mod stocks;
 mod tests;
 
 pub use config::ItchConfig;
+pub(super) use config::phases_of;
 
 use crate::block::affected_books::AffectedBooks;
 use crate::block::{Block, BlockMessageKind, MessageOrigin, MessageSpan};
 use crate::error::Error;
+use crate::formats::datagram_session::DatagramSession;
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
 use crate::mapping::{Mapping, MessageRefusal};
 use crate::reference::{InstrumentLookup, PlainInstruments, ReferenceLookup};
@@ -45,7 +47,6 @@ use config::{CheckedItchConfig, ItchFramingConfig, date_of_source};
 use firms::FirmCache;
 use image::FramePrototypes;
 use orders::ItchOrderTable;
-use session_state::MoldSessionState;
 use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub struct ItchDecoder {
     images: FramePrototypes,
     batch: ItchBatchScratch,
     /// The state of a session of MoldUDP64.
-    mold: MoldSessionState,
+    mold: DatagramSession<[u8; 10]>,
     /// Another session has begun, and no event has said so yet.
     restarted: bool,
     /// Always field by field.
@@ -181,7 +182,7 @@ impl ItchDecoder {
             firms: FirmCache::default(),
             images: FramePrototypes::default(),
             batch: ItchBatchScratch::default(),
-            mold: MoldSessionState::default(),
+            mold: DatagramSession::default(),
             restarted: false,
             config,
             slow: mapping.reference.is_some(),
@@ -270,7 +271,11 @@ impl ItchDecoder {
             );
             return bytes.len();
         };
-        if self.mold.begins_session(&head) {
+        if block.is_retry {
+            self.retry(block, bytes, head, place, NameContext { known, by });
+            return bytes.len();
+        }
+        if self.mold.begins_session(head.session) {
             // Another session begins with no orders, and with a directory of its own.
             if let Some(orders) = &mut self.orders {
                 orders.clear();
@@ -278,7 +283,7 @@ impl ItchDecoder {
             }
             self.restarted = true;
         }
-        let fresh = match self.mold.accept_packet(&head) {
+        let fresh = match self.mold.accept_packet(head.session, head.sequence, head.messages()) {
             Ok(fresh) => fresh,
             Err(gap) => {
                 block.quarantine(place.source, base, &[], "gap", &gap.to_string());
@@ -344,6 +349,31 @@ impl ItchDecoder {
             );
         }
         bytes.len()
+    }
+
+    /// Decodes a message of the quarantine once more: a packet of its own, whose neighbours are of no interest. It is
+    /// at the place where it was in its source, and its number is neither new nor missing.
+    #[cold]
+    fn retry<I: InstrumentLookup>(
+        &mut self,
+        block: &mut Block,
+        bytes: &[u8],
+        head: MoldPacketHeader,
+        place: ItchMessageOrigin,
+        names: NameContext<'_, I>,
+    ) {
+        match self.framer.frame(bytes, MOLD_HEAD_BYTES, true) {
+            NextItchFrame::Message(found) if head.messages() == 1 && found.span.end == bytes.len() => {
+                let length = found.span.len();
+                let place =
+                    ItchMessageOrigin { offset: block.base, length, sequence: Some(head.sequence), ..place };
+                self.message(block, bytes, found, place, names);
+            }
+            NextItchFrame::Bad { span, fault } => {
+                refuse(block, place.source, block.base, span.slice(bytes), &fault)
+            }
+            _ => block.quarantine(place.source, block.base, bytes, "truncated", "no message of its own"),
+        }
     }
 
     /// The books that a refused message may concern: those of its security, if its code has a symbol.
@@ -458,7 +488,7 @@ impl FormatDecoder for ItchDecoder {
             orders.clear();
             self.stocks.clear();
         }
-        self.mold = MoldSessionState::default();
+        self.mold = DatagramSession::default();
         self.restarted = false;
     }
 

@@ -1,77 +1,9 @@
-//! The state of a source: its orders and sessions, message by message.
+//! The state of a source: its orders, message by message.
 
 use super::ItchDecoder;
 use super::orders::{ItchOrderState, ItchOrderTable, OrderInsertRefusal};
 use crate::mapping::MessageRefusal;
-use std::collections::VecDeque;
-use std::fmt;
-use std::ops::Range;
-use unitape_codec::itch::{MoldPacketHeader, OrderReplace};
-
-/// The state of a session of MoldUDP64.
-#[derive(Clone, Debug, Default)]
-pub struct MoldSessionState {
-    session: [u8; 10],
-    /// Number of the next message; 0 before the first packet.
-    next: u64,
-    /// Missing messages, the latest [`GAPS_MAX`] gaps.
-    gaps: VecDeque<MoldGap>,
-}
-
-/// Gaps that are remembered. A message from an older gap counts as a duplicate.
-const GAPS_MAX: usize = 64;
-
-/// Messages that did not come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MoldGap {
-    from: u64,
-    to: u64,
-}
-
-impl fmt::Display for MoldGap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MoldGap { from, to } = self;
-        write!(f, "{} messages did not come: {from} to {} of the session", to - from, to - 1)
-    }
-}
-
-impl MoldSessionState {
-    /// Whether a packet is of another session than the one before it.
-    pub fn begins_session(&self, packet: &MoldPacketHeader) -> bool {
-        self.next != 0 && self.session != packet.session
-    }
-
-    /// Takes a packet: which of its messages are new, or which are missing before it; then all of it is new.
-    pub fn accept_packet(&mut self, packet: &MoldPacketHeader) -> Result<Range<u16>, MoldGap> {
-        if self.next == 0 || self.session != packet.session {
-            // A session begins with its first message, also one that another source has begun: its orders are not known here.
-            *self = Self { session: packet.session, next: 1, gaps: VecDeque::new() };
-        }
-        let (count, end) = (packet.messages(), packet.sequence.saturating_add(packet.messages().into()));
-        let from = self.next;
-        self.next = from.max(end);
-        if packet.sequence > from {
-            let gap = MoldGap { from, to: packet.sequence };
-            if self.gaps.len() == GAPS_MAX {
-                self.gaps.pop_front();
-            }
-            self.gaps.push_back(gap);
-            return Err(gap);
-        }
-        let known = u16::try_from(from - packet.sequence).unwrap_or(u16::MAX).min(count);
-        Ok(known..count)
-    }
-
-    /// Whether this message was missing, and comes now, out of its turn.
-    pub fn was_missing(&self, sequence: u64) -> bool {
-        self.gaps.iter().any(|gap| (gap.from..gap.to).contains(&sequence))
-    }
-
-    /// The session of the last packet.
-    pub fn session(&self) -> [u8; 10] {
-        self.session
-    }
-}
+use unitape_codec::itch::OrderReplace;
 
 /// The state of an order after an execution or a partial cancel.
 #[derive(Clone, Copy, Debug)]

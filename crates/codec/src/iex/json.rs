@@ -1,0 +1,305 @@
+//! Messages as JSON Lines: what `unitape decode iex --json` prints.
+//!
+//! ```text
+//! {"file":"a","n":4,"offset":130,"protocol":"deep","channel":1,"session":9,"sequence":5,"type":"8","fields":{"timestamp":…,"price":"99.05"}}
+//! {"file":"a","n":5,"offset":168,"length":40,"error":{"code":"unknown_type","message":"…"}}
+//! ```
+//!
+//! One object for each message, good or bad, in order; `type` is the letter. Numbers are numbers, prices strings in
+//! canonical form, texts without the blanks behind them; a blank one is left out. `extra` is the number of bytes that a
+//! later version has behind the fields. Heartbeats, and packets of a capture that are no UDP, become no line. The
+//! schema is `docs/schema/decode-iex.schema.json`.
+
+use super::fault::{IexFault, IexFaultCode};
+use super::message::{IexFieldType, IexMessage, PRICE_PLACES};
+use super::packet::{GARBAGE_BYTES_MAX, IexFramer, IexPacketHeader, IexPacketPart, NextIexPacket};
+use crate::itch::price;
+use std::io::{Read, Write};
+use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, is_capture, udp};
+use unitape_base::json::{head, number, string, value};
+use unitape_base::{Error, InputBuffer, READ_BYTES, Span};
+
+/// The counts of a decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IexSummary {
+    /// Good messages.
+    pub messages: u64,
+    /// Bad ones, and bytes that are none.
+    pub errors: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Decodes all of `input`, a capture or packets back to back, to JSON Lines on `out`.
+///
+/// # Errors
+/// If the input cannot be read or the output not be written; what was decoded before is written.
+pub fn decode_json(input: &mut dyn Read, file_label: &str, out: &mut dyn Write) -> Result<IexSummary, Error> {
+    let mut source = InputBuffer::new(input, file_label);
+    let mut lines = IexJsonWriter {
+        head: head(file_label),
+        text: Vec::with_capacity(2 * FLUSH_BYTES),
+        summary: IexSummary::default(),
+    };
+    source.read(0, MAGIC_BYTES)?;
+    let mut walker = is_capture(source.bytes()).then(CaptureWalker::default);
+    let (mut offset, mut patience) = (0, 1);
+    let result = loop {
+        let input = IexInput { bytes: source.bytes(), offset, eof: source.eof, base: source.base };
+        let step = match &mut walker {
+            Some(walker) => lines.record(walker, input),
+            None => lines.packet(input),
+        };
+        match step {
+            DecodeStep::Decoded { end } => (offset, patience) = (end, 1),
+            DecodeStep::Incomplete { from, need } => {
+                if let Err(error) = lines.flush(out) {
+                    break Err(error);
+                }
+                let wanted = (need - from).max(source.bytes().len() - from + patience);
+                patience = (patience * 2).min(READ_BYTES);
+                if let Err(error) = source.read(from, wanted) {
+                    break Err(error);
+                }
+                offset = 0;
+            }
+            DecodeStep::End => break Ok(()),
+        }
+        if lines.text.len() >= FLUSH_BYTES {
+            lines.flush(out)?;
+        }
+    };
+    lines.flush(out)?;
+    result?;
+    lines.summary.bytes = source.base + source.bytes().len() as u64;
+    Ok(lines.summary)
+}
+
+/// The decoder writes its output at this size, and before it waits for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// Bytes that tell a capture from packets back to back.
+const MAGIC_BYTES: usize = 4;
+
+/// Bytes in hand, and the place in them.
+#[derive(Clone, Copy)]
+struct IexInput<'b> {
+    bytes: &'b [u8],
+    offset: usize,
+    eof: bool,
+    /// Offset of the first byte in the file.
+    base: u64,
+}
+
+/// The result of one record or packet.
+enum DecodeStep {
+    Decoded { end: usize },
+    Incomplete { from: usize, need: usize },
+    End,
+}
+
+/// The lines of one file.
+struct IexJsonWriter {
+    head: Vec<u8>,
+    text: Vec<u8>,
+    summary: IexSummary,
+}
+
+impl IexJsonWriter {
+    /// Decodes the next record of a capture.
+    fn record(&mut self, walker: &mut CaptureWalker, input: IexInput<'_>) -> DecodeStep {
+        let IexInput { bytes, offset, eof, base } = input;
+        let rest = bytes.len() - offset;
+        let fault = |detail: &str| IexFault::new(IexFaultCode::BadCapture, detail);
+        let (end, fault) = match walker.next(bytes, offset) {
+            NextCaptureRecord::Skip { end } => (end, None),
+            NextCaptureRecord::Dropped { count, end, .. } => {
+                (end, Some(fault(&format!("{count} datagrams were dropped before this place"))))
+            }
+            NextCaptureRecord::Packet(packet) => {
+                let captured = &bytes[packet.bytes.clone()];
+                let fault = match udp(packet.link, captured, packet.is_cut()) {
+                    UdpParseOutcome::Datagram(datagram) => {
+                        let base = base + (packet.bytes.start + datagram.payload.start) as u64;
+                        self.payload(&captured[datagram.payload], base);
+                        None
+                    }
+                    UdpParseOutcome::Other => None,
+                    UdpParseOutcome::Cut(_) => {
+                        let [captured, original] = [captured.len() as u64, packet.original.into()];
+                        Some(fault(&format!("{captured} of {original} bytes were captured")))
+                    }
+                    UdpParseOutcome::Fragment(_) => Some(fault("a fragment of a datagram")),
+                    UdpParseOutcome::Bad(reason) => Some(fault(reason)),
+                };
+                (packet.end, fault)
+            }
+            NextCaptureRecord::More if !eof => {
+                return DecodeStep::Incomplete { from: offset, need: bytes.len() + 1 };
+            }
+            _ if rest == 0 && eof => return DecodeStep::End,
+            NextCaptureRecord::More => {
+                (bytes.len(), Some(fault("the capture ends in the middle of a record")))
+            }
+            NextCaptureRecord::Lost { .. } if rest < GARBAGE_BYTES_MAX && !eof => {
+                return DecodeStep::Incomplete { from: offset, need: offset + GARBAGE_BYTES_MAX };
+            }
+            NextCaptureRecord::Lost { what } => (offset + rest.min(GARBAGE_BYTES_MAX), Some(fault(what))),
+        };
+        if let Some(fault) = fault {
+            self.fault(base, Span { start: offset, end }, &fault);
+        }
+        DecodeStep::Decoded { end }
+    }
+
+    /// Decodes the payload of a datagram.
+    fn payload(&mut self, bytes: &[u8], base: u64) {
+        let mut offset = 0;
+        while let DecodeStep::Decoded { end } = self.packet(IexInput { bytes, offset, eof: true, base }) {
+            offset = end;
+        }
+    }
+
+    /// Decodes the next packet.
+    fn packet(&mut self, input: IexInput<'_>) -> DecodeStep {
+        let IexInput { bytes, offset, eof, base } = input;
+        match IexFramer.frame(bytes, offset, eof) {
+            NextIexPacket::Packet(packet) => {
+                for part in packet.parts(bytes) {
+                    match part {
+                        IexPacketPart::Message { span, sequence } => {
+                            let body = &bytes[span.start + 2..span.end];
+                            match checked(packet.header, body) {
+                                Ok(message) => {
+                                    let place = MessagePlace {
+                                        header: packet.header,
+                                        offset: base + span.start as u64,
+                                        sequence,
+                                    };
+                                    self.message(place, message, body.len());
+                                }
+                                Err(fault) => self.fault(base, span, &fault),
+                            }
+                        }
+                        IexPacketPart::Truncated { span, fault, .. } => self.fault(base, span, &fault),
+                        IexPacketPart::Behind(span) => {
+                            self.fault(base, span, &IexFault::new(IexFaultCode::Garbage, BEHIND));
+                        }
+                    }
+                }
+                DecodeStep::Decoded { end: packet.span.end }
+            }
+            NextIexPacket::Bad { span, fault } => {
+                self.fault(base, span, &fault);
+                DecodeStep::Decoded { end: span.end }
+            }
+            NextIexPacket::Incomplete { from, need } => DecodeStep::Incomplete { from, need },
+            NextIexPacket::End => DecodeStep::End,
+        }
+    }
+
+    fn message(&mut self, place: MessagePlace, message: IexMessage<'_>, length: usize) {
+        let MessagePlace { header, offset, sequence } = place;
+        self.start(offset);
+        let (bytes, spec) = (message.bytes(), message.spec());
+        let out = &mut self.text;
+        out.extend_from_slice(b",\"protocol\":\"");
+        out.extend_from_slice(header.protocol.as_str().as_bytes());
+        out.push(b'"');
+        for (name, number_value) in
+            [("channel", header.channel.into()), ("session", header.session.into()), ("sequence", sequence)]
+        {
+            key(out, name);
+            number(out, number_value);
+        }
+        out.extend_from_slice(b",\"type\":\"");
+        out.push(spec.letter);
+        out.extend_from_slice(b"\",\"fields\":{\"timestamp\":");
+        number(out, message.timestamp().unsigned_abs());
+        for field in spec.fields {
+            let raw = &bytes[field.offset..field.offset + field.field_type.bytes()];
+            match field.field_type {
+                IexFieldType::Letter | IexFieldType::Text(_) if raw.trim_ascii_end().is_empty() => {}
+                IexFieldType::Letter | IexFieldType::Side | IexFieldType::Symbol | IexFieldType::Text(_) => {
+                    key(out, field.name);
+                    value(out, raw.trim_ascii_end());
+                }
+                IexFieldType::Number(_) => {
+                    key(out, field.name);
+                    number(out, unsigned(raw));
+                }
+                IexFieldType::Price => {
+                    key(out, field.name);
+                    let units = unsigned(raw) as i64;
+                    out.extend_from_slice(if units < 0 { b"\"-" } else { b"\"" });
+                    price(out, units.unsigned_abs(), PRICE_PLACES);
+                    out.push(b'"');
+                }
+            }
+        }
+        out.push(b'}');
+        if length > spec.bytes {
+            key(out, "extra");
+            number(out, (length - spec.bytes) as u64);
+        }
+        out.extend_from_slice(b"}\n");
+        self.summary.messages += 1;
+    }
+
+    fn fault(&mut self, base: u64, span: Span, fault: &IexFault) {
+        self.start(base + span.start as u64);
+        key(&mut self.text, "length");
+        number(&mut self.text, span.len() as u64);
+        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
+        self.text.extend_from_slice(fault.code.as_str().as_bytes());
+        self.text.extend_from_slice(b"\",\"message\":");
+        string(&mut self.text, &fault.to_string());
+        self.text.extend_from_slice(b"}}\n");
+        self.summary.errors += 1;
+    }
+
+    fn start(&mut self, offset: u64) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, self.summary.messages + self.summary.errors);
+        key(&mut self.text, "offset");
+        number(&mut self.text, offset);
+    }
+
+    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}
+
+/// The place of a message.
+#[derive(Clone, Copy)]
+struct MessagePlace {
+    header: IexPacketHeader,
+    /// Offset in the file.
+    offset: u64,
+    /// Its number.
+    sequence: u64,
+}
+
+/// What is wrong with bytes behind the last message of a packet.
+const BEHIND: &str = "behind the last message of a packet";
+
+fn checked(header: IexPacketHeader, body: &[u8]) -> Result<IexMessage<'_>, IexFault> {
+    let message = IexMessage::read(header.protocol, body)?;
+    message.check()?;
+    Ok(message)
+}
+
+fn key(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn unsigned(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,77 @@
+//! Sequence numbers of messages in datagrams, as MoldUDP64 and IEX-TP count them.
+//!
+//! A packet states the number of its first message; the others follow. Numbers begin with 1 in each session. Packets
+//! come twice (from two lines, or repeated), in part again, and not at all. Of each message the first copy is taken.
+//! Messages that did not come are a gap; when they come after later ones, they are late.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+
+/// The numbers of one session at a time; `S` names the session.
+#[derive(Clone, Debug, Default)]
+pub struct DatagramSession<S> {
+    session: S,
+    /// Number of the next message; 0 before the first packet.
+    next: u64,
+    /// Missing messages, the latest [`GAPS_MAX`] gaps.
+    gaps: VecDeque<SequenceGap>,
+}
+
+/// Gaps that are remembered. A message from an older gap counts as a duplicate.
+const GAPS_MAX: usize = 64;
+
+/// Messages that did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceGap {
+    from: u64,
+    to: u64,
+}
+
+impl fmt::Display for SequenceGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SequenceGap { from, to } = self;
+        write!(f, "{} messages did not come: {from} to {} of the session", to - from, to - 1)
+    }
+}
+
+impl<S: Copy + PartialEq> DatagramSession<S> {
+    /// Whether a packet of `session` is of another one than the packet before it.
+    pub fn begins_session(&self, session: S) -> bool {
+        self.next != 0 && self.session != session
+    }
+
+    /// Accepts a packet with the messages `first..first + count` of `session`. Returns which of its messages are new,
+    /// counted from 0.
+    ///
+    /// # Errors
+    /// The messages that are missing before it; then all of it is new.
+    pub fn accept_packet(&mut self, session: S, first: u64, count: u16) -> Result<Range<u16>, SequenceGap> {
+        if self.next == 0 || self.session != session {
+            // A session begins with its first message, also one that another source has begun: its orders are not known here.
+            *self = Self { session, next: 1, gaps: VecDeque::new() };
+        }
+        let from = self.next;
+        self.next = from.max(first.saturating_add(count.into()));
+        if first > from {
+            let gap = SequenceGap { from, to: first };
+            if self.gaps.len() == GAPS_MAX {
+                self.gaps.pop_front();
+            }
+            self.gaps.push_back(gap);
+            return Err(gap);
+        }
+        let had = u16::try_from(from - first).unwrap_or(u16::MAX).min(count);
+        Ok(had..count)
+    }
+
+    /// Whether this message was missing, and comes now, out of its turn.
+    pub fn was_missing(&self, sequence: u64) -> bool {
+        self.gaps.iter().any(|gap| (gap.from..gap.to).contains(&sequence))
+    }
+
+    /// The session of the last packet.
+    pub fn session(&self) -> S {
+        self.session
+    }
+}
