@@ -40,6 +40,7 @@ pub mod csv;
 pub mod events;
 pub mod fix;
 pub mod fixed;
+mod foreign;
 pub mod iso20022;
 pub mod itch;
 pub mod swift_mt;
