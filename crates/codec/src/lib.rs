@@ -41,6 +41,7 @@ pub mod csv;
 pub mod events;
 pub mod fix;
 pub mod fixed;
+mod foreign;
 pub mod iex;
 pub mod iso20022;
 pub mod itch;

@@ -9,7 +9,9 @@ use super::simd::CsvKernel;
 use crate::charset::Charset;
 use crate::fixed::inside::{ColumnBytes, ColumnLayout, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
+use crate::foreign::{EndPadding, ForeignInput};
 use crate::times::CachedTimeZone;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use unitape_base::Span;
 
@@ -108,6 +110,8 @@ struct CsvHeader {
     /// Column of the file, by column of the layout.
     at: Vec<Option<u16>>,
     is: CsvHeaderState,
+    /// The file has it, and not the layout alone.
+    is_row: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -116,6 +120,8 @@ enum CsvHeaderState {
     #[default]
     Awaited,
     Known,
+    /// The layout knows the columns, and the next row may be a header that names them.
+    Optional,
     /// It could not be read.
     Bad,
 }
@@ -166,7 +172,14 @@ impl CsvRowDecoder {
             let own = self.layout.row.columns().iter().filter(|c| c.source() == c.name());
             let names = own.map(|c| c.name().to_owned()).collect();
             _ = self.know(names);
+            (self.header.is, self.header.is_row) = (CsvHeaderState::Optional, false);
         }
+    }
+
+    /// Rows of the file that are a header: none or one.
+    #[must_use]
+    pub fn header_rows(&self) -> u64 {
+        u64::from(self.layout.header || self.header.is_row)
     }
 
     /// A source begins: the order of another one's times says nothing.
@@ -189,7 +202,12 @@ impl CsvRowDecoder {
     pub fn read_header(&mut self, head: &[u8]) {
         self.begin();
         if !self.layout.header {
-            _ = self.preamble(head, true);
+            if !head.is_empty() {
+                _ = self.next(head, 0, 0, true);
+            }
+            if self.header.is == CsvHeaderState::Optional {
+                self.header.is = CsvHeaderState::Known;
+            }
         } else if self.header.is == CsvHeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
             if self.header.is == CsvHeaderState::Awaited {
@@ -198,12 +216,19 @@ impl CsvRowDecoder {
         }
     }
 
-    /// The header with its line end and what is before it, at the start of `bytes`, the first of a file;
-    /// empty where files of this layout have none.
+    /// The header with its line end and what is before it, at the start of `bytes`, the first of a file; what says why the
+    /// file cannot be read; empty where neither is there.
     #[must_use]
     pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
         if !layout.header {
-            return preamble::separator_line(bytes);
+            let mut decoder = CsvRowDecoder::new(layout.clone());
+            return match decoder.next(bytes, 0, 0, true) {
+                NextCsvRow::Header { end, .. } => &bytes[..end],
+                NextCsvRow::Bad { end, .. } if decoder.header.is == CsvHeaderState::Bad => {
+                    &bytes[..end.min(BAD_START_BYTES)]
+                }
+                _ => preamble::separator_line(bytes),
+            };
         }
         match CsvRowDecoder::new(layout.clone()).next(bytes, 0, 0, true) {
             NextCsvRow::Header { end, .. }
@@ -293,6 +318,16 @@ impl CsvRowDecoder {
                     NextCsvRow::Incomplete { from: kept, need: from + 1 }
                 };
             }
+            // A file of padding alone is no file of this format.
+            if base + from as u64 > 0 {
+                match EndPadding::check(&buf[from..], eof) {
+                    EndPadding::No => {}
+                    EndPadding::Is => return NextCsvRow::End,
+                    EndPadding::Undecided => {
+                        return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 };
+                    }
+                }
+            }
             if Some(buf[from]) == self.layout.comment {
                 match memchr::memchr(b'\n', &buf[from..buf.len().min(from + most + 2)]) {
                     Some(end) => {
@@ -317,9 +352,11 @@ impl CsvRowDecoder {
                 RowScanOutcome::Whole { length, end } => (length, end),
                 RowScanOutcome::Bad { fault, length, end } => {
                     let span = Span { start: from, end: from + length };
-                    if self.header.is == CsvHeaderState::Awaited {
-                        self.header.is = CsvHeaderState::Bad;
-                    }
+                    self.header.is = match self.header.is {
+                        CsvHeaderState::Awaited => CsvHeaderState::Bad,
+                        CsvHeaderState::Optional => CsvHeaderState::Known,
+                        state => state,
+                    };
                     return NextCsvRow::Bad { span, fault, end: from + end };
                 }
                 RowScanOutcome::More => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
@@ -377,8 +414,23 @@ impl CsvRowDecoder {
         Some(names.names)
     }
 
+    /// Returns whether each value of the row in hand is the name of a column.
+    #[cold]
+    fn names_columns(&self, raw: &[u8]) -> bool {
+        let columns = self.layout.row.columns();
+        let is_column = |name: &String| columns.iter().any(|column| column.source() == name);
+        let names = self.row_names(raw).and_then(number_names).map(|numbered| numbered.names);
+        names.is_ok_and(|names| !names.is_empty() && names.iter().all(is_column))
+    }
+
     fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
         self.place_values(raw);
+        if self.header.is == CsvHeaderState::Optional {
+            self.header.is = match self.names_columns(raw) {
+                true => CsvHeaderState::Awaited,
+                false => CsvHeaderState::Known,
+            };
+        }
         if self.header.is == CsvHeaderState::Awaited {
             return match self.row_names(raw).and_then(|names| self.know(names)) {
                 Ok(()) => NextCsvRow::Header { span, end },
@@ -470,10 +522,10 @@ impl CsvRowDecoder {
             let wanted = columns.iter().filter(|c| must(c)).count();
             return Err(CsvFault::numbers(CsvFaultCode::BadHeader, wanted, wanted - lacking));
         }
-        if self.layout.header && !self.layout.needs.unmet(&names).is_empty() {
+        if !self.layout.needs.unmet(&names).is_empty() {
             return Err(CsvFault::from_code(CsvFaultCode::BadHeader));
         }
-        self.header = CsvHeader { names, of, at, is: CsvHeaderState::Known };
+        self.header = CsvHeader { names, of, at, is: CsvHeaderState::Known, is_row: true };
         Ok(())
     }
 
@@ -543,7 +595,10 @@ impl CsvRowDecoder {
     #[must_use]
     pub fn explain(&self, fault: &CsvFault, raw: &[u8]) -> String {
         let CsvFault { code, value, wanted, found } = *fault;
-        let name = |i: u16| self.header.names.get(usize::from(i)).map_or("", String::as_str);
+        let name = |i: u16| {
+            let name = self.header.names.get(usize::from(i)).map_or("", String::as_str);
+            shortened(name)
+        };
         match (code, value) {
             (CsvFaultCode::RaggedRow, _) => format!("{found} values where there are {wanted} columns"),
             (CsvFaultCode::LongRow, _) => format!("longer than the {wanted} bytes that a row may have"),
@@ -552,13 +607,15 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadQuote, _) => {
                 "a quote within a value, or something behind a closing quote".to_owned()
             }
+            (CsvFaultCode::Utf16, _) => ForeignInput::Utf16.description().to_owned(),
+            (CsvFaultCode::ZipArchive, _) => ForeignInput::ZipArchive.description().to_owned(),
             (CsvFaultCode::BareReturn, _) => BARE_RETURN.to_owned(),
             (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (CsvFaultCode::BadHeader, Some(i)) => {
                 let place = self.row.places.get(usize::from(i)).copied();
                 let name = place.map(|p| self.text(self.record(raw), p)).unwrap_or_default();
-                let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+                let name = shortened(&String::from_utf8_lossy(name.trim_ascii()));
                 let column = i + 1;
                 format!(
                     "the header names column {column} twice, `{name}`: the layout may call the two `{name}#1` and `{name}#2`"
@@ -634,10 +691,7 @@ fn no_column(choice: &ColumnChoice) -> String {
 /// Returns names of columns for people: a few dozen at most, and of each the start.
 fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let count = names.len();
-    let shown = names.take(NAMES_SHOWN_MAX).map(|name| {
-        let end = name.char_indices().nth(NAME_CHARS_SHOWN_MAX).map_or(name.len(), |(end, _)| end);
-        format!("`{}`{}", name[..end].escape_debug(), if end < name.len() { "…" } else { "" })
-    });
+    let shown = names.take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shortened(name)));
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if count > NAMES_SHOWN_MAX {
         text += &format!(" and {} more", count - NAMES_SHOWN_MAX);
@@ -645,14 +699,25 @@ fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     text
 }
 
+/// Bytes at the start of a file without a header that say why it cannot be read: a line `sep=;`, or the mark of a format.
+const BAD_START_BYTES: usize = 16;
+
 /// What is wrong with carriage returns as line ends, and what to do.
 const BARE_RETURN: &str = "a carriage return alone does not end a line: convert the line ends of the file to line feeds (tr '\\r' '\\n')";
+
+/// Returns the start of a name, which a header may make as long as a row: each bad row would repeat it.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS_SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
 
 /// Names of columns in an error, at most.
 const NAMES_SHOWN_MAX: usize = 24;
 
 /// Characters of a name in an error, at most.
-const NAME_CHARS_SHOWN_MAX: usize = 40;
+const NAME_CHARS_SHOWN_MAX: usize = 60;
 
 /// Names of columns of which none is there twice.
 #[derive(Default)]
@@ -664,19 +729,23 @@ struct NumberedNames {
 
 /// Numbers the second and later of several equal names.
 fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
+    let given: BTreeSet<String> = names.iter().cloned().collect();
     let mut doubled = Vec::new();
-    for i in 1..names.len() {
-        if names[i].is_empty() || !names[..i].contains(&names[i]) {
+    if given.len() == names.len() {
+        return Ok(NumberedNames { names, doubled });
+    }
+    let mut counts = BTreeMap::<String, usize>::new();
+    for (i, name) in names.iter_mut().enumerate().filter(|(_, name)| !name.is_empty()) {
+        let count = counts.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 {
             continue;
         }
-        let name = names[i].clone();
-        let number = 2 + doubled.iter().filter(|(_, n)| *n == name).count();
-        let numbered = format!("{name}#{number}");
-        if names.contains(&numbered) {
+        let numbered = format!("{name}#{count}");
+        if given.contains(&numbered) {
             return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
         }
-        names[i] = numbered;
-        doubled.push((i, name));
+        doubled.push((i, std::mem::replace(name, numbered)));
     }
     Ok(NumberedNames { names, doubled })
 }

@@ -1,6 +1,7 @@
 //! Faults of a row.
 
 use crate::fixed;
+use crate::foreign::ForeignInput;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,6 +17,10 @@ pub enum CsvFaultCode {
     LongRow,
     /// A carriage return alone, outside of quotes: the lines of the file end so, or some of them.
     BareReturn,
+    /// The file is in UTF-16.
+    Utf16,
+    /// The file is a ZIP archive.
+    ZipArchive,
     /// Text is not UTF-8.
     NotUtf8,
     /// The header lacks columns that the layout requires, has one twice, or cannot be read.
@@ -34,6 +39,15 @@ pub enum CsvFaultCode {
     Value(fixed::RecordFaultCode),
 }
 
+impl From<ForeignInput> for CsvFaultCode {
+    fn from(input: ForeignInput) -> Self {
+        match input {
+            ForeignInput::Utf16 => CsvFaultCode::Utf16,
+            ForeignInput::ZipArchive => CsvFaultCode::ZipArchive,
+        }
+    }
+}
+
 impl CsvFaultCode {
     /// The word for this code.
     #[must_use]
@@ -44,6 +58,8 @@ impl CsvFaultCode {
             CsvFaultCode::BadQuote => "bad_quote",
             CsvFaultCode::LongRow => "long_row",
             CsvFaultCode::BareReturn => "bare_return",
+            CsvFaultCode::Utf16 => "utf_16",
+            CsvFaultCode::ZipArchive => "zip_archive",
             CsvFaultCode::NotUtf8 => "not_utf8",
             CsvFaultCode::BadHeader => "bad_header",
             CsvFaultCode::BadSeparator => "bad_separator",

@@ -229,6 +229,11 @@ impl CsvLayout {
         self
     }
 
+    /// Returns the names of its columns as a header has them; a column that is read in two ways comes twice.
+    pub fn header_names(&self) -> impl Iterator<Item = &str> {
+        self.row.columns().iter().map(ColumnLayout::source)
+    }
+
     /// The name that the column `name` has in the header; `None` if the layout does not list it.
     #[must_use]
     pub fn header_name(&self, name: &str) -> Option<&str> {
@@ -423,6 +428,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("nyse-taq-master", include_str!("../../../../mappings/layouts/nyse-taq-master.toml")),
     ("binance-trades", include_str!("../../../../mappings/layouts/binance-trades.toml")),
     ("binance-futures-trades", include_str!("../../../../mappings/layouts/binance-futures-trades.toml")),
+    ("binance-agg-trades", include_str!("../../../../mappings/layouts/binance-agg-trades.toml")),
     ("binance-klines", include_str!("../../../../mappings/layouts/binance-klines.toml")),
     ("dukascopy-ticks", include_str!("../../../../mappings/layouts/dukascopy-ticks.toml")),
     ("histdata-ticks", include_str!("../../../../mappings/layouts/histdata-ticks.toml")),

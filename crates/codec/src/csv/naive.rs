@@ -1,9 +1,11 @@
 //! The slow, obvious twin: the rules read aloud, a byte at a time, on an input that is all there. Values of typed
 //! columns are read as for fixed-width records, whose twin is elsewhere.
 
+use super::fault::CsvFaultCode;
 use super::layout::{CsvLayout, TextEncoding};
 use crate::fixed::inside::{ColumnBytes, RecordContext, needs_other_column, read};
 use crate::fixed::{self, ColumnValue};
+use crate::foreign::{ForeignCheck, ForeignInput};
 
 /// A row at its place in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +38,20 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         header = Some(Ok(layout.row.columns().iter().map(|c| c.name().to_owned()).collect()));
     }
     let day = layout.day.or_else(|| CsvLayout::day_of(name));
+    let mut may_be_header = !layout.header;
     let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let is_foreign = match ForeignInput::check(input, true) {
+        ForeignCheck::Is(kind) => {
+            let seen = &input[..input.len().min(layout.row_bytes_max)];
+            at = seen.iter().position(|b| *b == b'\n').map_or(seen.len(), |at| at + 1);
+            out.push(NaiveRow { offset: 0, length: at, what: Err(CsvFaultCode::from(kind).as_str()) });
+            header = Some(Err(()));
+            true
+        }
+        _ => false,
+    };
     let changed;
-    let layout = match stated_separator(&input[at..]) {
+    let layout = match stated_separator(&input[at..]).filter(|_| !is_foreign) {
         None => layout,
         Some(separator) => {
             let end = line(&input[at..]).1.unwrap_or(input.len() - at);
@@ -105,6 +118,14 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         if at == input.len() {
             return out;
         }
+        let is_end = |b: &u8| matches!(b, 0 | 0x1a | b'\r' | b'\n');
+        if at > 0
+            && matches!(input[at], 0 | 0x1a)
+            && input.len() - at <= 4096
+            && input[at..].iter().all(is_end)
+        {
+            return out;
+        }
         let (line, line_end) = line(&input[at..]);
         let most = layout.row_bytes_max;
         let far = line_end.is_none_or(|end| end > most + 2);
@@ -129,7 +150,20 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         let seen = &input[at..input.len().min(at + most + 2)];
         let is_bare_piece = !seen.contains(&b'\n') && has_bare_return(seen);
         let too_long = if is_bare_piece { "bare_return" } else { "long_row" };
-        let (length, end, what) = match row(layout, &input[at..]) {
+        let parsed = row(layout, &input[at..]);
+        if let Ok((values, length, _)) = &parsed
+            && may_be_header
+            && *length <= most
+            && matches!(header, Some(Ok(_)))
+        {
+            let names = text_names(layout, values);
+            let columns = layout.row.columns();
+            if names.iter().all(|name| columns.iter().any(|c| c.source() == name)) {
+                header = None;
+            }
+        }
+        may_be_header = false;
+        let (length, end, what) = match parsed {
             Err(code) => {
                 header.get_or_insert(Err(()));
                 (bad_length, bad_end, Err(if code == "long_row" { too_long } else { code }))

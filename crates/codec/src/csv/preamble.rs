@@ -4,6 +4,7 @@ use super::decode::{CsvRowDecoder, column_of};
 use super::fault::{CsvFault, CsvFaultCode};
 use super::layout::PREAMBLE_BYTES_MAX;
 use super::row::{RowScanOutcome, has_bare_return};
+use crate::foreign::{ForeignCheck, ForeignInput};
 use unitape_base::Span;
 
 /// The start of a file up to its header, or to its first row.
@@ -30,6 +31,22 @@ impl CsvRowDecoder {
     /// Finds the end of what precedes header and rows, from the start of a file.
     pub(super) fn preamble(&mut self, buf: &[u8], eof: bool) -> Preamble {
         let layout = self.layout().clone();
+        match ForeignInput::check(buf, eof) {
+            ForeignCheck::No => {}
+            ForeignCheck::Needs(bytes) => return Preamble::More(bytes),
+            ForeignCheck::Is(input) => {
+                let seen = &buf[..buf.len().min(layout.row_bytes_max)];
+                let end = match line_end(seen, 0) {
+                    Some(end) => end,
+                    None if !eof && seen.len() < layout.row_bytes_max => {
+                        return Preamble::More(buf.len() + 1);
+                    }
+                    None => seen.len(),
+                };
+                let fault = CsvFault::from_code(input.into());
+                return Preamble::Bad { span: Span { start: 0, end }, fault, end };
+            }
+        }
         let start = match buf {
             [0xef, 0xbb, 0xbf, ..] => 3,
             [] | [0xef] | [0xef, 0xbb] if !eof => return Preamble::More(3),

@@ -113,6 +113,84 @@ fn carriage_returns_alone_end_no_lines() {
     both(&layout(&long), "a", input.as_bytes(), 7);
 }
 
+/// Newer files of Binance have a header where older ones have none; it was a bad row.
+#[test]
+fn a_first_row_of_column_names_is_a_header() {
+    const TEXT: &str = "name='x'\nheader=false\nshort='pad'\ncolumn=[{name='n',type='int',required=true},{name='t'},{name='u'}]";
+    check(
+        TEXT,
+        b"t,n\na,1\nt,2\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"header","fields":{"columns":["t","n"]}}
+            {"n":1,"offset":4,"type":"row","fields":{"n":1,"t":"a"}}
+            {"n":2,"offset":8,"type":"row","fields":{"n":2,"t":"t"}}
+        "#]],
+    );
+    check(
+        TEXT,
+        b"1,a,b\nn,t\n2,c\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"row","fields":{"n":1,"t":"a","u":"b"}}
+            {"n":1,"offset":6,"length":3,"error":{"code":"bad_number","message":"column n: \"n\" is no number of the form the layout says"}}
+            {"n":2,"offset":10,"type":"row","fields":{"n":2,"t":"c"}}
+        "#]],
+    );
+    check(
+        TEXT,
+        b"t,u\na,b\n",
+        expect![[r#"
+            {"n":0,"offset":0,"length":3,"error":{"code":"bad_header","message":"the header has 0 of 1 columns that must be there, not `n`; it has `t`, `u`"}}
+            {"n":1,"offset":4,"length":3,"error":{"code":"no_header","message":"the file's header cannot be read"}}
+        "#]],
+    );
+}
+
+/// A Ctrl-Z of DOS, or NUL bytes that fill a block, were a bad row.
+#[test]
+fn padding_behind_the_last_line_is_its_end() {
+    const TEXT: &str = "name='x'\nrow_bytes_max=5000\ncolumn=[{name='n',type='int'}]";
+    let rows = |padding: &[u8]| {
+        let input = [&b"n\n1\n"[..], padding].concat();
+        let mut out = Vec::new();
+        decode_json(&mut &input[..], "a", &layout(TEXT), &mut out).unwrap();
+        both(&layout(TEXT), "a", &input, 7);
+        let out = String::from_utf8(out).unwrap();
+        (out.lines().count() - 1, out.contains("error"))
+    };
+    for padding in [&b"\x1a"[..], b"\0", b"\0\0\0\x1a\r\n", &[0; 4096]] {
+        assert_eq!(rows(padding), (1, false), "{padding:x?}");
+    }
+    for padding in [&b"\x1a2\n"[..], b"2\0", &[0; 4097]] {
+        assert_eq!(rows(padding), (2, true), "{padding:x?}");
+    }
+}
+
+/// An export in UTF-16 had a bad header of strange letters, and an archive a row that is too long.
+#[test]
+fn files_of_another_kind_are_named() {
+    for text in
+        ["name='x'\ncolumn=[{name='n',type='int'}]", "name='x'\nheader=false\ncolumn=[{name='n',type='int'}]"]
+    {
+        for (input, code) in [
+            (&b"\xff\xfen\0\n\x001\0\n\0"[..], "utf_16"),
+            (b"n\0\n\x001\0\n\0", "utf_16"),
+            (b"\0n\0\n\x001\0\n", "utf_16"),
+            (b"PK\x03\x04\x14\0\0\n1\n", "zip_archive"),
+        ] {
+            let mut out = Vec::new();
+            decode_json(&mut &input[..], "a", &layout(text), &mut out).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            let first = out.lines().next().unwrap();
+            assert!(
+                first.contains(&format!("\"code\":\"{code}\"")) && first.contains("the file is"),
+                "{out}"
+            );
+            assert!(!out.contains("\"row\""), "{out}");
+            both(&layout(text), "a", input, 3);
+        }
+    }
+}
+
 /// Names with accents put half a file of instruments into quarantine.
 #[test]
 fn a_byte_a_character() {

@@ -1,5 +1,6 @@
 //! The codes of faults.
 
+use crate::foreign::ForeignInput;
 use crate::times::LocalTimeFault;
 
 /// The code a fault is reported under, the same word in JSON, quarantine and the docs.
@@ -12,6 +13,10 @@ pub enum RecordFaultCode {
     LongRecord,
     /// No record of the layout has these selectors.
     UnknownRecord,
+    /// The file is in UTF-16.
+    Utf16,
+    /// The file is a ZIP archive.
+    ZipArchive,
     /// A column that must have a value is blank.
     Missing,
     /// A number is not made of digits, or its sign is not of the form the layout says.
@@ -38,6 +43,15 @@ pub enum RecordFaultCode {
     RecordCount,
 }
 
+impl From<ForeignInput> for RecordFaultCode {
+    fn from(input: ForeignInput) -> Self {
+        match input {
+            ForeignInput::Utf16 => RecordFaultCode::Utf16,
+            ForeignInput::ZipArchive => RecordFaultCode::ZipArchive,
+        }
+    }
+}
+
 impl RecordFaultCode {
     /// The word for this code.
     #[must_use]
@@ -46,6 +60,8 @@ impl RecordFaultCode {
             RecordFaultCode::ShortRecord => "short_record",
             RecordFaultCode::LongRecord => "long_record",
             RecordFaultCode::UnknownRecord => "unknown_record",
+            RecordFaultCode::Utf16 => "utf_16",
+            RecordFaultCode::ZipArchive => "zip_archive",
             RecordFaultCode::Missing => "missing",
             RecordFaultCode::BadNumber => "bad_number",
             RecordFaultCode::NumberRange => "number_range",
@@ -64,6 +80,8 @@ impl RecordFaultCode {
     /// The fault in words that follow the value.
     pub(crate) const fn description(self) -> &'static str {
         match self {
+            RecordFaultCode::Utf16 => ForeignInput::Utf16.description(),
+            RecordFaultCode::ZipArchive => ForeignInput::ZipArchive.description(),
             RecordFaultCode::Missing => "is blank and must not be",
             RecordFaultCode::BadNumber => "is no number of the form the layout says",
             RecordFaultCode::NumberRange => "is beyond 64 bits",

@@ -7,6 +7,7 @@ use super::layout::{ColumnFormat, FixedWidthLayout, RECORD_BYTES_MAX, RecordLayo
 use super::plan::{EBCDIC_BLANK, RecordContext, run};
 use super::text::{RecordRole, RecordTerminator, ShortRecordPolicy};
 use super::value::ColumnValue;
+use crate::foreign::{EndPadding, ForeignCheck, ForeignInput};
 use crate::times::CachedTimeZone;
 use std::sync::Arc;
 use unitape_base::Span;
@@ -186,19 +187,40 @@ impl FixedWidthDecoder {
         if from >= buf.len() {
             return if eof { NextRecord::End } else { NextRecord::Incomplete { from: kept, need: from + 1 } };
         }
+        let mut foreign = None;
+        if self.layout.is_text() && !first {
+            match EndPadding::check(&buf[from..], eof) {
+                EndPadding::No => {}
+                EndPadding::Is => return NextRecord::End,
+                EndPadding::Undecided => {
+                    return NextRecord::Incomplete { from: kept, need: buf.len() + 1 };
+                }
+            }
+        } else if self.layout.is_text() {
+            match ForeignInput::check(buf, eof) {
+                ForeignCheck::No => {}
+                ForeignCheck::Needs(bytes) => {
+                    return NextRecord::Incomplete { from: kept, need: bytes.max(buf.len() + 1) };
+                }
+                ForeignCheck::Is(input) => foreign = Some(RecordFaultCode::from(input)),
+            }
+        }
         let (line, end) = match self.line(buf, from, eof) {
             LineSearchOutcome::Is(line, end) => (line, end),
             LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: kept, need },
             LineSearchOutcome::Endless => {
                 let span = Span { start: from, end: from + LINE_BYTES_MAX };
                 let fault = RecordFault::lengths(
-                    RecordFaultCode::LongRecord,
+                    foreign.unwrap_or(RecordFaultCode::LongRecord),
                     self.layout.record_bytes_max,
                     span.len(),
                 );
                 return NextRecord::Bad { span, fault, end: span.end };
             }
         };
+        if let Some(code) = foreign {
+            return NextRecord::Bad { span: line, fault: RecordFault::lengths(code, 0, line.len()), end };
+        }
         match self.read(line.slice(buf), first) {
             Ok(kind) => NextRecord::Record { span: line, kind, end },
             Err(fault) => NextRecord::Bad { span: line, fault, end },
@@ -336,6 +358,11 @@ enum LineSearchOutcome {
 }
 
 impl FixedWidthLayout {
+    /// Whether its files are lines of text in a superset of ASCII.
+    fn is_text(&self) -> bool {
+        self.terminator != RecordTerminator::None && self.page.is_none()
+    }
+
     /// Which of the records this is, by its selectors; never the header, which is known by its place.
     #[inline]
     #[must_use]

@@ -4,6 +4,7 @@
 use super::code::RecordFaultCode;
 use super::layout::{ColumnFormat, ColumnLayout, DateSource, FixedWidthLayout, RECORD_BYTES_MAX};
 use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy, SignStyle, TrimSide};
+use crate::foreign::{ForeignCheck, ForeignInput};
 use crate::times::AmbiguousTimes;
 use jiff::civil::{Date, DateTime, Time};
 use std::collections::BTreeMap;
@@ -40,8 +41,23 @@ pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<NaiveRecord> {
         }
         let (length, end, endless) = line(layout, &input[at..]);
         let raw = &input[at..at + length];
-        let what =
-            if endless { Err(RecordFaultCode::LongRecord) } else { record(layout, raw, first, &mut dates) };
+        let is_text = layout.terminator != RecordTerminator::None && layout.page.is_none();
+        let is_end = |b: &u8| matches!(b, 0 | 0x1a | b'\r' | b'\n');
+        let rest = &input[at..];
+        if is_text && !first && matches!(rest[0], 0 | 0x1a) && rest.len() <= 4096 && rest.iter().all(is_end) {
+            break;
+        }
+        let foreign = match ForeignInput::check(input, true) {
+            ForeignCheck::Is(kind) if first && is_text => Some(RecordFaultCode::from(kind)),
+            _ => None,
+        };
+        let what = if let Some(code) = foreign {
+            Err(code)
+        } else if endless {
+            Err(RecordFaultCode::LongRecord)
+        } else {
+            record(layout, raw, first, &mut dates)
+        };
         out.push(NaiveRecord { offset: at, length, what });
         at += end;
     }

@@ -69,21 +69,25 @@ pub trait TextMessageDecoder {
 /// A piece of an input in UTF-16, which is refused in pieces of `most` bytes.
 #[cold]
 fn utf_16(buf: &[u8], at: usize, eof: bool, most: usize, charset: Charset) -> NextTextMessage {
+    let fault = TextFault {
+        charset: Some(CharsetLabel::new(charset.name())),
+        ..TextFault::new(
+            TextFaultCode::BadEncoding,
+            0,
+            "UTF-16 is not read, convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8):",
+        )
+    };
+    refused_piece(buf, at, eof, most, fault)
+}
+
+/// A piece of an input that is refused as a whole, in pieces of `most` bytes.
+#[cold]
+fn refused_piece(buf: &[u8], at: usize, eof: bool, most: usize, fault: TextFault) -> NextTextMessage {
     let rest = buf.len() - at.min(buf.len());
     match rest {
         0 if eof => NextTextMessage::End,
         _ if rest < most && !eof => NextTextMessage::Incomplete { from: at, need: buf.len() + 1 },
-        _ => NextTextMessage::Bad {
-            span: Span { start: at, end: at + rest.min(most) },
-            fault: TextFault {
-                charset: Some(CharsetLabel::new(charset.name())),
-                ..TextFault::new(
-                    TextFaultCode::BadEncoding,
-                    0,
-                    "UTF-16 is not read, convert the file to UTF-8:",
-                )
-            },
-        },
+        _ => NextTextMessage::Bad { span: Span { start: at, end: at + rest.min(most) }, fault },
     }
 }
 

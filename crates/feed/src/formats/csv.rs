@@ -145,11 +145,8 @@ pub const FORMAT: FormatEntry = FormatEntry {
         mapping.load_layout(CsvLayout::built_in, CsvLayout::all_built_in())
     },
     by: |mapping| {
-        let layout = layout(mapping)?;
         // The header is looked for by all columns, also those that only the mapping names.
-        let dialect = CsvDialect::new(layout);
-        compile(mapping, &dialect)?;
-        Ok(Arc::new(CsvFormat { layout: dialect.into_layout(mapping)? }))
+        Ok(Arc::new(CsvFormat { layout: mapped_layout(mapping)? }))
     },
 };
 
@@ -201,6 +198,16 @@ pub fn layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
     }))
 }
 
+/// The layout of a mapping that was loaded, with the columns that the mapping adds and needs.
+///
+/// # Errors
+/// When its text is none, or the mapping cannot be compiled.
+pub fn mapped_layout(mapping: &Mapping) -> Result<Arc<CsvLayout>, Error> {
+    let dialect = CsvDialect::new(layout(mapping)?);
+    compile(mapping, &dialect)?;
+    dialect.into_layout(mapping)
+}
+
 impl CsvDecoder {
     /// A decoder by this mapping and its layout.
     ///
@@ -233,7 +240,6 @@ impl FormatDecoder for CsvDecoder {
         let name = String::from_utf8_lossy(name);
         self.decoder.set_name(&name);
         let file_parts: Vec<_> = self.kind.file_parts.iter().map(|part| part.find(&name)).collect();
-        let headers = u64::from(self.decoder.layout().has_header());
         // The first block has its header in itself.
         if block.base == 0 {
             self.decoder.begin();
@@ -266,6 +272,7 @@ impl FormatDecoder for CsvDecoder {
                     (span, end)
                 }
                 NextCsvRow::Trailer { span, end, count } => {
+                    let headers = self.decoder.header_rows();
                     match count.and_then(|n| block.claim(n, headers, before)) {
                         Some(found) => {
                             let fault = CsvFault::count(count.unwrap_or(0), found);

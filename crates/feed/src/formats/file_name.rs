@@ -73,7 +73,7 @@ const SEPARATOR_BYTES_MAX: usize = 16;
 /// Parts of a name that a path can count, at most.
 const PARTS_MAX: usize = 100;
 
-/// Extensions that say how a file is written, not what it is about.
+/// Extensions that say how a file is written, not which instrument it has.
 const EXTENSIONS: [&str; 13] =
     ["csv", "tsv", "psv", "tab", "txt", "dat", "prn", "gz", "zst", "zip", "bz2", "xz", "lz4"];
 

@@ -42,7 +42,7 @@ macro_rules! shipped {
 }
 
 /// If two mappings suit a file equally well, detection picks the later one.
-static ALL: [ShippedMapping; 37] = shipped![
+static ALL: [ShippedMapping; 38] = shipped![
     "jse-fix50-indices",
     "fix44-orders",
     "swift-mt",
@@ -64,6 +64,7 @@ static ALL: [ShippedMapping; 37] = shipped![
     "mt5-bars",
     "binance-trades",
     "binance-futures-trades",
+    "binance-agg-trades",
     "binance-klines",
     "lobster",
     "ninjs",

@@ -164,22 +164,23 @@ fn fixed(head: &[u8]) -> Option<Format> {
     })
 }
 
-/// The shipped layout all of whose columns the header has; of several the one with most columns, which knows the
-/// file best.
+/// The shipped mapping that takes the header, where the header has all columns of its layout, or its layout all columns of
+/// the header; of several the one that knows most of the columns.
 fn csv(head: &[u8]) -> Option<Format> {
     let csv = Mapping::all_built_in().filter(|m| m.format == "csv" && m.detect.layout);
     let fits = csv.filter_map(|mapping| {
-        let layout = csv_format::layout(mapping).ok()?;
+        let layout = csv_format::mapped_layout(mapping).ok()?;
         let mut decoder = unitape_codec::csv::CsvRowDecoder::new(layout.clone());
         match decoder.next(head, 0, 0, false) {
             unitape_codec::csv::NextCsvRow::Header { .. } => {}
             _ => return None,
         }
-        let has = |name: &str| decoder.names().iter().any(|n| n == name);
-        let columns = layout.row().columns();
-        columns.iter().all(|c| has(c.name())).then_some((columns.len(), mapping))
+        let names = decoder.names();
+        let known = names.iter().filter(|name| layout.header_names().any(|column| column == *name)).count();
+        let has_all = layout.header_names().all(|column| names.iter().any(|name| name == column));
+        (has_all || known == names.len()).then_some((known, mapping))
     });
-    fits.max_by_key(|(columns, _)| *columns).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
+    fits.max_by_key(|(known, _)| *known).and_then(|(_, best)| Format::from_mapping(best.clone()).ok())
 }
 
 /// Enough to distinguish one layout from another.
@@ -242,6 +243,12 @@ fn seen(head: &[u8]) -> String {
         [] => "the file is empty".to_owned(),
         _ if is_capture(head) => "a capture; say what its packets hold".to_owned(),
         _ if head.iter().all(|b| *b == 0) => "nothing but zeros".to_owned(),
+        _ if head.starts_with(b"PK\x03\x04") => {
+            "a ZIP archive: unpack it and name the files in it (unzip)".to_owned()
+        }
+        _ if unitape_codec::charset::utf_16(head).is_some() => {
+            "text in UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)".to_owned()
+        }
         _ => format!("it begins with \"{}\"", head[..head.len().min(24)].escape_ascii()),
     }
 }

@@ -75,6 +75,21 @@ fn ticks_trades_and_bars_as_they_are_downloaded() {
             json!({"ts": TS + 7_200_000_000_000, "kind": "trade", "venue": "BINANCE", "instr": "ETHUSDT", "px": "2500.25", "qty": "1.5", "match_id": "7", "side": "S", "quote_qty": "3750.375"}),
         ),
         (
+            "binance-agg-trades",
+            "BTCUSDT-aggTrades-2026-03-02.csv",
+            json!({"ts": 1_772_409_603_123_456_000u64, "kind": "trade", "venue": "BINANCE", "instr": "BTCUSDT", "px": "93576.1", "qty": "0.015", "match_id": "501", "side": "B", "first_trade_id": "700", "last_trade_id": "702", "is_best_match": "True"}),
+        ),
+        (
+            "binance-agg-trades",
+            "BTCUSDT_260327-aggTrades-2026-03-02.csv",
+            json!({"ts": TS + 7_200_000_000_000, "kind": "trade", "venue": "BINANCE", "instr": "BTCUSDT_260327", "px": "94010.5", "qty": "2", "match_id": "501", "side": "B", "first_trade_id": "800", "last_trade_id": "801"}),
+        ),
+        (
+            "binance-klines",
+            "ETHUSDT-1m-2026-03-02.csv",
+            json!({"ts": 1_772_409_659_999_000_000u64, "kind": "ref_px", "instr": "ETHUSDT", "px": "2500.5", "source": "close", "open_time": "2026-03-02T00:00:00Z", "open": "2500.1", "high": "2501", "low": "2499", "volume": "120", "quote_volume": "300060", "count": "310", "taker_buy_volume": "60", "taker_buy_quote_volume": "150030"}),
+        ),
+        (
             "binance-klines",
             "BTCUSDT-1m-2026-03-02.csv",
             json!({"ts": 1_772_409_659_999_999_000u64, "kind": "ref_px", "instr": "BTCUSDT", "px": "93575.5", "source": "close", "open_time": "2026-03-02T00:00:00Z", "open": "93576.1", "high": "93580", "low": "93570", "volume": "12.5", "quote_volume": "1169700.1", "count": "310", "taker_buy_volume": "6.25", "taker_buy_quote_volume": "584850.05"}),
@@ -86,6 +101,44 @@ fn ticks_trades_and_bars_as_they_are_downloaded() {
             events.len() >= 2 && events.iter().all(|event| event["instr"] == first["instr"]),
             "{events:?}"
         );
+    }
+}
+
+/// The page said that files with a header are recognised, and those of Dukascopy and of Binance's futures were not.
+#[test]
+fn files_with_a_header_are_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    for (i, (name, instr)) in [
+        ("ETHUSDT-trades-2026-03-02.csv", "ETHUSDT"),
+        ("BTCUSDT_260327-aggTrades-2026-03-02.csv", "BTCUSDT_260327"),
+        ("ETHUSDT-1m-2026-03-02.csv", "ETHUSDT"),
+        ("EURUSD_Ticks_02.03.2026-02.03.2026.csv", "EURUSD"),
+        ("eurusd-tick-2026-03-02-2026-03-03.csv", "eurusd"),
+        ("EURUSD_202603020000_202603020001.csv", "EURUSD"),
+        ("EURUSD_M1_202603020000_202603020001.csv", "EURUSD"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (source, tape) = (root().join("vectors/csv").join(name), dir.path().join(i.to_string()));
+        run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
+        let events = cat(&tape, &[]);
+        assert!(
+            events.len() >= 2 && events.iter().all(|event| event["instr"] == instr),
+            "{name}: {events:?}"
+        );
+    }
+    // Another file is none of these, and names its kind.
+    for (name, bytes, words) in [
+        ("a.csv", &b"time,price\n1,2\n"[..], "it begins with"),
+        ("a.zip", b"PK\x03\x04\x14\0\0\0", "ZIP archive"),
+        ("b.csv", b"\xff\xfea\0,\0b\0\n\0", "UTF-16"),
+    ] {
+        let source = file(dir.path(), name, bytes);
+        let tape = dir.path().join("none");
+        run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()])
+            .code(3)
+            .says(&[words]);
     }
 }
 
@@ -282,8 +335,8 @@ fn the_instrument_may_be_in_the_name_of_the_file() {
     }
     for path in ["@file[2]", "@file[01, \"_\"]", "@file[]", "@file[-1, \"_\"]", "@file[:-0, \"_\"]", "@file"]
     {
-        let shown = run(["mapping", "show", "histdata-ticks"]).code(0);
-        let text = shown.text().replace("@file[2, \"_\"]", path);
+        let shown = run(["mapping", "show", "histdata-ticks"]);
+        let text = shown.code(0).text().replace("@file[2, \"_\"]", path);
         let wrong = file(dir.path(), "wrong.toml", text);
         run(["mapping", "check", wrong.to_str().unwrap()]).code(1).says(&[path, "no column", "@file[0, "]);
     }

@@ -60,6 +60,8 @@ const CASES: &[Case] = &[
     case("csv", "nyse-taq-master", "vectors/csv/EQY_US_ALL_REF_MASTER_20161024.txt", 30_000),
     case("csv", "binance-trades", "vectors/csv/BTCUSDT-trades-2024-12-31.csv", 20_000),
     case("csv", "binance-futures-trades", "vectors/csv/ETHUSDT-trades-2026-03-02.csv", 20_000),
+    case("csv", "binance-agg-trades", "vectors/csv/BTCUSDT_260327-aggTrades-2026-03-02.csv", 20_000),
+    case("csv", "binance-klines", "vectors/csv/ETHUSDT-1m-2026-03-02.csv", 20_000),
     case("csv", "binance-klines", "vectors/csv/BTCUSDT-1m-2026-03-02.csv", 20_000),
     case("csv", "dukascopy-ticks", "vectors/csv/EURUSD_Ticks_02.03.2026-02.03.2026.csv", 20_000),
     case("csv", "histdata-ticks", "vectors/csv/DAT_ASCII_EURUSD_T_202603.csv", 20_000),

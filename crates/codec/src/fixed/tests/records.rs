@@ -104,6 +104,43 @@ fn carriage_returns_alone_end_no_record() {
     );
 }
 
+/// Files of another kind had records of the wrong length, and what programs leave behind the last line was one.
+#[test]
+fn files_of_another_kind_are_named_and_padding_is_the_end() {
+    let text = "name='t'\nterminator='newline'\n[[record]]\nname='r'\ncolumn=[{name='v',length=3}]";
+    check(
+        text,
+        b"a\0b\0c\0\n\0",
+        expect![[r#"
+            {"n":0,"offset":0,"length":6,"error":{"code":"utf_16","message":"the file is in UTF-16, which is not read: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)"}}
+        "#]],
+    );
+    check(
+        text,
+        b"PK\x03\x04\nabc\n",
+        expect![[r#"
+            {"n":0,"offset":0,"length":4,"error":{"code":"zip_archive","message":"the file is a ZIP archive: unpack it and name the files in it (unzip)"}}
+            {"n":1,"offset":5,"type":"r","fields":{"v":"abc"}}
+        "#]],
+    );
+    check(
+        text,
+        b"abc\n\0\0\0\x1a",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"r","fields":{"v":"abc"}}
+        "#]],
+    );
+    check(
+        text,
+        b"abc\n\x1a\ndef\n",
+        expect![[r#"
+            {"n":0,"offset":0,"type":"r","fields":{"v":"abc"}}
+            {"n":1,"offset":4,"length":1,"error":{"code":"short_record","message":"1 bytes where the layout has 3"}}
+            {"n":2,"offset":6,"type":"r","fields":{"v":"def"}}
+        "#]],
+    );
+}
+
 /// Nothing but one endless line must not be held in memory.
 #[test]
 fn a_line_without_an_end_goes_in_pieces() {

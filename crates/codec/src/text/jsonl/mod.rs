@@ -38,6 +38,7 @@ mod walk;
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
 
 use crate::charset::{Charset, FallbackCharset};
+use crate::foreign::{EndPadding, ForeignCheck, ForeignInput};
 use list::ListStep;
 
 /// The longest line that is read as a message, in bytes.
@@ -73,6 +74,8 @@ enum InputShape {
     List,
     /// UTF-16, which is not read.
     Utf16(Charset),
+    /// A ZIP archive, which is not read.
+    ZipArchive,
 }
 
 impl Default for JsonlDecoder {
@@ -171,6 +174,9 @@ impl TextMessageDecoder for JsonlDecoder {
         let rest = &head[start..];
         self.shape = match crate::charset::utf_16(head) {
             Some(charset) => InputShape::Utf16(charset),
+            None if ForeignInput::check(head, true) == ForeignCheck::Is(ForeignInput::ZipArchive) => {
+                InputShape::ZipArchive
+            }
             // A list that begins with a value at once is a message of its line.
             None if rest.first() == Some(&b'[') => match rest.get(1) {
                 Some(b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => InputShape::Lines,
@@ -181,7 +187,7 @@ impl TextMessageDecoder for JsonlDecoder {
         match self.shape {
             InputShape::Lines => b"",
             InputShape::List => &rest[..1],
-            InputShape::Utf16(_) => &head[..head.len().min(4)],
+            InputShape::Utf16(_) | InputShape::ZipArchive => &head[..head.len().min(4)],
         }
     }
 
@@ -190,6 +196,11 @@ impl TextMessageDecoder for JsonlDecoder {
             InputShape::Lines => {}
             InputShape::List => return self.next_entry(buf, at, eof, leaves),
             InputShape::Utf16(charset) => return super::utf_16(buf, at, eof, self.max_line, charset),
+            InputShape::ZipArchive => {
+                let what = ForeignInput::ZipArchive.description();
+                let fault = TextFault::new(TextFaultCode::BadEncoding, 0, what);
+                return super::refused_piece(buf, at, eof, self.max_line, fault);
+            }
         }
         let from = match skip(buf, at, eof) {
             Ok(from) => from,
@@ -203,6 +214,13 @@ impl TextMessageDecoder for JsonlDecoder {
             };
         }
         let rest = &buf[from..];
+        match EndPadding::check(rest, eof) {
+            EndPadding::No => {}
+            EndPadding::Is => return NextTextMessage::End,
+            EndPadding::Undecided => {
+                return NextTextMessage::Incomplete { from, need: buf.len() + 1 };
+            }
+        }
         let end = match memchr::memchr(b'\n', &rest[..rest.len().min(self.max_line + 1)]) {
             Some(n) => from + n,
             None if rest.len() > self.max_line => {

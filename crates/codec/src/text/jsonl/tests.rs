@@ -146,6 +146,17 @@ fn each_fault_has_its_code_and_its_neighbours_are_kept() {
     }
 }
 
+// An archive was one line that is too long, and a Ctrl-Z behind the last line a message.
+#[test]
+fn archives_are_named_and_padding_is_the_end() {
+    let lines = printed("PK\u{3}\u{4}\u{14}\n{\"a\":1}\n");
+    assert!(lines.len() == 1 && lines[0].contains("ZIP archive"), "{lines:?}");
+    for padding in ["\u{1a}", "\0\0\0", "\0\u{1a}\r\n"] {
+        assert_eq!(printed(&format!("{{\"a\":1}}\n{padding}")).len(), 1, "{padding:?}");
+    }
+    assert_eq!(printed("{\"a\":1}\n\u{1a}\n{\"a\":2}").len(), 3);
+}
+
 // Lines that end in carriage returns alone were one line that is not JSON, without a word about the cause.
 #[test]
 fn carriage_returns_alone_end_no_line() {
