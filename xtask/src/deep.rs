@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cargo::{Metadata, cargo};
-use crate::checks::{CheckKind, DeepNumber};
 use crate::fuzz::FuzzEffort;
 use crate::records::{self, RecordedCommit, git};
 use crate::report::{self, TestCount};
@@ -31,13 +30,13 @@ const MINUTES: u64 = 60;
 const FUZZ_SECONDS_LEAST: u64 = 30;
 
 /// Preemptions that loom explores: one more than in the ordinary run.
-pub(crate) const LOOM_PREEMPTIONS: u64 = 4;
+const LOOM_PREEMPTIONS: u64 = 4;
 /// Rounds of kills, stalls, faults, copies, flips, restarts and live faults.
-pub(crate) const ROUNDS: u64 = 10_000;
+const ROUNDS: u64 = 10_000;
 /// Seeds of the exchange in a box.
-pub(crate) const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 3_000;
 /// Inputs that each fuzz target must reach, also one that is slow.
-pub(crate) const FUZZ_INPUTS: u64 = 2_000;
+const FUZZ_INPUTS: u64 = 2_000;
 
 /// One part of the deep run.
 struct DeepPart {
@@ -119,7 +118,7 @@ const PARTS: [DeepPart; 11] = [
         name: "loom",
         about: "rings and tape under every interleaving of one preemption more",
         counts: "models",
-        minimum: 29,
+        minimum: steps::LOOM_MODELS,
         packages: &["unitape-ring", "unitape-tape"],
         run: loom,
     },
@@ -403,19 +402,6 @@ fn run_fuzz(deep: &DeepRun, count: &mut TestCount) -> Result<PartCounts, String>
     fuzz::run_all(&deep.context, &binary, effort, count).map(PartCounts::Each)
 }
 
-/// The numbers that the deep run raises above the ordinary one, for the manifest of checks.
-pub(crate) fn numbers() -> Vec<DeepNumber> {
-    let rounds =
-        rounds::shares(ROUNDS).map(|(name, number)| DeepNumber { kind: CheckKind::Rounds, name, number });
-    let others = [
-        DeepNumber { kind: CheckKind::Rounds, name: "UNITAPE_SEEDS/exchange", number: SEEDS },
-        DeepNumber { kind: CheckKind::Loom, name: "preemptions", number: LOOM_PREEMPTIONS },
-        // No number of inputs ends a search before its seconds are over.
-        DeepNumber { kind: CheckKind::FuzzInputs, name: "each", number: u64::MAX },
-    ];
-    rounds.into_iter().chain(others).collect()
-}
-
 /// `cargo test` in release. Link-time optimisation is left out: it takes minutes, and no check needs it.
 pub(crate) fn release_tests(target_dir: &std::path::Path) -> std::process::Command {
     let folder: PathBuf = target_dir.join("deep");
@@ -501,6 +487,15 @@ mod tests {
         let why = fuzz.judge(each(&[("a", FUZZ_INPUTS), ("slow", 93)])).unwrap_err();
         assert!(why.ends_with("slow 93"), "{why}");
         assert!(fuzz.judge(each(&[])).is_err(), "no target at all");
+    }
+
+    /// Fewer rounds or inputs find less, and a run that passes would not show it.
+    #[test]
+    fn the_numbers_of_the_deep_run_do_not_fall() {
+        assert_eq!((steps::LOOM_PREEMPTIONS, LOOM_PREEMPTIONS), (3, 4));
+        assert_eq!((ROUNDS, SEEDS, FUZZ_INPUTS, FUZZ_SECONDS_LEAST), (10_000, 3_000, 2_000, 30));
+        let shares = rounds::shares(ROUNDS).map(|(_, share)| share);
+        assert_eq!(shares, [3_000, 1_000, 1_000, 200, 1_000, 100, 1_000]);
     }
 
     /// A run that failed, or one of files that nobody else has, says nothing of a commit.

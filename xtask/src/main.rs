@@ -54,8 +54,8 @@ usage: cargo xtask COMMAND
                                 count the instructions of every bench case and command under callgrind; exit code 1
                                 if one costs over 3 % (or PERCENT) more than at COMMIT, or all together over 1 %
   seeds [--seeds N] [--from S]  the exchange in a box against the market-data handler, 3000 seeds or N
-  checks [--new] [--tree DIR]   list what this tree checks, or another, in the form of xtask/checks.tsv; --new lists
-                                what is not in there or higher than it says
+  checks [--record]             compare the tests, property cases and rounds of each package with xtask/checks.txt;
+                                --record writes that file
   wheel [--dev] [--manylinux]   build the wheel of the Python module into target/wheels; --manylinux for older systems
                                 as well, by zig; --dev as the tests are built
   tidy                          check layers, file sizes, links and the other rules of the house

@@ -32,6 +32,18 @@ impl std::fmt::Display for TestCount {
     }
 }
 
+impl TestCount {
+    /// An error if fewer tests passed.
+    pub(crate) fn at_least(&self, minimum: u64) -> Result<(), String> {
+        match self.passed {
+            passed if passed < minimum => {
+                Err(format!("{passed} tests passed, and at least {minimum} are wanted"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads a closing line of Rust's test runner, or one of Node's (`# pass 2`, `# fail 0`).
 pub(crate) fn closing_line(line: &str) -> Option<TestCount> {
     let number = |prefix: &str| line.trim_end().strip_prefix(prefix)?.parse().ok();
@@ -150,6 +162,8 @@ mod tests {
         copy_lines(input, &mut out, &mut count).unwrap();
         assert_eq!(out, input);
         assert_eq!(count.passed, 1);
+        assert!(count.at_least(1).is_ok());
+        assert!(count.at_least(2).unwrap_err().starts_with("1 tests passed, and at least 2"));
     }
 
     /// The closing lines are often all that is kept of a run; what failed must be among them.

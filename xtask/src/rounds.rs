@@ -45,8 +45,7 @@ pub(crate) fn make(target_dir: &Path, rounds: u64, seed: u64) -> Result<Vec<Valu
             command.args(["--test", test]);
         }
         command.args(["--", "--nocapture"]).args(names);
-        for (name, share) in shares(rounds) {
-            let variable = name.split('/').next().unwrap_or(name);
+        for (variable, share) in shares(rounds) {
             command.env(variable, share.to_string());
         }
         // A command has fewer calls.
@@ -86,20 +85,19 @@ const TESTS: [RoundTests; 3] = [
     ("unitape", &[], &["run", "cli"], &["live_faults", "kill_points"]),
 ];
 
-/// The number of rounds of each test of a kind, by its variable and the file that reads it. Two tests kill the writer
-/// and one the recorder (a quarter), two stall, three make calls fail. These make the rounds that were asked for; six
-/// that copy a tape, nine that damage one, two that restart a run and one of live faults come on top, fewer where a
-/// round is longer.
+/// The number of rounds of each test of a kind, by its variable. Two tests kill the writer and one the recorder (a
+/// quarter), two stall, three make calls fail. These make the rounds that were asked for; six that copy a tape, nine that
+/// damage one, two that restart a run and one of live faults come on top, fewer where a round is longer.
 pub(crate) fn shares(rounds: u64) -> [(&'static str, u64); 7] {
     let share = |thousandths: u64| (rounds * thousandths).div_ceil(1000).max(4);
     [
-        ("UNITAPE_KILL_ROUNDS/kill", share(300)),
-        ("UNITAPE_STALL_ROUNDS/stall", share(100)),
-        ("UNITAPE_FAULT_ROUNDS/faults", share(100)),
-        ("UNITAPE_COPY_ROUNDS/copy_rounds", share(20)),
-        ("UNITAPE_FLIP_ROUNDS/flips", share(100)),
-        ("UNITAPE_RESTART_ROUNDS/feed_restarts", share(10)),
-        ("UNITAPE_LIVE_ROUNDS/run_rounds", share(100)),
+        ("UNITAPE_KILL_ROUNDS", share(300)),
+        ("UNITAPE_STALL_ROUNDS", share(100)),
+        ("UNITAPE_FAULT_ROUNDS", share(100)),
+        ("UNITAPE_COPY_ROUNDS", share(20)),
+        ("UNITAPE_FLIP_ROUNDS", share(100)),
+        ("UNITAPE_RESTART_ROUNDS", share(10)),
+        ("UNITAPE_LIVE_ROUNDS", share(100)),
     ]
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo nextest run --no-run ──▶ all test binaries                                      ──▶ seconds
+//! cargo nextest list         ──▶ tests of each package, at least as many as xtask/checks.txt says
 //! cargo nextest run          ──▶ PASS [ 0.011s] (  1/900) unitape-tape::kill writer ──▶ counts, seconds, the slowest
 //! cargo test --doc           ──▶ test result: ok. 7 passed; …                       ──▶ counts
 //! ```
@@ -19,7 +20,7 @@ use crate::cargo::cargo;
 use crate::noise::BusyLoops;
 use crate::report::{self, TestCount};
 use crate::steps::{StepContext, StepOutcome, joined};
-use crate::tools;
+use crate::{checks, tools};
 
 /// The number of the slowest tests that are listed.
 const SLOWEST: usize = 20;
@@ -42,6 +43,10 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
             if let Err(why) = build(&nextest, context, count) {
                 return StepOutcome::Failed(why);
             }
+            // Fewer packages are built with other features, which some tests need.
+            if context.packages.is_none() {
+                problems.extend(checks::check(&nextest, context.locked).err());
+            }
             let _noise = context.has_noise.then(BusyLoops::start);
             let mut command = nextest_run(&nextest, context);
             command.args(["--status-level", "pass", "--final-status-level", "fail"]);
@@ -56,7 +61,7 @@ pub(crate) fn run(context: &StepContext, count: &mut TestCount) -> StepOutcome {
             problems.extend(report::run(&mut examples, count).err());
         }
         Err(why) => {
-            eprintln!("{why}; cargo runs the tests");
+            eprintln!("{why}; cargo runs the tests, and their numbers are not compared");
             let mut command = cargo();
             command.args(["test", "--no-fail-fast", context.locked]).args(context.package_args());
             if python.is_err() && context.packages.is_none() {

@@ -11,7 +11,6 @@ use std::path::Path;
 
 use crate::XtaskFailure;
 use crate::cargo::{Metadata, root};
-use crate::checks;
 
 /// One broken rule. `place` is `path` or `path:line`, relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +51,6 @@ pub(crate) fn check(root: &Path) -> Result<Vec<TidyProblem>, String> {
     }
     problems.extend(words::check(&files));
     problems.extend(changelog(&files));
-    problems.extend(checks::check(root)?);
     problems.sort();
     problems.dedup();
     Ok(problems)
