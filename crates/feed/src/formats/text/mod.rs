@@ -732,7 +732,7 @@ impl ParsedMessage for TextMessageView<'_> {
         entries.sort_unstable_by_key(|entry| entry.start);
         let end = self.leaves.as_slice().len() as u32;
         let (mut start, mut counts) = (0, FxHashMap::default());
-        for entry in entries.into_iter().chain([end..end]) {
+        for entry in entries.into_iter().chain(std::iter::once(end..end)) {
             self.keep_values(start..entry.start, &mut counts, &mut keep)?;
             start = start.max(entry.end);
         }
