@@ -56,6 +56,7 @@ impl FeedDecoder {
             }
             None => decoder.stretch(block, source, known),
         }
+        decoder.end_block(block);
         if block.eof {
             decoder.end_source(block, source, known);
         }

@@ -92,6 +92,11 @@ pub trait FormatDecoder: Any + Debug + Send {
     /// Decodes a stretch of messages, after those that the block has already.
     fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary);
 
+    /// A block is decoded, but for what a decoder adds at the end of its source.
+    fn end_block(&mut self, block: &Block) {
+        _ = block;
+    }
+
     /// A source begins: nothing of the one before holds.
     fn begin_source(&mut self) {}
 

@@ -52,7 +52,7 @@ fn a_downloaded_iex_capture_becomes_books() {
     };
     // After the amends: the order that lost its priority is behind the other one.
     let half_past_nine = book("2026-03-02T14:30:00.009Z");
-    assert_eq!(half_past_nine["bids"][0]["queue"][0]["oid"], 1001, "{half_past_nine}");
+    assert_eq!(half_past_nine["bids"][0]["queue"][0]["oid"], "1001", "{half_past_nine}");
     assert_eq!(half_past_nine["bids"][0]["qty"], "300");
     assert_eq!(half_past_nine["asks"][0]["qty"], "600");
 }

@@ -218,6 +218,7 @@ const PRINTS: &str = "
     decode csv --layout nyse-taq-trades text.txt --json
     decode swift text.txt
     decode itch text.txt
+    decode iex text.txt
     decode iso20022 text.txt
     decode jsonl ev.jsonl
     decode mail text.txt

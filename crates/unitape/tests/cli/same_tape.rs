@@ -269,9 +269,10 @@ fn stopped_again_and_again(tape: &Path, feed: &FileFeed, messages: u64, rng: &mu
                 }
                 stop.store(true, Ordering::Relaxed);
             });
-            let ending = consolidate(tape, options).unwrap().ending;
+            let outcome = consolidate(tape, options);
+            // The thread must end before a failure is reported.
             stop.store(true, Ordering::Relaxed);
-            ending
+            outcome.unwrap().ending
         });
         if ending == FarmEnding::EndOfInput {
             return stops;

@@ -195,6 +195,12 @@ impl FormatDecoder for FastDecoder {
         self.place = before.place;
     }
 
+    /// Bytes of a capture that are no packet have units, too. A message that waits while they come has a later place.
+    fn end_block(&mut self, block: &Block) {
+        let last = block.units.iter().rev().find(|unit| !unit.is_progress());
+        self.place.next = self.place.next.max(last.map_or(0, |unit| unit.offset + 1));
+    }
+
     /// Waiting messages come unchanged. If another source follows, of which this handler will know nothing, its books
     /// are stale; after the last source they stay unchanged.
     fn end_source(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
@@ -232,7 +238,12 @@ impl<I: InstrumentLookup> MarketEventSink for FastEventWriter<'_, I> {
                 self.settle();
                 let offset = self.offset(at.place);
                 self.last = self.block.mark().arena;
-                self.block.quarantine(self.source, offset, refusal.raw, refusal.code, refusal.detail);
+                let waited = match offset == at.place {
+                    true => String::new(),
+                    false => format!("; its place is byte {}", at.place),
+                };
+                let detail = format!("{}{waited}", refusal.detail);
+                self.block.quarantine(self.source, offset, refusal.raw, refusal.code, &detail);
                 self.bad = true;
                 return;
             }
