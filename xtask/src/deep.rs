@@ -119,7 +119,7 @@ const PARTS: [DeepPart; 11] = [
         name: "loom",
         about: "rings and tape under every interleaving of one preemption more",
         counts: "models",
-        minimum: 29,
+        minimum: 18,
         packages: &["unitape-ring", "unitape-tape"],
         run: loom,
     },

@@ -1,4 +1,4 @@
-//! The tape for C: publications, subscriptions, gates and ring tapes behind opaque handles, as `include/unitape.h`
+//! The tape for C: publications, subscriptions and gates behind opaque handles, as `include/unitape.h`
 //! declares them; and handlers of market data, as `include/unitape_handler.h` does.
 //!
 //! ```text
@@ -29,7 +29,6 @@ mod handler;
 mod market;
 mod options;
 mod publication;
-mod ring;
 mod subscription;
 mod text;
 
@@ -41,7 +40,6 @@ pub use handler::*;
 pub use market::{Book, Level, LevelChange, MarketCallback, MarketRecord};
 pub use options::*;
 pub use publication::*;
-pub use ring::*;
 pub use subscription::*;
 
 use std::ffi::c_char;

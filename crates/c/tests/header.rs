@@ -11,12 +11,12 @@ use std::process::Command;
 use common::{C99, CXX, LIBS, compiler, include, library, must};
 use unitape_c::{
     ChannelStats, Dropped, Frame, Gate, GateStanding, HandlerStats, Lag, Level, LevelChange, LineStats,
-    Losses, MarketRecord, Options, code,
+    MarketRecord, Options, code,
 };
 
 const HEADER: &str =
     concat!(include_str!("../include/unitape.h"), include_str!("../include/unitape_handler.h"));
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 8] = [
     include_str!("../src/lib.rs"),
     include_str!("../src/cursor.rs"),
     include_str!("../src/gate.rs"),
@@ -24,12 +24,11 @@ const SOURCES: [&str; 9] = [
     include_str!("../src/market.rs"),
     include_str!("../src/options.rs"),
     include_str!("../src/publication.rs"),
-    include_str!("../src/ring.rs"),
     include_str!("../src/subscription.rs"),
 ];
 
 /// The types of the functions' arguments and results, as C says them.
-const TYPES: [(&str, &str); 43] = [
+const TYPES: [(&str, &str); 38] = [
     ("()", "void"),
     ("*const c_char", "const char *"),
     ("*const c_void", "const void *"),
@@ -43,13 +42,8 @@ const TYPES: [(&str, &str); 43] = [
     ("*mut *mut SubscriptionHandle", "unitape_subscription **"),
     ("*mut GateHoldHandle", "unitape_gate_hold *"),
     ("*mut *mut GateHoldHandle", "unitape_gate_hold **"),
-    ("*mut RingWriterHandle", "unitape_ring *"),
-    ("*mut *mut RingWriterHandle", "unitape_ring **"),
-    ("*mut RingReaderHandle", "unitape_ring_reader *"),
-    ("*mut *mut RingReaderHandle", "unitape_ring_reader **"),
     ("*mut Dropped", "unitape_dropped *"),
     ("*mut GateStanding", "unitape_gate_standing *"),
-    ("*mut Losses", "unitape_losses *"),
     ("*mut Frame", "unitape_frame *"),
     ("*mut Lag", "unitape_lag *"),
     ("*const Frame", "const unitape_frame *"),
@@ -161,7 +155,6 @@ fn check() -> String {
     layout!(c, Gate, "unitape_gate": reader, ahead_bytes, timeout_ns, policy, required, reserved);
     layout!(c, Dropped, "unitape_dropped": count, bytes, first, last);
     layout!(c, GateStanding, "unitape_gate_standing": position, dropped, waits, alive, reserved);
-    layout!(c, Losses, "unitape_losses": overruns, bytes, events);
     layout!(c, Level, "unitape_level": px, qty, qty_exponent, orders);
     layout!(c, LevelChange, "unitape_level_change": level, side, action, depth, reserved);
     layout!(c, MarketRecord, "unitape_market": what, flags, instrument, product, channel, phase, sequence, ts_event, ts_recv, px,
