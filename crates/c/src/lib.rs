@@ -13,12 +13,14 @@
 //! against this crate. From Rust, use `unitape-tape` itself.
 //!
 //! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is not
-//! used again. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
+//! used again. Invariant: the pointers of C become safe values in one place (`argument::exported`), by what the
+//! header says of each. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
 //! ([`call::Handle`]).
 //!
 //! It does not make a handle safe to share between threads at once. It does not check that a pointer that is not null
 //! is a live handle. The header says so.
 
+mod argument;
 mod call;
 mod callbacks;
 mod cursor;
@@ -30,7 +32,6 @@ mod market;
 mod options;
 mod publication;
 mod subscription;
-mod text;
 
 pub use call::Handle;
 pub use cursor::*;
