@@ -156,7 +156,7 @@ pub(crate) const LOOM_PREEMPTIONS: u64 = 3;
 /// Tests of the step `faults`, and models that loom explores. The list of all tests does not have them, so that a fall
 /// fails here.
 const FAULT_TESTS: u64 = 19;
-pub(crate) const LOOM_MODELS: u64 = 29;
+pub(crate) const LOOM_MODELS: u64 = 18;
 /// The only target whose sanitizers are used; elsewhere those steps are skipped.
 const SANITIZER_TARGET: &str = "x86_64-unknown-linux-gnu";
 

@@ -61,7 +61,7 @@ enum {
     UNITAPE_E_NOT_A_TAPE = -13,        /* nothing, or something else, is in the directory */
     UNITAPE_E_FOREIGN_VERSION = -14,   /* a tape of a version that this library does not know */
     UNITAPE_E_FOREIGN_TAPE = -15,      /* a file of another tape, such as a cursor */
-    UNITAPE_E_LOCKED = -16,            /* somebody else has the tape, the ring or the gate; the message says who */
+    UNITAPE_E_LOCKED = -16,            /* somebody else has the tape or the gate; the message says who */
     UNITAPE_E_OPTION = -17,            /* an option or a name that cannot be used */
     UNITAPE_E_BAD_UNIT = -18,          /* too long for a frame or a segment, or not whole frames */
     UNITAPE_E_CLAIM_ABANDONED = -19,   /* close the publication and open it again */
@@ -75,12 +75,9 @@ enum {
     UNITAPE_E_BEYOND_END = -27,        /* the tape does not reach that position yet */
     UNITAPE_E_NOT_REMOVED = -28,       /* retention could not remove what its limits say; nothing was removed */
     UNITAPE_E_CLOCK = -29,             /* the clock is behind what the tape knows */
-    UNITAPE_E_OVERRUN = -30,           /* a ring's writer was faster; the message counts what was lost, read on */
     UNITAPE_E_GATED = -31,             /* a reader that is waited for has not come far enough in time; try again */
     UNITAPE_E_DROPPED = -32,           /* not published, for nobody: a reader is too far behind, its gate says drop */
     UNITAPE_E_NO_GATE = -33,           /* no gate of that name; the publication declares it in its options */
-    UNITAPE_E_RING_CAPACITY = -34,     /* the ring that is there has another capacity than the one asked for */
-    UNITAPE_E_REMOVED = -35,           /* a ring was removed while it was being read; open it again */
     UNITAPE_E_REWOUND = -36,           /* the tape was cut back before the place of this reader, which continues there */
     UNITAPE_E_FENCED = -37,            /* a later writer has opened the tape: close this publication */
     UNITAPE_E_OLD_EPOCH = -38,         /* the writer would have an epoch less than epoch_min: an older copy of the tape */
@@ -483,80 +480,6 @@ int32_t unitape_gate_is_heeded(unitape_gate_hold *hold);
 
 /* What was dropped for this reader's sake. */
 int32_t unitape_gate_dropped(unitape_gate_hold *hold, unitape_dropped *dropped);
-
-/* --------------------------------------------------------------------------------------------------- ring tapes */
-
-/*
- * A ring tape: a file of bounded size, best in shared memory, that is reused again and again, for readers that need the
- * newest and not all. Its one writer never waits; a reader that it has overtaken learns what was lost, and never gets
- * anything that was not written. It is no recording: there is no recorder and nothing becomes durable.
- */
-typedef struct unitape_ring unitape_ring;
-
-/*
- * Opens the ring at `path` (a file) for writing: makes it, or continues where the last writer closed or died.
- * `capacity_bytes` is a power of two from 16 KiB to 64 GiB; 0: that of the ring that is there, otherwise 64 MiB.
- */
-int32_t unitape_ring_open(const char *path, uint64_t capacity_bytes, unitape_ring **ring);
-
-/*
- * Flushes the ring and ends the writing; the file stays. The handle is gone whatever this returns, but for
- * UNITAPE_E_MISUSE; after an error the ring is as if the process had been killed. Null is allowed and does nothing.
- */
-int32_t unitape_ring_close(unitape_ring *ring);
-
-/* Publishes `length` bytes under a topic, at most a quarter of the ring. No system call. `position` may be null. */
-int32_t unitape_ring_offer(unitape_ring *ring, uint32_t topic, const void *bytes, size_t length, uint64_t *position);
-
-/* Publishes frames of any kind, as unitape_publication_append does. */
-int32_t unitape_ring_append(unitape_ring *ring, const void *unit, size_t length, uint64_t *position);
-
-/* Where the next message will stand, and how many frames that are not bookkeeping stand before it. Each may be null. */
-int32_t unitape_ring_end(unitape_ring *ring, uint64_t *position, uint64_t *ordinal);
-
-/* A reader of a ring tape. */
-typedef struct unitape_ring_reader unitape_ring_reader;
-
-/*
- * Opens the ring at `path` for reading, at one of UNITAPE_START_OLDEST, _END, _AT. UNITAPE_E_NOT_A_TAPE: its writer has
- * not made it yet.
- */
-int32_t unitape_ring_reader_open(const char *path, uint32_t start, uint64_t position, unitape_ring_reader **reader);
-
-/* Ends the reading; nobody else notices. Null is allowed and does nothing. */
-int32_t unitape_ring_reader_close(unitape_ring_reader *reader);
-
-/*
- * The next frame: 1, or 0 when nothing more is there yet. What it points to is the reader's own copy (aligned to 8),
- * which stays as it is until the next call for this reader. UNITAPE_E_OVERRUN, once for each time the writer has
- * overtaken this reader: it is now at the oldest unit that is left, and the next call continues from there.
- */
-int32_t unitape_ring_reader_next(unitape_ring_reader *reader, unitape_frame *frame);
-
-/* Waits until a frame is there or the reader was overrun, as unitape_subscription_wait does: 1, or 0. */
-int32_t unitape_ring_reader_wait(unitape_ring_reader *reader, uint32_t strategy, uint64_t timeout_ns);
-
-/* Goes to the frame at `position`, or to the end of the one before it. */
-int32_t unitape_ring_reader_seek(unitape_ring_reader *reader, uint64_t position);
-
-/* Behind the last frame read, and how many frames that are not bookkeeping stand before that. Each may be null. */
-int32_t unitape_ring_reader_position(unitape_ring_reader *reader, uint64_t *position, uint64_t *ordinal);
-
-/*
- * Bytes that the writer is ahead, and the ring's capacity, each of which may be null: at about fifteen sixteenths of it
- * the reader will be overrun.
- */
-int32_t unitape_ring_reader_lag(unitape_ring_reader *reader, uint64_t *bytes, uint64_t *capacity_bytes);
-
-/* What a reader of a ring has lost since it was opened. */
-typedef struct unitape_losses {
-    uint64_t overruns; /* how often it was overrun */
-    uint64_t bytes;    /* of tape that it was not given */
-    uint64_t events;   /* frames that are not bookkeeping among them */
-} unitape_losses;
-
-/* What this reader has lost so far. */
-int32_t unitape_ring_reader_losses(unitape_ring_reader *reader, unitape_losses *losses);
 
 /* ------------------------------------------------------------------------------------------------------- frames */
 

@@ -76,12 +76,9 @@ impl Error {
                 Tape::BeyondEnd { .. } => code::BEYOND_END,
                 Tape::NotRemoved { .. } => code::NOT_REMOVED,
                 Tape::Clock { .. } => code::CLOCK,
-                Tape::Overrun { .. } => code::OVERRUN,
                 Tape::Gated { .. } => code::GATED,
                 Tape::Dropped { .. } => code::DROPPED,
                 Tape::NoGate { .. } => code::NO_GATE,
-                Tape::RingCapacity { .. } => code::RING_CAPACITY,
-                Tape::Removed { .. } => code::REMOVED,
                 Tape::Rewound { .. } => code::REWOUND,
                 Tape::Fenced { .. } => code::FENCED,
                 Tape::OldEpoch { .. } => code::OLD_EPOCH,
@@ -121,6 +118,7 @@ pub mod code {
         };
     }
 
+    // -30, -34 and -35 were of ring tapes, which are gone.
     codes! {
         /// Done.
         OK = 0,
@@ -174,25 +172,19 @@ pub mod code {
         NOT_REMOVED = -28,
         /// The clock is earlier than the times on the tape.
         CLOCK = -29,
-        /// A reader of a ring tape was overrun.
-        OVERRUN = -30,
         /// A reader that the writer waits for has not come far enough.
         GATED = -31,
         /// Dropped, because a gate says so.
         DROPPED = -32,
         /// No gate of that name.
         NO_GATE = -33,
-        /// A ring tape of another capacity.
-        RING_CAPACITY = -34,
-        /// A file was removed while it was being read.
-        REMOVED = -35,
         /// The tape was cut back before the place of a reader, which continues at the cut.
         REWOUND = -36,
         /// A later writer has the tape.
         FENCED = -37,
         /// The tape is an older copy.
         OLD_EPOCH = -38,
-        /// A child of the process that opened it used or closed the publication, or closed the ring.
+        /// A child of the process that opened it used or closed the publication.
         FORKED = -39,
         /// Hot segments that belong to another tape, or that another user could write to.
         HOT = -40,

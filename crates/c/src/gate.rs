@@ -7,9 +7,9 @@ use std::time::Duration;
 use unitape_model::Position;
 use unitape_tape::{GateHandle, GatePolicy};
 
-use crate::call::{Handle, run};
+use crate::argument::{Argument, HandlePointer, Input, Output, exported};
+use crate::call::Handle;
 use crate::error::{Error, code};
-use crate::text;
 
 /// `unitape_gate` of the header.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +104,8 @@ pub(crate) unsafe fn read(gates: *const Gate, count: u64) -> Result<Vec<unitape_
         if gate.required > 1 || gate.reserved != 0 {
             return Err(Error::Argument("required is 0 or 1, and reserved is 0".to_owned()));
         }
-        // SAFETY: null or a C string, as the caller vouches.
-        let reader = unsafe { text::word(gate.reader, "reader") }?.to_owned();
+        // SAFETY: null or a C string, by the contract of `read`.
+        let reader = unsafe { Input::from_c(gate.reader) }.word("reader")?.to_owned();
         let (ahead_bytes, required) = (gate.ahead_bytes, gate.required == 1);
         Ok(unitape_tape::Gate { reader, ahead_bytes, policy, required })
     };
@@ -123,103 +123,42 @@ const _: () = {
     may_be_sent::<OpenGateHold>();
 };
 
-type GateHoldHandle = Handle<OpenGateHold>;
-
-/// `unitape_gate_attach` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_attach(
-    dir: *const c_char,
-    reader: *const c_char,
-    position: u64,
-    hold: *mut *mut GateHoldHandle,
-) -> i32 {
-    run(|| {
-        // SAFETY: all as the header asks.
-        let (place, dir, reader) = unsafe {
-            (text::require_place(hold, "hold")?, text::path(dir, "dir")?, text::word(reader, "reader")?)
-        };
+exported! {
+    fn unitape_gate_attach(
+        dir: Input<c_char>,
+        reader: Input<c_char>,
+        position: u64,
+        hold: Output<*mut Handle<OpenGateHold>>,
+    ) -> i32 {
+        hold.require("hold")?;
+        let (dir, reader) = (dir.path("dir")?, reader.word("reader")?);
         let gate = GateHandle::attach(dir, reader, Position(position))?;
-        // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(OpenGateHold { gate })) };
+        hold.write(Handle::give(OpenGateHold { gate }));
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_gate_detach` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_detach(hold: *mut GateHoldHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
-        drop(unsafe { Handle::take(hold) }?);
+    fn unitape_gate_detach(hold: HandlePointer<OpenGateHold>) -> i32 {
+        drop(hold.take()?);
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_gate_advance` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_advance(hold: *mut GateHoldHandle, position: u64) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(hold, |h| {
-                h.gate.advance(Position(position));
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_gate_advance(hold: &mut OpenGateHold, position: u64) -> i32 {
+        hold.gate.advance(Position(position));
+        Ok(code::OK)
+    }
 
-/// `unitape_gate_rewind` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_rewind(hold: *mut GateHoldHandle, position: u64) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(hold, |h| {
-                h.gate.rewind(Position(position));
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_gate_rewind(hold: &mut OpenGateHold, position: u64) -> i32 {
+        hold.gate.rewind(Position(position));
+        Ok(code::OK)
+    }
 
-/// `unitape_gate_is_heeded` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_is_heeded(hold: *mut GateHoldHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
-        unsafe { Handle::with(hold, |h| Ok(i32::from(h.gate.is_heeded()))) }
-    })
-}
+    fn unitape_gate_is_heeded(hold: &mut OpenGateHold) -> i32 {
+        Ok(i32::from(hold.gate.is_heeded()))
+    }
 
-/// `unitape_gate_dropped` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_gate_dropped(hold: *mut GateHoldHandle, dropped: *mut Dropped) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `hold` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(hold, |h| {
-                text::put(text::require_place(dropped, "dropped")?, h.gate.dropped().into());
-                Ok(code::OK)
-            })
-        }
-    })
+    fn unitape_gate_dropped(hold: &mut OpenGateHold, dropped: Output<Dropped>) -> i32 {
+        dropped.require("dropped")?;
+        dropped.write(hold.gate.dropped().into());
+        Ok(code::OK)
+    }
 }

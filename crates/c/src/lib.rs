@@ -1,4 +1,4 @@
-//! The tape for C: publications, subscriptions, gates and ring tapes behind opaque handles, as `include/unitape.h`
+//! The tape for C: publications, subscriptions and gates behind opaque handles, as `include/unitape.h`
 //! declares them; and handlers of market data, as `include/unitape_handler.h` does.
 //!
 //! ```text
@@ -13,12 +13,14 @@
 //! against this crate. From Rust, use `unitape-tape` itself.
 //!
 //! Invariant: no panic leaves a function of this crate (`call::run`), and what a panic may have left half done is not
-//! used again. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
+//! used again. Invariant: the pointers of C become safe values in one place (`argument::exported`), by what the
+//! header says of each. Invariant: at most one `&mut` to the object of a handle, because a handle that is in use is refused
 //! ([`call::Handle`]).
 //!
 //! It does not make a handle safe to share between threads at once. It does not check that a pointer that is not null
 //! is a live handle. The header says so.
 
+mod argument;
 mod call;
 mod callbacks;
 mod cursor;
@@ -29,9 +31,7 @@ mod handler;
 mod market;
 mod options;
 mod publication;
-mod ring;
 mod subscription;
-mod text;
 
 pub use call::Handle;
 pub use cursor::*;
@@ -41,7 +41,6 @@ pub use handler::*;
 pub use market::{Book, Level, LevelChange, MarketCallback, MarketRecord};
 pub use options::*;
 pub use publication::*;
-pub use ring::*;
 pub use subscription::*;
 
 use std::ffi::c_char;

@@ -7,6 +7,9 @@ use unitape_marketdata::{
     StoredLevel, Trade, TradingState, UpdateAction,
 };
 
+use crate::argument::Input;
+use crate::error::Error;
+
 /// `unitape_level` of the header.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -131,10 +134,18 @@ impl Book {
         // SAFETY: the lifetime alone is another; the caller vouches that it is not used longer.
         Self(unsafe { std::mem::transmute::<BookView<'_>, BookView<'static>>(view) })
     }
+}
 
-    /// The view, for reading.
-    pub(crate) fn view(&self) -> BookView<'_> {
-        self.0
+impl Input<Book> {
+    /// The book of the callback that is running.
+    ///
+    /// # Errors
+    /// Null.
+    pub(crate) fn view(&self) -> Result<BookView<'_>, Error> {
+        // SAFETY: null or of the callback that is running, by the contract of `from_c` and unitape_handler.h; the book
+        // outlives this call from inside the callback.
+        let book = unsafe { self.pointer().as_ref() }.ok_or(Error::Null("the book"))?;
+        Ok(book.0)
     }
 }
 

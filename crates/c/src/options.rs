@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use unitape_tape::{Backing, RecorderLocation, SyncPolicy};
 
-use crate::call::run;
+use crate::argument::{Argument, Input, exported};
 use crate::error::{Error, code};
 use crate::gate::{self, Gate};
-use crate::text;
 
 /// `unitape_options` of the header. Zero in each field means the default, so that a caller of an older header, whose
 /// struct is shorter, and one of a newer, whose struct is longer, are understood.
@@ -67,26 +66,34 @@ const EMPTY: Options = Options {
     epoch_min: 0,
 };
 
-/// `unitape_options_init` of the header.
-///
-/// # Safety
-/// `options` is null or points to `size` bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `options` is null or has room for its value.
-        let place = unsafe { text::require_place(options, "the options") }?;
+exported! {
+    fn unitape_options_init(options: *mut Options, size: usize) -> i32 {
+        if options.is_null() {
+            return Err(Error::Null("the options"));
+        }
         let stated = u32::try_from(size).ok().filter(|&size| size as usize >= size_of::<u32>());
         let Some(stated) = stated else {
             return Err(Error::Argument(format!("options of {size} bytes are none")));
         };
-        // SAFETY: `size` bytes are there, as the caller vouches, and they hold the first field.
+        // SAFETY: not null, and by unitape.h `size` bytes are there, which hold the first field.
         unsafe {
-            place.cast::<u8>().write_bytes(0, size);
-            place.cast::<u32>().write(stated);
+            options.cast::<u8>().write_bytes(0, size);
+            options.cast::<u32>().write(stated);
         }
         Ok(code::OK)
-    })
+    }
+}
+
+impl Input<Options> {
+    /// Reads the options; null: all defaults.
+    ///
+    /// # Errors
+    /// Options that this library does not know, or that exclude each other.
+    pub(crate) fn writer_options(&self) -> Result<unitape_tape::WriterOptions, Error> {
+        // SAFETY: null or as many bytes as the first field says, with such pointers, by the contract of `from_c` and
+        // unitape.h.
+        unsafe { read(self.pointer()) }
+    }
 }
 
 /// Reads the options; null: all defaults.
@@ -94,7 +101,7 @@ pub unsafe extern "C" fn unitape_options_init(options: *mut Options, size: usize
 /// # Safety
 /// `options` is null or points to as many bytes as its first field says, and its pointers are null or end with a
 /// zero.
-pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, Error> {
+unsafe fn read(options: *const Options) -> Result<unitape_tape::WriterOptions, Error> {
     // SAFETY: by the contract of `read`, `options` is null or has as many bytes as its first field says.
     let given = unsafe { whole(options) }?;
     let mut options = unitape_tape::WriterOptions::default();
@@ -111,7 +118,7 @@ pub(crate) unsafe fn read(options: *const Options) -> Result<unitape_tape::Write
             let dir = match given.hot_dir.is_null() {
                 true => None,
                 // SAFETY: by unitape.h, `given.hot_dir` is null or a C string.
-                false => Some(unsafe { text::path(given.hot_dir, "hot_dir") }?.to_owned()),
+                false => Some(unsafe { Input::from_c(given.hot_dir) }.path("hot_dir")?.to_owned()),
             };
             let window_segments =
                 if given.window_segments == 0 { WINDOW_SEGMENTS } else { given.window_segments };

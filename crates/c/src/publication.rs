@@ -10,12 +10,12 @@ use std::time::Duration;
 use unitape_model::Position;
 use unitape_tape::{Error as Tape, FrameDraft, MessageBatch, Publication};
 
-use crate::call::{Handle, run};
+use crate::argument::{HandlePointer, Input, Output, exported};
+use crate::call::Handle;
 use crate::error::{Error, code};
 use crate::frames;
 use crate::gate::GateStanding;
-use crate::options::{self, Options};
-use crate::text;
+use crate::options::Options;
 
 /// A publication and what is open on it.
 #[derive(Debug)]
@@ -76,330 +76,144 @@ impl Drop for OpenPublication {
     }
 }
 
-type PublicationHandle = Handle<OpenPublication>;
-
-/// `unitape_publication_open` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_open(
-    dir: *const c_char,
-    options: *const Options,
-    publication: *mut *mut PublicationHandle,
-) -> i32 {
-    run(|| {
-        // SAFETY: all three as the header asks.
-        let (place, dir, options) = unsafe {
-            (
-                text::require_place(publication, "publication")?,
-                text::path(dir, "dir")?,
-                options::read(options)?,
-            )
-        };
-        let opened = Publication::open(dir, options)?;
-        // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(OpenPublication::new(opened))) };
+exported! {
+    fn unitape_publication_open(
+        dir: Input<c_char>,
+        options: Input<Options>,
+        handle: Output<*mut Handle<OpenPublication>>,
+    ) -> i32 {
+        handle.require("publication")?;
+        let publication = Publication::open(dir.path("dir")?, options.writer_options()?)?;
+        handle.write(Handle::give(OpenPublication::new(publication)));
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_publication_close` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_close(publication: *mut PublicationHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
-        match unsafe { Handle::take(publication) }? {
+    fn unitape_publication_close(handle: HandlePointer<OpenPublication>) -> i32 {
+        match handle.take()? {
             None => Ok(code::OK),
-            Some((publishing, false)) => {
-                publishing.into_inner().close()?;
+            Some((open, false)) => {
+                open.into_inner().close()?;
                 Ok(code::OK)
             }
             Some((_, true)) => Err(Error::Panic("closed as if its process had died".to_owned())),
         }
-    })
-}
+    }
 
-/// `unitape_publication_offer` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_offer(
-    publication: *mut PublicationHandle,
-    topic: u32,
-    bytes: *const c_void,
-    length: usize,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` has
-        // `length` bytes; `position` is null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let at = p.free()?.offer(topic, text::bytes(bytes, length)?)?;
-                text::put(position, at.0);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_offer(
+        handle: &mut OpenPublication,
+        topic: u32,
+        bytes: Input<c_void>,
+        length: usize,
+        position: Output<u64>,
+    ) -> i32 {
+        let publication = handle.free()?;
+        // SAFETY: by unitape.h, `bytes` has `length` bytes.
+        let start = publication.offer(topic, unsafe { bytes.bytes(length) }?)?;
+        position.write(start.0);
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_append` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_append(
-    publication: *mut PublicationHandle,
-    unit: *const c_void,
-    length: usize,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `unit` has
-        // `length` bytes; `position` is null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let publication = p.free()?;
-                let unit = text::bytes(unit, length)?;
-                frames::check(unit)?;
-                let at = publication.writer().append(unit)?;
-                text::put(position, at.0);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_append(
+        handle: &mut OpenPublication,
+        unit: Input<c_void>,
+        length: usize,
+        position: Output<u64>,
+    ) -> i32 {
+        let publication = handle.free()?;
+        // SAFETY: by unitape.h, `unit` has `length` bytes.
+        let unit = unsafe { unit.bytes(length) }?;
+        frames::check(unit)?;
+        position.write(publication.writer().append(unit)?.0);
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_claim` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_claim(
-    publication: *mut PublicationHandle,
-    topic: u32,
-    length: usize,
-    bytes: *mut *mut c_void,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let place = text::require_place(bytes, "bytes")?;
-                p.open = PendingPublication::Draft(p.free()?.claim(topic, length)?);
-                let PendingPublication::Draft(draft) = &mut p.open else { unreachable!("set above") };
-                text::put(place, draft.as_mut_ptr().cast());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_claim(
+        handle: &mut OpenPublication,
+        topic: u32,
+        length: usize,
+        bytes: Output<*mut c_void>,
+    ) -> i32 {
+        bytes.require("bytes")?;
+        handle.open = PendingPublication::Draft(handle.free()?.claim(topic, length)?);
+        let PendingPublication::Draft(draft) = &mut handle.open else { unreachable!("set above") };
+        bytes.write(draft.as_mut_ptr().cast());
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_commit` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_commit(
-    publication: *mut PublicationHandle,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let at: Position = match std::mem::replace(&mut p.open, PendingPublication::Nothing) {
-                    PendingPublication::Draft(draft) => draft.commit()?,
-                    PendingPublication::Batch(batch) => batch.commit()?,
-                    PendingPublication::Nothing => {
-                        return Err(Error::Misuse("neither a claim nor a batch is open"));
-                    }
-                };
-                text::put(position, at.0);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_commit(handle: &mut OpenPublication, position: Output<u64>) -> i32 {
+        let start: Position = match std::mem::replace(&mut handle.open, PendingPublication::Nothing) {
+            PendingPublication::Draft(draft) => draft.commit()?,
+            PendingPublication::Batch(batch) => batch.commit()?,
+            PendingPublication::Nothing => {
+                return Err(Error::Misuse("neither a claim nor a batch is open"));
+            }
+        };
+        position.write(start.0);
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_abort` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_abort(publication: *mut PublicationHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(publication, |p| {
-                p.open = PendingPublication::Nothing;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_abort(handle: &mut OpenPublication) -> i32 {
+        handle.open = PendingPublication::Nothing;
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_batch` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_batch(publication: *mut PublicationHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(publication, |p| {
-                p.open = PendingPublication::Batch(p.free()?.batch());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_batch(handle: &mut OpenPublication) -> i32 {
+        handle.open = PendingPublication::Batch(handle.free()?.batch());
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_push` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_push(
-    publication: *mut PublicationHandle,
-    topic: u32,
-    bytes: *const c_void,
-    length: usize,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `bytes` has
-        // `length` bytes.
-        unsafe {
-            Handle::with(publication, |p| {
-                let PendingPublication::Batch(batch) = &mut p.open else {
-                    return Err(Error::Misuse("no batch is open"));
-                };
-                batch.push(topic, text::bytes(bytes, length)?)?;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_push(
+        handle: &mut OpenPublication,
+        topic: u32,
+        bytes: Input<c_void>,
+        length: usize,
+    ) -> i32 {
+        let PendingPublication::Batch(batch) = &mut handle.open else {
+            return Err(Error::Misuse("no batch is open"));
+        };
+        // SAFETY: by unitape.h, `bytes` has `length` bytes.
+        batch.push(topic, unsafe { bytes.bytes(length) }?)?;
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_end` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_end(
-    publication: *mut PublicationHandle,
-    position: *mut u64,
-    ordinal: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position`
-        // and `ordinal` are null or have room for their values.
-        unsafe {
-            Handle::with(publication, |p| {
-                let publication = p.free()?;
-                text::put(position, publication.end().0);
-                text::put(ordinal, publication.writer().ordinal());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_end(
+        handle: &mut OpenPublication,
+        position: Output<u64>,
+        ordinal: Output<u64>,
+    ) -> i32 {
+        let publication = handle.free()?;
+        position.write(publication.end().0);
+        ordinal.write(publication.writer().ordinal());
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_recorded` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_recorded(
-    publication: *mut PublicationHandle,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let place = text::require_place(position, "position")?;
-                text::put(place, p.free()?.writer().recorded().0);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_recorded(handle: &mut OpenPublication, position: Output<u64>) -> i32 {
+        position.require("position")?;
+        position.write(handle.free()?.writer().recorded().0);
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_gate` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_gate(
-    publication: *mut PublicationHandle,
-    reader: *const c_char,
-    standing: *mut GateStanding,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `reader` is
-        // null or a C string; `standing` is null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let (place, reader) =
-                    (text::require_place(standing, "standing")?, text::word(reader, "reader")?);
-                let gates = p.free()?.writer().gates();
-                let found = gates.into_iter().find(|gate| gate.reader == reader);
-                text::put(place, found.ok_or_else(|| Tape::NoGate { path: reader.into() })?.into());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_gate(
+        handle: &mut OpenPublication,
+        reader: Input<c_char>,
+        standing: Output<GateStanding>,
+    ) -> i32 {
+        standing.require("standing")?;
+        let reader = reader.word("reader")?;
+        let gates = handle.free()?.writer().gates();
+        let gate = gates.into_iter().find(|gate| gate.reader == reader);
+        standing.write(gate.ok_or_else(|| Tape::NoGate { path: reader.into() })?.into());
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_wait_durable` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_wait_durable(
-    publication: *mut PublicationHandle,
-    position: u64,
-    timeout_ns: u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(publication, |p| {
-                p.free()?.writer().wait_durable(Position(position), Duration::from_nanos(timeout_ns))?;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_publication_wait_durable(handle: &mut OpenPublication, position: u64, timeout_ns: u64) -> i32 {
+        handle.free()?.writer().wait_durable(Position(position), Duration::from_nanos(timeout_ns))?;
+        Ok(code::OK)
+    }
 
-/// `unitape_publication_durable` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_publication_durable(
-    publication: *mut PublicationHandle,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `publication` is null or a live handle, which only this thread uses now; `position` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(publication, |p| {
-                let place = text::require_place(position, "position")?;
-                text::put(place, p.free()?.writer().durable().0);
-                Ok(code::OK)
-            })
-        }
-    })
+    fn unitape_publication_durable(handle: &mut OpenPublication, position: Output<u64>) -> i32 {
+        position.require("position")?;
+        position.write(handle.free()?.writer().durable().0);
+        Ok(code::OK)
+    }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use unitape_model::Position;
 use unitape_tape::{LineagePoint, StartPosition, Subscription, WaitStrategy};
 
-use crate::call::{Handle, run};
+use crate::argument::{HandlePointer, Input, Output, exported};
+use crate::call::Handle;
 use crate::error::{Error, code};
-use crate::text;
 
 /// A subscription behind a handle.
 #[derive(Debug)]
@@ -80,8 +80,6 @@ const WAIT_BALANCED: u32 = 0;
 const WAIT_SPIN: u32 = 1;
 const WAIT_PARK: u32 = 2;
 
-type SubscriptionHandle = Handle<OpenSubscription>;
-
 /// The start that C asks for.
 pub(crate) fn start_of(start: u32, position: u64) -> Result<StartPosition, Error> {
     match start {
@@ -102,409 +100,178 @@ pub(crate) fn wait_of(strategy: u32) -> Result<WaitStrategy, Error> {
     }
 }
 
-/// `unitape_await_tape` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_await_tape(dir: *const c_char, timeout_ns: u64) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `dir` is null or a C string.
-        let dir = unsafe { text::path(dir, "dir") }?;
-        Ok(i32::from(Subscription::await_tape(dir, Duration::from_nanos(timeout_ns))?))
-    })
-}
+exported! {
+    fn unitape_await_tape(dir: Input<c_char>, timeout_ns: u64) -> i32 {
+        Ok(i32::from(Subscription::await_tape(dir.path("dir")?, Duration::from_nanos(timeout_ns))?))
+    }
 
-/// `unitape_subscription_open` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_open(
-    dir: *const c_char,
-    name: *const c_char,
-    start: u32,
-    position: u64,
-    subscription: *mut *mut SubscriptionHandle,
-) -> i32 {
-    run(|| {
-        // SAFETY: all as the header asks.
-        let (place, dir) =
-            unsafe { (text::require_place(subscription, "subscription")?, text::path(dir, "dir")?) };
+    fn unitape_subscription_open(
+        dir: Input<c_char>,
+        name: Input<c_char>,
+        start: u32,
+        position: u64,
+        handle: Output<*mut Handle<OpenSubscription>>,
+    ) -> i32 {
+        handle.require("subscription")?;
+        let dir = dir.path("dir")?;
         let or_oldest = start & START_OR_OLDEST != 0;
         let start = start_of(start & !START_OR_OLDEST, position)?;
-        let name = match name.is_null() {
-            true => None,
-            // SAFETY: by unitape.h, `name` is null or a C string.
-            false => Some(unsafe { text::word(name, "name") }?),
-        };
-        let subscription = match (name, or_oldest) {
+        let subscription = match (name.optional_word("name")?, or_oldest) {
             (None, false) => Subscription::open(dir, start)?,
             (None, true) => Subscription::open_or_oldest(dir, start)?,
             (Some(name), false) => Subscription::open_named(dir, name, start)?,
             (Some(name), true) => Subscription::open_named_or_oldest(dir, name, start)?,
         };
-        // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(OpenSubscription { subscription })) };
+        handle.write(Handle::give(OpenSubscription { subscription }));
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_subscription_resume` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_resume(
-    dir: *const c_char,
-    epoch: u64,
-    position: u64,
-    subscription: *mut *mut SubscriptionHandle,
-) -> i32 {
-    run(|| {
-        // SAFETY: all as the header asks.
-        let (place, dir) =
-            unsafe { (text::require_place(subscription, "subscription")?, text::path(dir, "dir")?) };
+    fn unitape_subscription_resume(
+        dir: Input<c_char>,
+        epoch: u64,
+        position: u64,
+        handle: Output<*mut Handle<OpenSubscription>>,
+    ) -> i32 {
+        handle.require("subscription")?;
         let point = LineagePoint { epoch, position: Position(position) };
-        let subscription = Subscription::resume(dir, point)?;
-        // SAFETY: as above.
-        unsafe { text::put(place, Handle::give(OpenSubscription { subscription })) };
+        let subscription = Subscription::resume(dir.path("dir")?, point)?;
+        handle.write(Handle::give(OpenSubscription { subscription }));
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_subscription_epoch` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_epoch(
-    subscription: *mut SubscriptionHandle,
-    epoch: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `epoch` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let place = text::require_place(epoch, "epoch")?;
-                text::put(place, s.subscription.point().epoch);
-                Ok(code::OK)
-            })
-        }
-    })
-}
-
-/// `unitape_subscription_rewound` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_rewound(
-    subscription: *mut SubscriptionHandle,
-    count: *mut u64,
-    from: *mut u64,
-    to: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `count`,
-        // `from` and `to` are null or have room for their values.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let rewinds = s.subscription.reader().rewinds();
-                text::put(count, rewinds.count);
-                text::put(from, rewinds.last.map_or(0, |rewound| rewound.from.0));
-                text::put(to, rewinds.last.map_or(0, |rewound| rewound.to.0));
-                Ok(code::OK)
-            })
-        }
-    })
-}
-
-/// `unitape_subscription_close` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_close(subscription: *mut SubscriptionHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        drop(unsafe { Handle::take(subscription) }?);
+    fn unitape_subscription_epoch(handle: &mut OpenSubscription, epoch: Output<u64>) -> i32 {
+        epoch.require("epoch")?;
+        epoch.write(handle.subscription.point().epoch);
         Ok(code::OK)
-    })
-}
+    }
 
-/// `unitape_subscription_next` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_next(
-    subscription: *mut SubscriptionHandle,
-    frame: *mut Frame,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `frame` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let place = text::require_place(frame, "frame")?;
-                let Some(found) = s.subscription.next()? else { return Ok(0) };
-                text::put(place, found.into());
-                Ok(1)
-            })
-        }
-    })
-}
+    fn unitape_subscription_rewound(
+        handle: &mut OpenSubscription,
+        count: Output<u64>,
+        from: Output<u64>,
+        to: Output<u64>,
+    ) -> i32 {
+        let rewinds = handle.subscription.reader().rewinds();
+        count.write(rewinds.count);
+        from.write(rewinds.last.map_or(0, |rewound| rewound.from.0));
+        to.write(rewinds.last.map_or(0, |rewound| rewound.to.0));
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_poll` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_poll(
-    subscription: *mut SubscriptionHandle,
-    limit: u64,
-    callback: Callback,
-    context: *mut c_void,
-) -> i64 {
-    run(|| {
+    fn unitape_subscription_close(handle: HandlePointer<OpenSubscription>) -> i32 {
+        drop(handle.take()?);
+        Ok(code::OK)
+    }
+
+    fn unitape_subscription_next(handle: &mut OpenSubscription, frame: Output<Frame>) -> i32 {
+        frame.require("frame")?;
+        let Some(next) = handle.subscription.next()? else { return Ok(0) };
+        frame.write(next.into());
+        Ok(1)
+    }
+
+    fn unitape_subscription_poll(
+        handle: HandlePointer<OpenSubscription>,
+        limit: u64,
+        callback: Callback,
+        context: *mut c_void,
+    ) -> i64 {
         let callback = callback.ok_or(Error::Null("the callback"))?;
         // The limit that fits the answer.
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(subscription, |s| {
-                for count in 0..limit {
-                    let Some(found) = s.subscription.next()? else { return Ok(count) };
-                    let frame = Frame::from(found);
-                    if callback(context, &raw const frame) != 0 {
-                        return Ok(count + 1);
-                    }
+        handle.with(|handle| {
+            for count in 0..limit {
+                let Some(next) = handle.subscription.next()? else { return Ok(count) };
+                let frame = Frame::from(next);
+                // SAFETY: by unitape.h, `callback` may be called with `context` until this function returns; what
+                // `frame` points to lives until the next frame is read, which is after the call.
+                if unsafe { callback(context, &raw const frame) } != 0 {
+                    return Ok(count + 1);
                 }
-                Ok(limit)
-            })
-        }
-    })
-}
+            }
+            Ok(limit)
+        })
+    }
 
-/// `unitape_subscription_wait` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_wait(
-    subscription: *mut SubscriptionHandle,
-    strategy: u32,
-    timeout_ns: u64,
-) -> i32 {
-    run(|| {
+    fn unitape_subscription_wait(
+        handle: HandlePointer<OpenSubscription>,
+        strategy: u32,
+        timeout_ns: u64,
+    ) -> i32 {
         let wait = wait_of(strategy)?;
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let timeout = Duration::from_nanos(timeout_ns);
-                Ok(i32::from(s.subscription.reader().wait_as(wait, timeout)?))
-            })
-        }
-    })
-}
+        let timeout = Duration::from_nanos(timeout_ns);
+        handle.with(|handle| Ok(i32::from(handle.subscription.reader().wait_as(wait, timeout)?)))
+    }
 
-/// `unitape_subscription_acknowledge` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_acknowledge(subscription: *mut SubscriptionHandle) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(subscription, |s| {
-                s.subscription.acknowledge()?;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_acknowledge(handle: &mut OpenSubscription) -> i32 {
+        handle.subscription.acknowledge()?;
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_position` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_position(
-    subscription: *mut SubscriptionHandle,
-    position: *mut u64,
-    ordinal: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `position`
-        // and `ordinal` are null or have room for their values.
-        unsafe {
-            Handle::with(subscription, |s| {
-                text::put(position, s.subscription.position().0);
-                text::put(ordinal, s.subscription.reader().ordinal());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_position(
+        handle: &mut OpenSubscription,
+        position: Output<u64>,
+        ordinal: Output<u64>,
+    ) -> i32 {
+        position.write(handle.subscription.position().0);
+        ordinal.write(handle.subscription.reader().ordinal());
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_seek` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_seek(
-    subscription: *mut SubscriptionHandle,
-    position: u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(subscription, |s| {
-                s.subscription.reader().seek(Position(position))?;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_seek(handle: &mut OpenSubscription, position: u64) -> i32 {
+        handle.subscription.reader().seek(Position(position))?;
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_at` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_at(
-    subscription: *mut SubscriptionHandle,
-    position: u64,
-    frame: *mut Frame,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `frame` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let place = text::require_place(frame, "frame")?;
-                text::put(place, s.subscription.reader().frame_at(Position(position))?.into());
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_at(handle: &mut OpenSubscription, position: u64, frame: Output<Frame>) -> i32 {
+        frame.require("frame")?;
+        frame.write(handle.subscription.reader().frame_at(Position(position))?.into());
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_wait_durable` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_wait_durable(
-    subscription: *mut SubscriptionHandle,
-    position: u64,
-    timeout_ns: u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let timeout = Duration::from_nanos(timeout_ns);
-                s.subscription.reader().wait_durable(Position(position), timeout)?;
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_wait_durable(
+        handle: &mut OpenSubscription,
+        position: u64,
+        timeout_ns: u64,
+    ) -> i32 {
+        let timeout = Duration::from_nanos(timeout_ns);
+        handle.subscription.reader().wait_durable(Position(position), timeout)?;
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_durable` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_durable(
-    subscription: *mut SubscriptionHandle,
-    position: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `position`
-        // is null or has room for its value.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let place = text::require_place(position, "position")?;
-                text::put(place, s.subscription.reader().durable()?.0);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_durable(handle: &mut OpenSubscription, position: Output<u64>) -> i32 {
+        position.require("position")?;
+        position.write(handle.subscription.reader().durable()?.0);
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_lag` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_lag(
-    subscription: *mut SubscriptionHandle,
-    lag: *mut Lag,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `lag` is
-        // null or has room for its value.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let place = text::require_place(lag, "lag")?;
-                let unitape_tape::ReaderLag { bytes, events, until_removal_bytes } =
-                    s.subscription.reader().lag()?;
-                text::put(place, Lag { bytes, events, until_removal_bytes });
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_lag(handle: &mut OpenSubscription, lag: Output<Lag>) -> i32 {
+        lag.require("lag")?;
+        let unitape_tape::ReaderLag { bytes, events, until_removal_bytes } =
+            handle.subscription.reader().lag()?;
+        lag.write(Lag { bytes, events, until_removal_bytes });
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_skip_to_oldest` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_skip_to_oldest(
-    subscription: *mut SubscriptionHandle,
-    bytes: *mut u64,
-    events: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `bytes` and
-        // `events` are null or have room for their values.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let skipped = s.subscription.reader().skip_to_oldest()?;
-                text::put(bytes, skipped.bytes);
-                text::put(events, skipped.events);
-                Ok(code::OK)
-            })
-        }
-    })
-}
+    fn unitape_subscription_skip_to_oldest(
+        handle: &mut OpenSubscription,
+        bytes: Output<u64>,
+        events: Output<u64>,
+    ) -> i32 {
+        let skipped = handle.subscription.reader().skip_to_oldest()?;
+        bytes.write(skipped.bytes);
+        events.write(skipped.events);
+        Ok(code::OK)
+    }
 
-/// `unitape_subscription_skipped` of the header.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn unitape_subscription_skipped(
-    subscription: *mut SubscriptionHandle,
-    bytes: *mut u64,
-    events: *mut u64,
-) -> i32 {
-    run(|| {
-        // SAFETY: by unitape.h, `subscription` is null or a live handle, which only this thread uses now; `bytes` and
-        // `events` are null or have room for their values.
-        unsafe {
-            Handle::with(subscription, |s| {
-                let skipped = s.subscription.reader().skipped();
-                text::put(bytes, skipped.bytes);
-                text::put(events, skipped.events);
-                Ok(code::OK)
-            })
-        }
-    })
+    fn unitape_subscription_skipped(
+        handle: &mut OpenSubscription,
+        bytes: Output<u64>,
+        events: Output<u64>,
+    ) -> i32 {
+        let skipped = handle.subscription.reader().skipped();
+        bytes.write(skipped.bytes);
+        events.write(skipped.events);
+        Ok(code::OK)
+    }
 }

@@ -1,4 +1,4 @@
-//! Gates, named places and ring tapes as C calls them: who holds whom up, what is dropped, lost or skipped, and that it
+//! Gates and named places as C calls them: who holds whom up, what is dropped or skipped, and that it
 //! is counted.
 
 use std::ffi::{CStr, CString};
@@ -11,8 +11,6 @@ use unitape_c::*;
 type Publication = *mut Handle<OpenPublication>;
 type Subscription = *mut Handle<OpenSubscription>;
 type Hold = *mut Handle<OpenGateHold>;
-type Ring = *mut Handle<OpenRingWriter>;
-type RingReader = *mut Handle<OpenRingReader>;
 
 const OLDEST: u32 = 0;
 const END: u32 = 1;
@@ -222,102 +220,12 @@ fn named_places_are_kept_and_may_be_gone() {
     }
 }
 
-/// Reads what is there; the topics, and the code that ended it.
-fn topics(reader: RingReader) -> (Vec<u32>, i32) {
-    let mut topics = Vec::new();
-    // SAFETY: numbers and pointers.
-    let mut frame: Frame = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: alive; the frame's bytes stay until the next call.
-        match unsafe { unitape_ring_reader_next(reader, &raw mut frame) } {
-            1 => {
-                // SAFETY: as above.
-                let bytes = unsafe { std::slice::from_raw_parts(frame.bytes.cast::<u8>(), frame.length) };
-                // A frame of another kind has no topic, and is given whole.
-                let whole = (frame.kind == 64).then(|| frame.topic.to_le_bytes());
-                assert!(whole.map_or(frame.length == 64, |wanted| bytes == wanted), "{frame:?}");
-                topics.push(frame.topic);
-            }
-            other => return (topics, other),
-        }
-    }
-}
-
-/// A ring wraps, and a reader that slept learns what it lost and continues with the rest.
-#[test]
-fn a_ring_counts_what_it_takes_away() {
-    let (_dir, path) = directory("ring");
-    let (mut ring, mut reader): (Ring, RingReader) = (null_mut(), null_mut());
-    let write = |ring: Ring, from: u32, to: u32| {
-        for topic in from..to {
-            let bytes = topic.to_le_bytes();
-            // SAFETY: alive, and four bytes.
-            ok(unsafe { unitape_ring_offer(ring, topic, bytes.as_ptr().cast(), 4, null_mut()) });
-        }
-    };
-    // SAFETY: the pointers are good, and the handles alive until they are closed.
-    unsafe {
-        let missing = unitape_ring_reader_open(path.as_ptr(), OLDEST, 0, &raw mut reader);
-        assert_eq!((missing, reader.is_null()), (code::NOT_A_TAPE, true));
-        assert_eq!(unitape_ring_open(path.as_ptr(), 1000, &raw mut ring), code::OPTION);
-        ok(unitape_ring_open(path.as_ptr(), 16 << 10, &raw mut ring));
-        let mut second: Ring = null_mut();
-        assert_eq!(unitape_ring_open(path.as_ptr(), 0, &raw mut second), code::LOCKED);
-        ok(unitape_ring_reader_open(path.as_ptr(), OLDEST, 0, &raw mut reader));
-        assert_eq!(unitape_ring_reader_wait(reader, 2, 1000), 0);
-        write(ring, 0, 10);
-        assert_eq!(unitape_ring_reader_wait(reader, 0, 1000), 1);
-        let (mut lag, mut capacity) = (0, 0);
-        ok(unitape_ring_reader_lag(reader, &raw mut lag, &raw mut capacity));
-        assert_eq!((lag, capacity), (640, 16 << 10));
-        assert_eq!(topics(reader), ((0..10).collect(), 0));
-        write(ring, 10, 1000);
-        assert_eq!(unitape_ring_reader_wait(reader, 0, 1000), 1);
-        assert_eq!(topics(reader), (Vec::new(), code::OVERRUN));
-        let said = last();
-        let mut losses = Losses::default();
-        ok(unitape_ring_reader_losses(reader, &raw mut losses));
-        assert_eq!((losses.overruns, losses.bytes), (1, losses.events * 64));
-        assert!(said.contains(&format!("{} events", losses.events)), "{said}");
-        let first = 10 + losses.events as u32;
-        assert_eq!(topics(reader), ((first..1000).collect(), 0));
-        let (mut position, mut ordinal) = (0, 0);
-        ok(unitape_ring_reader_position(reader, &raw mut position, &raw mut ordinal));
-        assert_eq!((position, ordinal), (64_000, 1000));
-        ok(unitape_ring_end(ring, &raw mut position, &raw mut ordinal));
-        assert_eq!((position, ordinal), (64_000, 1000));
-        ok(unitape_ring_reader_seek(reader, 64_000 - 128));
-        assert_eq!(topics(reader), (vec![998, 999], 0));
-        assert_eq!(unitape_ring_reader_seek(reader, 64), code::RETAINED);
-        assert_eq!(
-            unitape_ring_offer(ring, 0, [0u8; 5000].as_ptr().cast(), 5000, null_mut()),
-            code::BAD_UNIT
-        );
-        let mut unit = [0u8; 64];
-        unit[..8].copy_from_slice(&unitape_frame_header(20, 1, 1).to_ne_bytes());
-        ok(unitape_ring_append(ring, unit.as_ptr().cast(), 64, &raw mut position));
-        assert_eq!(position, 64_000);
-        ok(unitape_ring_close(ring));
-        // It continues where it was; a capacity of nothing is that of the ring.
-        assert_eq!(unitape_ring_open(path.as_ptr(), 32 << 10, &raw mut ring), code::RING_CAPACITY);
-        ok(unitape_ring_open(path.as_ptr(), 0, &raw mut ring));
-        ok(unitape_ring_end(ring, &raw mut position, null_mut()));
-        assert_eq!(position, 64_064);
-        // Another one of that name: the reader gets an error that its own is gone.
-        std::fs::remove_file(path.to_str().unwrap()).unwrap();
-        let gone = (0..10_000).map(|_| topics(reader).1).find(|&given| given < 0);
-        assert_eq!(gone, Some(code::REMOVED));
-        ok(unitape_ring_close(ring));
-        ok(unitape_ring_reader_close(reader));
-    }
-}
-
 /// Null is what a C program has when it has not looked at an earlier error.
 #[test]
 fn null_is_refused_and_not_followed() {
     let (_dir, tape) = directory("tape");
     let publication = open(&tape, &gated(&gate(1, 0)));
-    let (hold, ring, reader): (Hold, Ring, RingReader) = (null_mut(), null_mut(), null_mut());
+    let hold: Hold = null_mut();
     let risk = c"risk".as_ptr();
     // SAFETY: null, which every function must bear, and handles that are alive.
     unsafe {
@@ -336,25 +244,10 @@ fn null_is_refused_and_not_followed() {
             unitape_gate_advance(hold, 0),
             unitape_gate_is_heeded(hold),
             unitape_gate_dropped(hold, &mut Dropped::default()),
-            unitape_ring_open(null(), 0, &mut { ring }),
-            unitape_ring_open(tape.as_ptr(), 0, null_mut()),
-            unitape_ring_offer(ring, 0, null(), 0, null_mut()),
-            unitape_ring_append(ring, null(), 0, null_mut()),
-            unitape_ring_end(ring, null_mut(), null_mut()),
-            unitape_ring_reader_open(null(), 0, 0, &mut { reader }),
-            unitape_ring_reader_open(tape.as_ptr(), 0, 0, null_mut()),
-            unitape_ring_reader_next(reader, null_mut()),
-            unitape_ring_reader_wait(reader, 0, 0),
-            unitape_ring_reader_seek(reader, 0),
-            unitape_ring_reader_position(reader, null_mut(), null_mut()),
-            unitape_ring_reader_lag(reader, null_mut(), null_mut()),
-            unitape_ring_reader_losses(reader, null_mut()),
         ] {
             assert_eq!(given, code::NULL, "{}", last());
         }
         ok(unitape_gate_detach(hold));
-        ok(unitape_ring_close(ring));
-        ok(unitape_ring_reader_close(reader));
         let mut attached = null_mut();
         ok(unitape_gate_attach(tape.as_ptr(), risk, 0, &raw mut attached));
         assert_eq!(unitape_gate_dropped(attached, null_mut()), code::NULL);

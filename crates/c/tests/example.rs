@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use common::{C99, CXX, LIBS, compiler, include, library, must, root};
 use unitape_tape::{
-    Error, Gate, GatePolicy, Publication, RingTapeReader, StartPosition, Subscription, WriterOptions, verify,
+    Error, Gate, GatePolicy, Publication, StartPosition, Subscription, WriterOptions, verify,
 };
 
 const COUNT: u64 = 100_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-const NAMES: [&str; 5] = ["publisher", "subscriber", "risk", "quotes", "depth"];
+const NAMES: [&str; 4] = ["publisher", "subscriber", "risk", "depth"];
 
 /// The programs, each compiled when it is asked for and out of date: against the static library, the shared one
 /// (`NAME-shared`), or as C++ (`NAME-cxx`). They stay for the next process of these tests.
@@ -231,40 +231,6 @@ fn rust_drops_and_c_is_told() {
     publication.close().unwrap();
 }
 
-/// Quotes that are lost are counted, in C and in Rust alike, and those that are not are whole.
-#[test]
-fn quotes_go_round_in_c() {
-    let Some(programs) = programs() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let ring = dir.path().join("quotes");
-    let path = ring.to_str().unwrap();
-    let quotes =
-        |name: &str, what: &str, count: u64| run(&programs.get(name), &[what, path, &count.to_string()]);
-    let said = says(quotes("quotes", "write", 10));
-    assert_eq!(said, "10 quotes, from number 0");
-    let mut reader = RingTapeReader::open(&ring, StartPosition::Oldest).unwrap();
-    let reading = quotes("quotes-shared", "read", COUNT);
-    assert_eq!(says(quotes("quotes-shared", "write", COUNT)), format!("{COUNT} quotes, from number 10"));
-    let said = says(reading);
-    let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
-    let [read, lost, overruns] = numbers[..] else { panic!("{said}") };
-    // It may have come when some were gone already, which are none of its losses.
-    assert!(read + lost <= COUNT + 10 && (lost == 0) == (overruns == 0), "{said}");
-    // This one slept through it.
-    let Err(Error::Overrun { lost_events, .. }) = reader.next() else { panic!("it was not overrun") };
-    for number in lost_events..COUNT + 10 {
-        let message = reader.next().unwrap().unwrap().message().unwrap();
-        assert_eq!(message.bytes, price(number), "{number}");
-    }
-    assert!(reader.next().unwrap().is_none());
-    let output = Command::new(programs.get("quotes")).args(["read", "/nowhere/ring", "1"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.code() == Some(1) && said.starts_with("quotes: open: not a tape: /nowhere/ring"),
-        "{said}"
-    );
-}
-
 /// The header once held code that C++ does not accept.
 #[test]
 fn the_example_is_also_cxx() {
@@ -274,9 +240,6 @@ fn the_example_is_also_cxx() {
     let subscriber = start(&programs.get("subscriber-cxx"), &tape, 1000, None);
     assert_eq!(says(start(&programs.get("publisher-cxx"), &tape, 1000, None)), line(1000, 0));
     assert_eq!(says(subscriber), line(1000, 0));
-    let said =
-        says(run(&programs.get("quotes-cxx"), &["write", dir.path().join("q").to_str().unwrap(), "10"]));
-    assert_eq!(said, "10 quotes, from number 0");
 }
 
 /// A wrong start must say what is wrong, and not wait for ever or crash.
@@ -318,11 +281,5 @@ fn the_example_under_valgrind() {
             "--errors-for-leak-kinds=definite",
         ]);
         must(command.arg(programs.get(name)).arg(&tape).arg("200"));
-    }
-    let ring = dir.path().join("quotes");
-    for what in ["write", "read"] {
-        let mut command = Command::new(&valgrind);
-        command.args(["--quiet", "--error-exitcode=9"]);
-        must(command.arg(programs.get("quotes")).arg(what).arg(&ring).arg("200"));
     }
 }

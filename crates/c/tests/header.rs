@@ -11,12 +11,12 @@ use std::process::Command;
 use common::{C99, CXX, LIBS, compiler, include, library, must};
 use unitape_c::{
     ChannelStats, Dropped, Frame, Gate, GateStanding, HandlerStats, Lag, Level, LevelChange, LineStats,
-    Losses, MarketRecord, Options, code,
+    MarketRecord, Options, code,
 };
 
 const HEADER: &str =
     concat!(include_str!("../include/unitape.h"), include_str!("../include/unitape_handler.h"));
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 8] = [
     include_str!("../src/lib.rs"),
     include_str!("../src/cursor.rs"),
     include_str!("../src/gate.rs"),
@@ -24,44 +24,40 @@ const SOURCES: [&str; 9] = [
     include_str!("../src/market.rs"),
     include_str!("../src/options.rs"),
     include_str!("../src/publication.rs"),
-    include_str!("../src/ring.rs"),
     include_str!("../src/subscription.rs"),
 ];
 
 /// The types of the functions' arguments and results, as C says them.
-const TYPES: [(&str, &str); 43] = [
-    ("()", "void"),
+const TYPES: [(&str, &str); 40] = [
+    ("Input<c_char>", "const char *"),
+    ("Input<c_void>", "const void *"),
     ("*const c_char", "const char *"),
-    ("*const c_void", "const void *"),
     ("*mut c_void", "void *"),
-    ("*mut *mut c_void", "void **"),
-    ("*const Options", "const unitape_options *"),
+    ("Output<*mut c_void>", "void **"),
+    ("Input<Options>", "const unitape_options *"),
     ("*mut Options", "unitape_options *"),
-    ("*mut PublicationHandle", "unitape_publication *"),
-    ("*mut *mut PublicationHandle", "unitape_publication **"),
-    ("*mut SubscriptionHandle", "unitape_subscription *"),
-    ("*mut *mut SubscriptionHandle", "unitape_subscription **"),
-    ("*mut GateHoldHandle", "unitape_gate_hold *"),
-    ("*mut *mut GateHoldHandle", "unitape_gate_hold **"),
-    ("*mut RingWriterHandle", "unitape_ring *"),
-    ("*mut *mut RingWriterHandle", "unitape_ring **"),
-    ("*mut RingReaderHandle", "unitape_ring_reader *"),
-    ("*mut *mut RingReaderHandle", "unitape_ring_reader **"),
-    ("*mut Dropped", "unitape_dropped *"),
-    ("*mut GateStanding", "unitape_gate_standing *"),
-    ("*mut Losses", "unitape_losses *"),
-    ("*mut Frame", "unitape_frame *"),
-    ("*mut Lag", "unitape_lag *"),
-    ("*const Frame", "const unitape_frame *"),
-    ("*mut u64", "uint64_t *"),
-    ("*mut u32", "uint32_t *"),
-    ("*mut HandlerHandle", "unitape_handler *"),
-    ("*mut *mut HandlerHandle", "unitape_handler **"),
-    ("*const MarketRecord", "const unitape_market *"),
-    ("*const Book", "const unitape_book *"),
+    ("&mut OpenPublication", "unitape_publication *"),
+    ("HandlePointer<OpenPublication>", "unitape_publication *"),
+    ("Output<*mut Handle<OpenPublication>>", "unitape_publication **"),
+    ("&mut OpenSubscription", "unitape_subscription *"),
+    ("HandlePointer<OpenSubscription>", "unitape_subscription *"),
+    ("Output<*mut Handle<OpenSubscription>>", "unitape_subscription **"),
+    ("&mut OpenGateHold", "unitape_gate_hold *"),
+    ("HandlePointer<OpenGateHold>", "unitape_gate_hold *"),
+    ("Output<*mut Handle<OpenGateHold>>", "unitape_gate_hold **"),
+    ("Output<Dropped>", "unitape_dropped *"),
+    ("Output<GateStanding>", "unitape_gate_standing *"),
+    ("Output<Frame>", "unitape_frame *"),
+    ("Output<Lag>", "unitape_lag *"),
+    ("Output<u64>", "uint64_t *"),
+    ("Output<u32>", "uint32_t *"),
+    ("&mut OpenHandler", "unitape_handler *"),
+    ("HandlePointer<OpenHandler>", "unitape_handler *"),
+    ("Output<*mut Handle<OpenHandler>>", "unitape_handler **"),
+    ("Input<Book>", "const unitape_book *"),
     ("*mut Level", "unitape_level *"),
-    ("*mut HandlerStats", "unitape_handler_stats *"),
-    ("*mut ChannelStats", "unitape_channel_stats *"),
+    ("Output<HandlerStats>", "unitape_handler_stats *"),
+    ("Output<ChannelStats>", "unitape_channel_stats *"),
     ("MarketCallback", "unitape_market_callback"),
     ("i16", "int16_t"),
     ("Callback", "unitape_callback"),
@@ -79,9 +75,9 @@ const TYPES: [(&str, &str); 43] = [
 fn functions() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for source in SOURCES {
-        for part in source.split("#[unsafe(no_mangle)]").skip(1) {
-            let (_, rest) = part.split_once("extern \"C\" fn ").expect("a function");
-            let (name, rest) = rest.split_once('(').expect("arguments");
+        for part in source.split("fn unitape_").skip(1) {
+            let (name, rest) = part.split_once('(').expect("arguments");
+            let name = format!("unitape_{name}");
             let (arguments, rest) = rest.split_once(") -> ").expect("a result");
             let (result, _) = rest.split_once(" {").expect("a body");
             let mut c = String::new();
@@ -91,7 +87,8 @@ fn functions() -> BTreeMap<String, String> {
                 write!(c, "{comma}{}", c_type(of)).unwrap();
             }
             let c = if c.is_empty() { "void" } else { &c };
-            found.insert(name.to_owned(), format!("{} {name}({c})", c_type(result.trim())));
+            let prototype = format!("{} {name}({c})", c_type(result.trim()));
+            found.insert(name, prototype);
         }
     }
     found
@@ -161,7 +158,6 @@ fn check() -> String {
     layout!(c, Gate, "unitape_gate": reader, ahead_bytes, timeout_ns, policy, required, reserved);
     layout!(c, Dropped, "unitape_dropped": count, bytes, first, last);
     layout!(c, GateStanding, "unitape_gate_standing": position, dropped, waits, alive, reserved);
-    layout!(c, Losses, "unitape_losses": overruns, bytes, events);
     layout!(c, Level, "unitape_level": px, qty, qty_exponent, orders);
     layout!(c, LevelChange, "unitape_level_change": level, side, action, depth, reserved);
     layout!(c, MarketRecord, "unitape_market": what, flags, instrument, product, channel, phase, sequence, ts_event, ts_recv, px,

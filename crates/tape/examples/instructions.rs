@@ -17,14 +17,14 @@ use std::sync::atomic::AtomicBool;
 use unitape_model::{FrameHeader, LINE, flags, frames};
 use unitape_tape::measure::BenchFrameGenerator;
 use unitape_tape::{
-    Backing, Publication, Reader, RecorderLocation, RemovalOptions, RingOptions, RingTapeReader,
-    RingTapeWriter, StartPosition, Subscription, SyncPolicy, TapeId, Writer, WriterOptions, record, verify,
+    Backing, Publication, Reader, RecorderLocation, RemovalOptions, StartPosition, Subscription, SyncPolicy,
+    TapeId, Writer, WriterOptions, record, verify,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 type Case = fn(&Run) -> Result<()>;
 
-const CASES: [(&str, Case); 16] = [
+const CASES: [(&str, Case); 15] = [
     ("append-file", |run| append(run, file())),
     ("append-hot", |run| append(run, hot(run))),
     ("claim-file", |run| claim(run, file())),
@@ -38,7 +38,6 @@ const CASES: [(&str, Case); 16] = [
     ("one-by-one-hot", |run| one_by_one(run, hot(run))),
     ("offer-hot", |run| offer(run, hot(run))),
     ("poll-hot", |run| poll(run, hot(run))),
-    ("ring", ring),
     ("record", recorder),
     ("verify", verify_closed),
 ];
@@ -258,21 +257,6 @@ fn poll(run: &Run, options: WriterOptions) -> Result<()> {
                 return expect(read, run.messages);
             }
         }
-    })
-}
-
-fn ring(run: &Run) -> Result<()> {
-    let path = run.dir.join("ring");
-    let (mut writer, _) = RingTapeWriter::open(&path, ID, RingOptions::default())?;
-    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest)?;
-    let mut messages = BenchFrameGenerator::new(LINES);
-    run.twice(|_| {
-        for _ in 0..run.messages {
-            writer.append(messages.next())?;
-            let frame = reader.next()?.ok_or("a message that was written is not there")?;
-            black_box(BenchFrameGenerator::number(frame.bytes));
-        }
-        Ok(())
     })
 }
 

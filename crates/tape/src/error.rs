@@ -281,20 +281,6 @@ pub enum Error {
         /// The difference in seconds.
         ahead_s: i64,
     },
-    /// The writer of a ring tape has overwritten what the reader had not read yet; the reader continues.
-    #[error(
-        "overrun: lost {lost_bytes} bytes with {lost_events} events from position {position} on, resumed at {resume_at}; read faster, or make the ring larger"
-    )]
-    Overrun {
-        /// First position that was lost.
-        position: Position,
-        /// Bytes of tape from there to where the reader continues.
-        lost_bytes: u64,
-        /// Non-META frames among them.
-        lost_events: u64,
-        /// Where the reader continues: the oldest unit that is left.
-        resume_at: Position,
-    },
     /// A reader that the writer waits for has not come far enough in time; nothing was appended.
     #[error("gated: reader {reader} ({}) has dealt with the tape up to position {position} only; nothing was appended", if *.alive { "alive" } else { "not there" })]
     Gated {
@@ -321,22 +307,6 @@ pub enum Error {
     #[error("no gate: {} is not there; the tape's writer makes it when it is opened with a gate of that name", path.display())]
     NoGate {
         /// The file that would be the gate.
-        path: PathBuf,
-    },
-    /// The ring tape has another capacity than the one asked for.
-    #[error("ring capacity: {} has {found} bytes, not {wanted}; ask for {found}, or remove it to have it made again", path.display())]
-    RingCapacity {
-        /// The ring's file.
-        path: PathBuf,
-        /// Its capacity.
-        found: u64,
-        /// The capacity asked for.
-        wanted: u64,
-    },
-    /// The file was removed while it was being read.
-    #[error("removed: {} was removed while it was being read; open it again", path.display())]
-    Removed {
-        /// The file's name.
         path: PathBuf,
     },
     /// No committed frame starts at the position.
@@ -379,8 +349,7 @@ impl Error {
             | Self::HotElsewhere { .. }
             | Self::Retained { .. }
             | Self::RetainedEvent { .. }
-            | Self::Rewound { .. }
-            | Self::Overrun { .. } => ErrorCause::Data,
+            | Self::Rewound { .. } => ErrorCause::Data,
             Self::Option(_) | Self::BadDefinition { .. } => ErrorCause::Call,
             Self::DiskFull { .. }
             | Self::NotATape { .. }
@@ -407,8 +376,6 @@ impl Error {
             | Self::Gated { .. }
             | Self::Dropped { .. }
             | Self::NoGate { .. }
-            | Self::RingCapacity { .. }
-            | Self::Removed { .. }
             | Self::NoFrame(_) => ErrorCause::Outside,
         }
     }

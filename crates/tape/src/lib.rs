@@ -37,7 +37,7 @@
 //!
 //! ```text
 //!  verify, keeping, measure
-//!  repair ─▶ write ─▶ gate, ring ─▶ read ─▶ record ─▶ keep ─▶ trust ─▶ disk ─▶ lockfree, error
+//!  repair ─▶ write ─▶ gate ─▶ read ─▶ record ─▶ keep ─▶ trust ─▶ disk ─▶ lockfree, error
 //! ```
 //!
 //! The tape does not know the contents of a frame (`unitape-model`), order several feeds (`unitape-feed`), or carry
@@ -53,7 +53,6 @@ mod record;
 mod repair;
 mod retention;
 mod retention_status;
-mod ring;
 mod trust;
 mod verify;
 mod write;
@@ -80,9 +79,6 @@ pub use retention::{
     ClockReading, ClockSource, RemovalHook, RemovalOptions, RemovalReport, retain, retention_warning,
 };
 pub use retention_status::{CursorStatus, RetentionStatus, retention_status};
-pub use ring::{
-    RING_CAPACITY_MIN, RingDraft, RingLosses, RingOptions, RingRecovery, RingTapeReader, RingTapeWriter,
-};
 pub use trust::segment_prefix::{SegmentChecksums, SegmentPrefix, segment_checksums, segment_prefix};
 pub use unitape_ring::{WaitStrategy, Waiter};
 pub use verify::{
@@ -99,5 +95,5 @@ pub use write::{
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_parts {
-    pub use crate::lockfree::{SharedMemory, flaw, gate, lines, ring};
+    pub use crate::lockfree::{SharedMemory, flaw, gate, lines};
 }

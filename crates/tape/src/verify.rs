@@ -22,7 +22,6 @@ use crate::error::{Error, FileContext, Result};
 use crate::read::damage::{DamagedParts, ReadOptions, UnverifiedBytes};
 use crate::read::reader::{Reader, StartPosition};
 use crate::repair::accepted_ranges;
-use crate::ring::RingTapeReader;
 use crate::trust::segment_sums::{OpenSpan, SegmentSums, StoredChecksumState};
 use crate::trust::unsynced_tail::first_lost;
 
@@ -225,7 +224,7 @@ impl VerifyReport {
 /// Not a tape, a foreign version, or a file that cannot be read; damage is in the report.
 pub fn verify(dir: &Path) -> Result<VerifyReport> {
     if dir.is_file() {
-        return verify_ring(dir);
+        return Err(Error::NotATape { path: dir.into(), what: "it is a file, and a tape is a directory" });
     }
     let live = SegmentLocator::open(dir)?;
     let mut report = VerifyReport::default();
@@ -366,33 +365,6 @@ pub fn verify(dir: &Path) -> Result<VerifyReport> {
 fn is_rebooted(paths: &TapePaths) -> bool {
     let text = fs::read_to_string(paths.writer_lock()).unwrap_or_default();
     field(&text, "boot").unwrap_or_default() != boot_id()
-}
-
-/// Reads a ring tape, which has no checksums: what is there is whole frames in their places, and that is all.
-fn verify_ring(path: &Path) -> Result<VerifyReport> {
-    let mut reader = RingTapeReader::open(path, StartPosition::Oldest)?;
-    let mut report = VerifyReport::default();
-    let first = reader.position();
-    loop {
-        match reader.next() {
-            Ok(Some(frame)) => {
-                report.frames += 1;
-                report.events += u64::from(!frame.header.is_meta());
-                report.units += u64::from(frame.header.is_last());
-            }
-            Ok(None) => break,
-            // Its writer continued.
-            Err(Error::Overrun { .. }) => {}
-            Err(e @ Error::Damage { .. }) => {
-                report.error(e, path, None);
-                break;
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    report.intact_to = reader.position();
-    report.not_covered = Some((first, reader.position()));
-    Ok(report)
 }
 
 struct VerifyWalk {

@@ -200,6 +200,9 @@ fn foreign_directories_versions_ids_and_second_writers_are_refused() {
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(Reader::open(empty.path(), StartPosition::Oldest), Err(Error::NotATape { .. })));
     assert!(matches!(verify(&empty.path().join("none")), Err(Error::NotATape { .. })));
+    // A file that an earlier build verified as a ring tape.
+    let error = verify(&strange.path().join("letter.txt")).unwrap_err();
+    assert!(error.to_string().contains("it is a file, and a tape is a directory"), "{error}");
     let (writer, recovery) = Writer::open(empty.path(), ID, options(SEGMENT_BYTES, None)).unwrap();
     assert!(recovery.created);
     writer.close().unwrap();

@@ -1,4 +1,4 @@
-//! Every system call of the files beside a tape fails once, or from then on: gates, named cursors, ring tapes. The
+//! Every system call of the files beside a tape fails once, or from then on: gates, named cursors. The
 //! error names the file, what was stored before stays as it was, nothing half made is left, and when the fault is
 //! over all continues.
 //!
@@ -12,19 +12,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::mount::{Mount, fill};
-use common::{ID, Unstamp, append, directory, options, unit};
+use common::{ID, append, directory, options, unit};
 use unitape_model::Position;
 use unitape_tape::faults::{InjectedFault, SystemCall, arm, disarm};
 use unitape_tape::{
-    Cursor, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RingOptions, RingTapeReader,
-    RingTapeWriter, StartPosition, Subscription, Writer, WriterOptions, verify,
+    Cursor, Error, Gate, GateHandle, GatePolicy, Publication, Reader, StartPosition, Subscription, Writer,
+    WriterOptions, verify,
 };
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EROFS: i32 = 30;
 const EDQUOT: i32 = 122;
-const RING: RingOptions = RingOptions { capacity_bytes: 16 << 10 };
 
 /// Faults are the process's, so one test runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -201,66 +200,12 @@ fn every_call_of_a_named_subscription_may_fail() {
     assert!(met > 20, "{met} lives met their fault");
 }
 
-/// A ring that was half made must not be found under its name, and one whose flush failed is none the less there.
+/// No room for a gate or a cursor: an error and no signal, what is there continues, and with room again all does.
 #[test]
-fn every_call_of_a_ring_tape_may_fail() {
-    let _alone = alone();
-    let ordinal = std::cell::Cell::new(0);
-    let live = |probe: &mut FaultProbe<'_>| {
-        let path = probe.below.join("ring");
-        ordinal.set(0);
-        for turn in 0..2 {
-            let Some((mut writer, _)) = probe.good(RingTapeWriter::open(&path, ID, RING)) else { continue };
-            let mut reader = probe.good(RingTapeReader::open(&path, StartPosition::End));
-            let mut bytes = Vec::new();
-            for i in turn * 10..turn * 10 + 10 {
-                bytes.clear();
-                unit(1, i, &mut bytes);
-                writer.append(&bytes).expect("memory, and no call");
-            }
-            ordinal.set(writer.ordinal());
-            if let Some(reader) = &mut reader {
-                while probe.good(reader.next()).flatten().is_some() {}
-                assert_eq!(reader.ordinal(), writer.ordinal(), "{}", probe.at);
-            }
-            probe.good(writer.close());
-        }
-    };
-    let after = |at: &str, dir: &Path| {
-        let path = dir.join("ring");
-        if let Ok(mut reader) = RingTapeReader::open(&path, StartPosition::Oldest) {
-            while let Some(frame) = reader.next().expect(at) {
-                assert!(frame.header.is_at(frame.position), "{at}");
-            }
-            assert_eq!(reader.ordinal(), ordinal.get(), "{at}");
-        }
-        let (mut writer, recovery) = RingTapeWriter::open(&path, ID, RING).expect(at);
-        assert_eq!((recovery.ordinal, recovery.emptied), (ordinal.get(), false), "{at}");
-        let mut reader = RingTapeReader::open(&path, StartPosition::End).expect(at);
-        let mut bytes = Vec::new();
-        unit(1, 99, &mut bytes);
-        writer.append(&bytes).expect(at);
-        let run = reader.next_run(1 << 12).expect(at).expect(at);
-        let mut got = run.bytes.to_vec();
-        for (offset, header, _) in unitape_model::frames(run.bytes) {
-            header.unstamp().write(&mut got[offset..]);
-        }
-        assert!(got == bytes, "{at}");
-        writer.close().expect(at);
-        let names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect();
-        // A file that could not be removed stays until the ring is made again; it is nobody's.
-        assert!(names.len() == 1 || at.starts_with("unlink"), "{at}: {names:?}");
-    };
-    let met = sweep(|_| (), live, after);
-    assert!(met > 15, "{met} lives met their fault");
-}
-
-/// No room for a gate, a cursor, a ring: an error and no signal, what is there continues, and with room again all does.
-#[test]
-fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
+fn a_full_file_system_is_an_error_for_gates_and_cursors() {
     let _alone = alone();
     let Some(disk) = Mount::new("size=256k") else { return };
-    let (filler, path) = (disk.0.path().join("filler"), disk.0.path().join("ring"));
+    let filler = disk.0.path().join("filler");
     let dir = directory();
     // The tape elsewhere, its gates and cursors on the small disk.
     std::fs::create_dir_all(dir.path().join("run")).unwrap();
@@ -285,26 +230,11 @@ fn a_full_file_system_is_an_error_for_gates_cursors_and_rings() {
     let error = new.acknowledge().unwrap_err();
     assert!(error.is_disk_full() && error.to_string().contains("run/cursors/new"), "{error}");
     assert_eq!((named("new").position(), named("old").position()), (Position(0), old.position()));
-    let error = RingTapeWriter::open(&path, ID, RING).map(drop).unwrap_err();
-    assert!(error.is_disk_full() && error.to_string().contains("ring"), "{error}");
-    assert!(
-        !path.exists()
-            && matches!(RingTapeReader::open(&path, StartPosition::Oldest), Err(Error::NotATape { .. }))
-    );
 
     std::fs::remove_file(&filler).unwrap();
     new.next().unwrap().unwrap();
     new.acknowledge().unwrap();
     assert_eq!(named("new").position(), new.position());
-    let (mut ring, recovery) = RingTapeWriter::open(&path, ID, RING).unwrap();
-    assert!(recovery.created);
-    fill(&filler);
-    // A ring has its room from the start: it goes round on a full disk.
-    for topic in 0..2000 {
-        ring.offer(topic, b"quote").unwrap();
-    }
-    ring.close().unwrap();
-    std::fs::remove_file(&filler).unwrap();
     let (mut writer, _) = Writer::open(dir.path(), ID, gated()).unwrap();
     let mut handle = GateHandle::attach(dir.path(), "risk", writer.end()).unwrap();
     fill(&filler);

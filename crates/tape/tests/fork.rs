@@ -3,15 +3,15 @@
 
 mod common;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Checker, ID, append, directory, options};
 use unitape_tape::{
-    Backing, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RecorderLocation, RingOptions,
-    RingTapeWriter, StartPosition, Writer, WriterOptions, verify,
+    Backing, Error, Gate, GateHandle, GatePolicy, Publication, Reader, RecorderLocation, StartPosition,
+    Writer, WriterOptions, verify,
 };
 
 const SEGMENT: u64 = 64 << 10;
@@ -60,7 +60,6 @@ fn child() {
         }
         "reader" => reader_in_child(&dir),
         "gate" => gate_in_child(&dir),
-        "ring" => ring_in_child(&dir),
         other => panic!("no role {other}"),
     }
 }
@@ -171,34 +170,4 @@ fn gate_in_child(dir: &Path) {
 #[test]
 fn a_child_does_not_leave_its_parents_gate() {
     run("gate");
-}
-
-fn ring_in_child(dir: &Path) {
-    let path = dir.join("ring");
-    let options = RingOptions { capacity_bytes: 64 << 10 };
-    for close in [false, true] {
-        let (ring, _) = RingTapeWriter::open(&path, ID, options).unwrap();
-        let mut ring = Some(ring);
-        ring.as_mut().unwrap().offer(1, b"before").unwrap();
-        let code = in_child(|| {
-            let ring = ring.take().unwrap();
-            if close { i32::from(ring.close().is_ok()) } else { 0 }
-        });
-        assert_eq!(code, Some(0), "the child, close {close}");
-        let error = RingTapeWriter::open(&path, ID, options).map(drop).unwrap_err();
-        assert!(
-            matches!(error, Error::Locked { .. }),
-            "close {close}: the lock of the parent is gone: {error}"
-        );
-        drop(ring);
-        let (_, recovery) = RingTapeWriter::open(&path, ID, options).unwrap();
-        assert!(!recovery.clean, "close {close}: a child cannot say that the ring was closed");
-    }
-    fs::remove_file(&path).unwrap();
-}
-
-/// A child that uses its parent's ring writer gets an error, and changes nothing.
-#[test]
-fn a_child_does_not_let_go_of_its_parents_ring() {
-    run("ring");
 }

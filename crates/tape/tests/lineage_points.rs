@@ -1,5 +1,5 @@
-//! Readers that keep their place themselves, with its epoch: after cuts, on a tape that has lost its lineage, on an
-//! older copy, and on a ring.
+//! Readers that keep their place themselves, with its epoch: after cuts, on a tape that has lost its lineage, and
+//! on an older copy.
 
 mod common;
 #[path = "common/lines.rs"]
@@ -12,8 +12,8 @@ use common::{ID, directory, left_in_run, options};
 use lines::{Lines, ask, number, power_fails, rewound};
 use unitape_model::Position;
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, LineagePoint, Publication, ReaderRewind, RingOptions,
-    RingTapeReader, RingTapeWriter, StartPosition, Subscription, Writer, WriterOptions,
+    Error, Gate, GateHandle, GatePolicy, LineagePoint, Publication, ReaderRewind, StartPosition,
+    Subscription, Writer, WriterOptions,
 };
 
 const SEGMENT: u64 = 4096;
@@ -199,43 +199,4 @@ fn a_reader_that_went_back_opens_its_gate() {
         publication.put(2000 + n..2001 + n);
     }
     publication.close().unwrap();
-}
-
-/// A ring whose page on the disk was an old one began again at positions that it had given out.
-#[test]
-fn a_point_of_a_ring_that_was_emptied_is_rewound() {
-    let dir = directory();
-    let path = dir.path().join("ring");
-    let small = RingOptions { capacity_bytes: 16 << 10 };
-    let (mut writer, _) = RingTapeWriter::open(&path, ID, small).unwrap();
-    let page = std::fs::read(&path).unwrap()[..4096].to_vec();
-    for n in 0..2000u64 {
-        writer.offer(1, &n.to_le_bytes()).unwrap();
-    }
-    let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).unwrap();
-    while reader.next().unwrap().is_some() {}
-    let point = reader.point();
-    assert_eq!(point, LineagePoint { epoch: 1, position: writer.end() });
-    drop((writer, reader));
-    // The page as the system had written it, and another boot.
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[..4096].copy_from_slice(&page);
-    bytes[400] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
-    let (mut writer, recovery) = RingTapeWriter::open(&path, ID, small).unwrap();
-    assert!(recovery.emptied && recovery.epoch == 2 && recovery.end < point.position, "{recovery:?}");
-    let begun = recovery.end;
-    for n in 0..100u64 {
-        writer.offer(1, &(5000 + n).to_le_bytes()).unwrap();
-    }
-    let (mut reader, rewind) = RingTapeReader::resume(&path, point).unwrap();
-    assert_eq!(rewind, Some(ReaderRewind { from: point.position, to: begun }));
-    let mut seen = Vec::new();
-    while let Some(frame) = reader.next().unwrap() {
-        seen.push(number(frame.message().unwrap().bytes));
-    }
-    assert_eq!(seen, (5000..5100).collect::<Vec<_>>());
-    let now = reader.point();
-    let (_, rewind) = RingTapeReader::resume(&path, now).unwrap();
-    assert_eq!((now.epoch, rewind), (2, None));
 }

@@ -3,8 +3,8 @@
 //! A program with its own `main` and plain threads, because the test harness is not instrumented. TSan distinguishes
 //! places by their address, so a reader with a mapping of its own never meets the writer's in its eyes. `one_mapping`
 //! therefore runs the segment's own code, compiled in here, with writers and a reader on one mapping. `whole_tape`
-//! runs all of it with its helper threads. `ring_on_one_memory` and `gate_on_one_memory` run the cores of the ring
-//! tape and of gates, `whole_ring` and `gated_tape` the same through their files.
+//! runs all of it with its helper threads. `gate_on_one_memory` runs the core of gates, `gated_tape` the same through
+//! its file.
 
 #[allow(dead_code, unused_imports)]
 #[path = "../src/error.rs"]
@@ -34,12 +34,10 @@ use std::time::Duration;
 
 use disk::layout::{SegmentHeader, TapeId, TapeManifest};
 use disk::map::{HeaderWordState, MappedSegment, SegmentAllocation};
-use lockfree::ring::{RingGeometry, RingReadOutcome, RingReader, RingWriter, UnitMark};
 use lockfree::{SharedMemory, gate};
 use unitape_model::{FrameHeader, LINE, Position, flags, frames};
 use unitape_tape::{
-    Error, Gate, GateHandle, GatePolicy, HotNotice, Reader, RingOptions, RingTapeReader, RingTapeWriter,
-    StartPosition, Writer, WriterOptions, verify,
+    Error, Gate, GateHandle, GatePolicy, HotNotice, Reader, StartPosition, Writer, WriterOptions, verify,
 };
 
 /// Possible error: a first word stored before the rest of its claim is in place. TSan ends the process with an error
@@ -59,15 +57,13 @@ fn main() {
     for threads in [2, 3, 4] {
         whole_tape(threads);
     }
-    ring_on_one_memory();
-    whole_ring();
     for ahead in [1, 3, 64] {
         gate_on_one_memory(ahead);
     }
     for policy in [GatePolicy::Wait { timeout: Duration::from_secs(300) }, GatePolicy::Drop] {
         gated_tape(policy);
     }
-    println!("test result: ok. 13 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+    println!("test result: ok. 11 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
 }
 
 /// `Arc` frees with a fence, which TSan does not know, unless the standard library was built for it. Only what
@@ -193,7 +189,7 @@ fn whole_tape(threads: u64) {
     assert_eq!((report.units, report.intact_to), (CLAIMS, end.0));
 }
 
-/// The memory that the threads of the ring share.
+/// The memory that the threads of a gate share.
 #[derive(Clone)]
 struct Heap(Arc<Vec<AtomicU64>>);
 
@@ -207,106 +203,8 @@ impl SharedMemory for Heap {
     }
 
     unsafe fn fill(&self, _: u64, _: &[u8]) {
-        unreachable!("the ring fills nothing but by words");
+        unreachable!("a gate fills nothing but by words");
     }
-}
-
-/// A writer that goes round and round, and two readers that it overtakes: every word that both touch must be
-/// atomic, and every frame that a reader is given must be whole.
-fn ring_on_one_memory() {
-    const UNITS: u64 = 20_000;
-    let shape = RingGeometry::new(4096, 16 << 10);
-    let heap = Heap(Arc::new((0..(4096 + shape.capacity) / 8).map(|_| AtomicU64::new(0)).collect()));
-    let begun = UnitMark { position: Position(0), ordinal: 0 };
-    let mut writer = RingWriter::<Heap>::begin(heap.clone(), shape, begun);
-    let readers: Vec<_> = (0..2)
-        .map(|slow| {
-            let heap = heap.clone();
-            spawn(move || {
-                let mut reader = RingReader::<Heap>::open(heap, shape).expect("a ring");
-                let (mut buffer, mut seen, mut lost, mut number) =
-                    (Vec::new(), reader.next_mark().ordinal, 0, None);
-                while seen + lost < UNITS {
-                    buffer.clear();
-                    let at = reader.next_mark();
-                    match reader.next(Some(&mut buffer)) {
-                        RingReadOutcome::Frame(_) => {
-                            assert!(buffer[1..].iter().all(|&word| word == at.ordinal), "{at:?} is torn");
-                            assert!(number.is_none_or(|n| n + 1 == buffer[1]));
-                            number = Some(buffer[1]);
-                            seen += 1;
-                        }
-                        RingReadOutcome::Nothing => std::thread::yield_now(),
-                        RingReadOutcome::Overrun => {
-                            let to = reader.oldest().expect("a ring");
-                            lost += to.ordinal - at.ordinal;
-                            number = None;
-                            reader.move_to(to);
-                        }
-                        RingReadOutcome::Damage(header) => panic!("{header:?} at {at:?}"),
-                    }
-                    if slow == 1 && seen.is_multiple_of(100) {
-                        std::thread::yield_now();
-                    }
-                }
-                seen + lost
-            })
-        })
-        .collect();
-    for number in 0..UNITS {
-        let mut unit = Vec::new();
-        fill(number, 1, &mut unit);
-        writer.append(&unit, 1);
-    }
-    readers.into_iter().for_each(|t| assert_eq!(t.join().expect("a reader"), UNITS));
-}
-
-/// The ring through its file, which each side maps for itself: what one process does with several of its own threads.
-fn whole_ring() {
-    const UNITS: u64 = 20_000;
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("ring");
-    let options = RingOptions { capacity_bytes: 16 << 10 };
-    let (mut writer, _) = RingTapeWriter::open(&path, unitape_tape::TapeId(1), options).expect("a ring");
-    let readers: Vec<_> = [false, true]
-        .map(|in_runs| {
-            let mut reader = RingTapeReader::open(&path, StartPosition::Oldest).expect("a reader");
-            spawn(move || {
-                let mut seen = reader.ordinal();
-                while seen + reader.losses().events < UNITS {
-                    assert!(reader.wait(Duration::from_secs(300)).expect("a ring"), "nothing comes");
-                    let got = match in_runs {
-                        true => reader
-                            .next_run(1 << 10)
-                            .map(|run| run.map(|run| (run.ordinal, run.bytes.to_vec()))),
-                        false => {
-                            let number = reader.ordinal();
-                            reader.next().map(|frame| frame.map(|frame| (number, frame.bytes.to_vec())))
-                        }
-                    };
-                    match got {
-                        Ok(Some((first, run))) => {
-                            for (number, (_, _, frame)) in (first..).zip(frames(&run)) {
-                                check(frame, number);
-                                seen += 1;
-                            }
-                        }
-                        Ok(None) => {}
-                        Err(Error::Overrun { .. }) => std::thread::yield_now(),
-                        Err(e) => panic!("{e}"),
-                    }
-                }
-            })
-        })
-        .into();
-    let mut unit = Vec::new();
-    for number in 0..UNITS {
-        unit.clear();
-        fill(number, 1, &mut unit);
-        writer.append(&unit).expect("a unit");
-    }
-    readers.into_iter().for_each(|t| t.join().expect("a reader"));
-    writer.close().expect("a clean end");
 }
 
 /// Places that are not atomic: the reader of a gate and its writer use them in turn, and the gate alone says whose

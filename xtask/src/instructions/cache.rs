@@ -85,7 +85,7 @@ mod tests {
             FigureCache::of(dir.path(), build, [tape.to_owned(), others.to_owned()]).unwrap()
         };
         let case = |name| super::super::cases::select_cases(&[String::from(name)]).unwrap()[0];
-        let (fix, tape) = (case("fix/jse"), case("tape/ring"));
+        let (fix, tape) = (case("fix/jse"), case("tape/record"));
         open(1, "x", "y").put(&fix, &figures);
         open(1, "x", "y").put(&tape, &[]);
         assert_eq!(open(1, "z", "y").get(&fix), Some(figures), "another example is nothing to a bench");

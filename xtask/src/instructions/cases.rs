@@ -107,7 +107,6 @@ pub(crate) const CASES: &[InstructionCase] = &[
     tape("tape/one-by-one-hot"),
     tape("tape/offer-hot"),
     tape("tape/poll-hot"),
-    tape("tape/ring"),
     tape("tape/record"),
     tape("tape/verify"),
     decode(

@@ -386,9 +386,9 @@ mod tests {
     #[test]
     fn arguments_are_what_they_say() {
         let request =
-            parsed("--against HEAD~1 --case fix tape/ring --most 0.5 --json --jobs 3 --dir d").unwrap();
+            parsed("--against HEAD~1 --case fix tape/record --most 0.5 --json --jobs 3 --dir d").unwrap();
         assert_eq!(request.against.as_deref(), Some("HEAD~1"));
-        assert_eq!(request.cases, ["fix", "tape/ring"]);
+        assert_eq!(request.cases, ["fix", "tape/record"]);
         assert_eq!((request.most_percent, request.json, request.jobs), (0.5, true, 3));
         assert_eq!(request.dir.as_deref(), Some(Path::new("d")));
         let plain = parsed("").unwrap();

@@ -162,12 +162,6 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to)
 }
 
-/// Gives a file a second name, unless there is a file of that name.
-pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
-    pass(SystemCall::Rename)?;
-    fs::hard_link(from, to)
-}
-
 /// Removes a file's name.
 pub(crate) fn unlink(path: &Path) -> Result<()> {
     pass(SystemCall::Unlink)?;
@@ -189,12 +183,6 @@ pub(crate) fn set_modified(file: &File, time: SystemTime) -> Result<()> {
 pub(crate) fn sync_data(file: &File) -> Result<()> {
     pass(SystemCall::Sync)?;
     file.sync_data()
-}
-
-/// Flushes the first `length` bytes of a mapping to its file's disk.
-pub(crate) fn sync_map(map: &MmapRaw, length: usize) -> Result<()> {
-    pass(SystemCall::Sync)?;
-    map.flush_range(0, length)
 }
 
 /// Flushes the names in a directory.

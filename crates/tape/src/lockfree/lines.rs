@@ -38,7 +38,7 @@ pub enum HeaderWordState {
 
 /// Judges `header`, found at `position` with `room` bytes up to the end of its memory.
 #[inline]
-pub fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
+fn judge(header: FrameHeader, position: Position, room: u64) -> HeaderWordState {
     if header.is_at(position) {
         let length = header.len_bytes() as u64;
         if header.kind() == KIND_PAD && length == 0 {

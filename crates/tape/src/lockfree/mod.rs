@@ -1,10 +1,10 @@
 //! The lock-free core: everything that two threads or processes do on the same memory without a lock.
 //!
 //! ```text
-//!   Segment, ring file, gate file (mapped)     tests/loom.rs (a few words that loom watches)
+//!   Segment, gate file (mapped)                tests/loom.rs (a few words that loom watches)
 //!                       └──────── Memory ────────┘
 //!                                   │
-//!           lines: commit, look, put, copy      ring: intent, marks, copy and check      gate: position, drops
+//!           lines: commit, look, put, copy      gate: position, drops
 //! ```
 //!
 //! It knows memory through [`SharedMemory`] alone, so that loom runs this code unchanged, with a capacity of a few
@@ -15,7 +15,6 @@
 
 pub mod gate;
 pub mod lines;
-pub mod ring;
 
 use std::sync::atomic::Ordering;
 
@@ -36,12 +35,6 @@ pub trait SharedMemory {
     /// - The range lies in the memory; `at` and the length are multiples of eight.
     /// - Nobody else reads or writes the range until a word stored later with Release leads there.
     unsafe fn fill(&self, at: u64, bytes: &[u8]);
-
-    /// A fence of the memory model that `load` and `store` belong to.
-    #[inline(always)]
-    fn fence(order: Ordering) {
-        std::sync::atomic::fence(order);
-    }
 }
 
 /// Sound, or a copy with one mistake that loom must find.
@@ -54,18 +47,8 @@ pub mod flaw {
     pub const RELAXED_LOOK: u8 = 2;
     /// The first header of a claim is stored with the others, before the claim is full.
     pub const FIRST_WORD_FIRST: u8 = 3;
-    /// A ring's writer announces what it overwrites when it has done so.
-    pub const LATE_INTENT: u8 = 4;
-    /// A ring's writer announces without a fence after it.
-    pub const NO_WRITE_FENCE: u8 = 5;
-    /// A ring's reader checks without a fence before it.
-    pub const NO_READ_FENCE: u8 = 6;
-    /// A ring's reader checks before it copies.
-    pub const EARLY_CHECK: u8 = 7;
-    /// A ring's writer leaves an old lap's bytes where the next header word will be.
-    pub const NO_ZERO: u8 = 8;
     /// A gate's reader publishes its position, or that it came, with Relaxed.
-    pub const RELAXED_POSITION: u8 = 9;
+    pub const RELAXED_POSITION: u8 = 4;
     /// A gate's writer counts what it dropped with Relaxed.
-    pub const RELAXED_COUNT: u8 = 10;
+    pub const RELAXED_COUNT: u8 = 5;
 }

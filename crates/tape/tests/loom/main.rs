@@ -15,7 +15,6 @@
 
 mod gate;
 mod lines;
-mod ring;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -582,8 +582,8 @@ fn refusals_say_what_to_do() {
         run(["consolidate", "--tape-in", long.to_str().unwrap(), "--tape", inside.to_str().unwrap()]);
     inside.code(2).says(&["would be in it"]);
     let plain = file(dir.path(), "plain", b"x");
-    let ring = run(["consolidate", "--tape-in", plain.to_str().unwrap(), "--tape", tape.to_str().unwrap()]);
-    ring.code(2).says(&["a tape is a directory"]);
+    let named = run(["consolidate", "--tape-in", plain.to_str().unwrap(), "--tape", tape.to_str().unwrap()]);
+    named.code(2).says(&["a tape is a directory"]);
     for name in [" ", "a\nb", "a "] {
         let option = format!("{name}={}", long.display());
         let named = run(["consolidate", "--tape-in", &option, "--tape", "t"]);

@@ -442,7 +442,7 @@ fn identify(dir: &Path, inputs: &[InputTape]) -> Result<Vec<InputIdentity>, Erro
     let mut identities = Vec::<InputIdentity>::new();
     for (number, tape) in inputs.iter().enumerate() {
         if tape.dir.is_file() {
-            let what = "it is a file, and a tape is a directory; a ring tape is not merged".to_owned();
+            let what = "it is a file, and a tape is a directory".to_owned();
             return usage(tape, what);
         }
         let id = TapeManifest::load(&tape.dir)?.id.to_string();

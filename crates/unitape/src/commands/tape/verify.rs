@@ -14,7 +14,7 @@ pub fn verify(dir: &Path, json: bool) -> output::Result {
     if json {
         found.print_json()?
     } else {
-        found.print(dir)?
+        found.print()?
     }
     match found.outside {
         Some(failure) => Err(failure),
@@ -55,8 +55,7 @@ impl TapeInspection {
                 format!("{} at offset {}: {}{positions}", p.file.display(), p.offset, p.what)
             })
             .collect();
-        // A ring tape is of messages alone.
-        let account = if dir.is_file() { Ok(TapeAccount::default()) } else { TapeAccount::load(dir) };
+        let account = TapeAccount::load(dir);
         let mut raw = RawLogReport::default();
         match &account {
             Ok(account) => {
@@ -97,7 +96,7 @@ impl TapeInspection {
         }))
     }
 
-    fn print(&self, dir: &Path) -> Result<(), CommandFailure> {
+    fn print(&self) -> Result<(), CommandFailure> {
         say!(
             "{} frames, {} messages, {} events, {} checksums, {} definitions",
             grouped(self.report.frames),
@@ -130,8 +129,7 @@ impl TapeInspection {
             );
         }
         if let Some((from, to)) = self.report.not_covered {
-            let why = if dir.is_file() { "a ring tape has none" } else { "not durable yet" };
-            say!("not covered by checksums: positions {from} to {to}, {why}");
+            say!("not covered by checksums: positions {from} to {to}, not durable yet");
         }
         if self.problems.is_empty() {
             say!("intact to position {}", self.report.intact_to);
