@@ -369,7 +369,7 @@ fn spans(input: &[u8]) -> Vec<(usize, usize)> {
                 spans.push((message.span.start, message.span.end));
                 at = message.span.end;
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => at = span.end,
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => at = span.end,
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return spans,
         }
     }

@@ -6,6 +6,7 @@
 //! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
 //! | [`xml`] | the loops over the bytes of XML, and references |
 //! | [`InputBuffer`], [`json`] | input in pieces, and JSON text by hand |
+//! | [`NextFrame`], [`decode_lines`] | what a framer finds; the loop of `unitape decode` |
 //! | [`toml`] | mistakes in files that people write: their line, and what was meant |
 //! | [`whole_file`] | files that are read as a whole |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |
@@ -26,8 +27,10 @@
 pub mod capture;
 pub mod date;
 mod decimal;
+mod decode_lines;
 pub mod digits;
 mod error;
+mod frame;
 pub mod json;
 mod source;
 mod span;
@@ -36,6 +39,8 @@ pub mod whole_file;
 pub mod xml;
 
 pub use decimal::Decimal;
+pub use decode_lines::{DecodeInput, DecodeStep, JsonLines, LineDecoder, decode_lines};
 pub use error::Error;
+pub use frame::NextFrame;
 pub use source::{InputBuffer, READ_BYTES};
 pub use span::Span;

@@ -46,7 +46,7 @@ pub fn fast_pass(
                 pass.sum = pass.sum.wrapping_add(typed.sum());
                 each(&typed);
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => {
                 pass.faults += 1;
                 at = span.end;
             }
@@ -181,7 +181,7 @@ pub fn slow_pass(input: &[u8], mut each: impl FnMut(&TypedMessage)) -> FixPassRe
                 }
                 message.span
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => {
                 pass.faults += 1;
                 span
             }

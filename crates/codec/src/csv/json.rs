@@ -17,9 +17,8 @@ use super::layout::CsvLayout;
 use crate::fixed::{ColumnValue, Error, FixedDecodeSummary};
 use std::io::{Read, Write};
 use std::sync::Arc;
-use unitape_base::Span;
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value};
+use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// Decodes all of `input` to JSON Lines on `out`; the label may contain the file's day.
 ///
@@ -31,102 +30,100 @@ pub fn decode_json(
     layout: &Arc<CsvLayout>,
     out: &mut dyn Write,
 ) -> Result<FixedDecodeSummary, Error> {
-    let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = CsvRowDecoder::new(layout.clone());
-    decoder.set_name(file_label.rsplit(['/', '\\']).next().unwrap_or_default());
-    let mut lines = CsvJsonWriter {
-        head: head(file_label),
-        text: Vec::new(),
-        scratch: Vec::new(),
-        summary: FixedDecodeSummary::default(),
+    let mut rows = CsvRowDecoder::new(layout.clone());
+    rows.set_name(file_label.rsplit(['/', '\\']).next().unwrap_or_default());
+    let mut decoder = CsvLineDecoder {
+        rows,
+        row_count: 0,
+        header_due: layout.has_header(),
+        writer: CsvJsonWriter {
+            lines: JsonLines::new(file_label),
+            scratch: Vec::new(),
+            summary: FixedDecodeSummary::default(),
+        },
     };
-    // Rows but the header and the trailer, good and bad.
-    let mut counted = 0u64;
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of input
-    // does not cost its square.
-    let mut patience = 1;
-    let mut header_due = layout.has_header();
-    let result = loop {
-        let next = decoder.next(source.bytes(), at, source.base, source.eof);
-        match next {
-            NextCsvRow::Header { span, end } => {
-                lines.header(&source, span, &decoder);
-                (at, patience, header_due) = (end, 1, false);
-            }
-            NextCsvRow::Row { span, end } => {
-                lines.row(&source, span, &decoder);
-                (at, patience) = (end, 1);
-                counted += 1;
-            }
-            NextCsvRow::Trailer { span, end, count } => {
-                match count.filter(|n| *n != counted) {
-                    Some(stated) => lines.fault(&source, span, CsvFault::count(stated, counted), &decoder),
-                    None => lines.trailer(&source, span, &decoder),
-                }
-                (at, patience) = (end, 1);
-            }
-            NextCsvRow::Bad { span, fault, end } => {
-                lines.fault(&source, span, fault, &decoder);
-                // A bad row in the header's place is the header.
-                counted += u64::from(!header_due);
-                (at, patience, header_due) = (end, 1, false);
-            }
-            NextCsvRow::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.bytes().len() - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err((offset, source)) = source.fill(from, wanted) {
-                    break Err(Error::Read { file: file_label.to_owned(), offset, source });
-                }
-                at = 0;
-                continue;
-            }
-            NextCsvRow::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.bytes().len() as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(FixedDecodeSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Reads rows, and writes their lines.
+struct CsvLineDecoder {
+    rows: CsvRowDecoder,
+    /// Rows but the header and the trailer, good and bad.
+    row_count: u64,
+    header_due: bool,
+    writer: CsvJsonWriter,
+}
+
+impl LineDecoder for CsvLineDecoder {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { rows, row_count, header_due, writer } = self;
+        let end = match rows.next(input.bytes, input.offset, input.base, input.eof) {
+            NextCsvRow::Header { span, end } => {
+                writer.header(input, span, rows);
+                *header_due = false;
+                end
+            }
+            NextCsvRow::Row { span, end } => {
+                writer.row(input, span, rows);
+                *row_count += 1;
+                end
+            }
+            NextCsvRow::Trailer { span, end, count } => {
+                match count.filter(|stated| stated != row_count) {
+                    Some(stated) => writer.fault(input, span, CsvFault::count(stated, *row_count), rows),
+                    None => writer.trailer(input, span, rows),
+                }
+                end
+            }
+            NextCsvRow::Bad { span, fault, end } => {
+                writer.fault(input, span, fault, rows);
+                // A bad row in the header's place is the header.
+                *row_count += u64::from(!*header_due);
+                *header_due = false;
+                end
+            }
+            NextCsvRow::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextCsvRow::End => return DecodeStep::End,
+        };
+        DecodeStep::Decoded { end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// The lines of one file.
 struct CsvJsonWriter {
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     scratch: Vec<u8>,
     summary: FixedDecodeSummary,
 }
 
 impl CsvJsonWriter {
-    fn header(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
-        self.start(source, span.start);
-        self.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.records + self.summary.errors
+    }
+
+    fn header(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
+        self.start(input, span.start);
+        self.lines.text.extend_from_slice(b",\"type\":\"header\",\"fields\":{\"columns\":[");
         for (i, name) in decoder.names().iter().enumerate() {
             if i > 0 {
-                self.text.push(b',');
+                self.lines.text.push(b',');
             }
-            string(&mut self.text, name);
+            string(&mut self.lines.text, name);
         }
-        self.text.extend_from_slice(b"]}}\n");
+        self.lines.text.extend_from_slice(b"]}}\n");
         self.summary.records += 1;
     }
 
-    fn row(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
-        let bytes = decoder.record(span.slice(source.bytes()));
-        self.start(source, span.start);
-        let out = &mut self.text;
+    fn row(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
+        let bytes = decoder.record(span.slice(input.bytes));
+        self.start(input, span.start);
+        let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
         let mut comma = false;
         for (column, found) in decoder.layout().row.columns().iter().zip(decoder.values()) {
@@ -160,10 +157,10 @@ impl CsvJsonWriter {
         self.summary.records += 1;
     }
 
-    fn trailer(&mut self, source: &InputBuffer<'_>, span: Span, decoder: &CsvRowDecoder) {
-        let bytes = decoder.record(span.slice(source.bytes()));
-        self.start(source, span.start);
-        let out = &mut self.text;
+    fn trailer(&mut self, input: DecodeInput<'_>, span: Span, decoder: &CsvRowDecoder) {
+        let bytes = decoder.record(span.slice(input.bytes));
+        self.start(input, span.start);
+        let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"trailer\",\"fields\":{");
         let mut comma = false;
         for (name, text) in decoder.trailer(bytes) {
@@ -174,32 +171,15 @@ impl CsvJsonWriter {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: CsvFault, decoder: &CsvRowDecoder) {
-        self.start(source, span.start);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(fault.code.as_str().as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &decoder.explain(&fault, span.slice(source.bytes())));
-        self.text.extend_from_slice(b"}}\n");
+    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: CsvFault, decoder: &CsvRowDecoder) {
+        let (n, offset) = (self.items(), input.file_offset(span.start));
+        let message = decoder.explain(&fault, span.slice(input.bytes));
+        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &message);
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.records + self.summary.errors);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, source.base + at as u64);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
+        self.lines.begin(self.items(), input.file_offset(offset));
     }
 }
 

@@ -24,7 +24,7 @@ pub fn agree(framer: &FixFramer, tokens: &mut MessageTokenizer, input: &[u8]) ->
             NextFixFrame::Message(message) => {
                 (message.span, Some(naive::tokens(framer, message.span.slice(input))))
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => (span, None),
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => (span, None),
             NextFixFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
             NextFixFrame::End => {
                 let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
@@ -76,7 +76,7 @@ pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
         }
         at = match whole {
             NextFixFrame::Message(message) => message.span.end,
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => span.end,
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => span.end,
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return Ok(()),
         };
     }

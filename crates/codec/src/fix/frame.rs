@@ -35,7 +35,7 @@
 //! then ends a message, as does the end of the input.
 //!
 //! **Logs** ([`FixFramer::with_log`]) hold a message a line, with text of their own before and after it.
-//! Garbage then ends at the end of its line, and is [`NextFixFrame::Text`] unless a separator and `8=`,
+//! Garbage then ends at the end of its line, and is [`NextFixFrame::Skipped`] unless a separator and `8=`,
 //! `9=`, `35=` or `10=` are in it, or `8=FIX`: that was a message once. A line end may replace the separator after
 //! CheckSum (10), and always ends a message that has none.
 //!
@@ -49,7 +49,7 @@
 
 use std::sync::Arc;
 
-use unitape_base::Span;
+use unitape_base::{NextFrame, Span};
 
 use super::data::RawFieldTags;
 use super::fault::FixFault;
@@ -59,33 +59,8 @@ use super::sep::{FieldSeparator, SeparatorOutcome};
 
 /// The next frame of the input. Bytes between the position asked for and the start of a span are line ends; the next
 /// position to ask for is the end of the span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextFixFrame {
-    /// A whole message.
-    Message(FramedFixMessage),
-    /// Bytes that are no good message: a message with a fault, or garbage.
-    Bad {
-        /// Where.
-        span: Span,
-        /// The fault.
-        fault: FixFault,
-    },
-    /// Text of a log around its messages (only with [`FixFramer::with_log`]).
-    Text {
-        /// Where.
-        span: Span,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has
-    /// `need` bytes (or the input has ended).
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was framed.
-    End,
-}
+/// A stretch that is neither is text of a log around its messages (only with [`FixFramer::with_log`]).
+pub type NextFixFrame = NextFrame<FramedFixMessage, FixFault, Span>;
 
 /// Where a message and its parts are. All offsets are into the buffer framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -521,7 +496,7 @@ impl FixFramer {
         };
         let span = Span { start: from, end };
         if self.log && !scan::looks_like_message(span.slice(buf), self.sep) {
-            return NextFixFrame::Text { span };
+            return NextFixFrame::Skipped(span);
         }
         NextFixFrame::Bad { span, fault: FixFault::Garbage }
     }

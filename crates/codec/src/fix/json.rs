@@ -25,10 +25,8 @@ use super::frame::{FixFramer, FramedFixMessage, NextFixFrame};
 use super::group::{GroupScope, GroupTable, TagSet};
 use super::token::{FieldToken, TokenSlice};
 use super::tokens::MessageTokenizer;
-use unitape_base::Error;
-use unitape_base::Span;
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// How to decode.
 #[derive(Debug, Clone, Default)]
@@ -81,140 +79,111 @@ pub fn decode_json(
     if let Some(dictionary) = &opts.dictionary {
         framer = framer.with_data_tags(dictionary.data_tags());
     }
-    let mut source = InputBuffer::new(input, file_label);
-    let mut lines = FixJsonWriter {
-        head: head(file_label),
-        dictionary: opts.dictionary.as_deref(),
-        text: Vec::with_capacity(2 * FLUSH_BYTES),
-        render: FieldsWriter::default(),
-        summary: FixSummary::default(),
+    let mut decoder = FixLineDecoder {
+        framer,
+        tokens: MessageTokenizer::new(),
+        writer: FixJsonWriter {
+            lines: JsonLines::new(file_label),
+            dictionary: opts.dictionary.as_deref(),
+            render: FieldsWriter::default(),
+            summary: FixSummary::default(),
+        },
     };
-    let mut tokens = MessageTokenizer::new();
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a
-    // trickle of input does not cost its square.
-    let mut patience = 1;
-    let result = loop {
-        match tokens.frame(&framer, &source.buf[..source.len], at, source.eof) {
-            NextFixFrame::Message(message) => {
-                lines.message(&source, message, &tokens);
-                at = message.span.end;
-                patience = 1;
-            }
-            NextFixFrame::Bad { span, fault } => {
-                lines.fault(&source, span, fault);
-                at = span.end;
-                patience = 1;
-            }
-            NextFixFrame::Text { span } => {
-                lines.text_of_log(&source, span);
-                at = span.end;
-                patience = 1;
-            }
-            NextFixFrame::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.len - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                at = 0;
-                continue;
-            }
-            NextFixFrame::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.len as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(FixSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Frames messages, and writes their lines.
+struct FixLineDecoder<'l> {
+    framer: FixFramer,
+    tokens: MessageTokenizer,
+    writer: FixJsonWriter<'l>,
+}
+
+impl LineDecoder for FixLineDecoder<'_> {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { framer, tokens, writer } = self;
+        let span = match tokens.frame(framer, input.bytes, input.offset, input.eof) {
+            NextFixFrame::Message(message) => {
+                writer.message(input, message, tokens);
+                message.span
+            }
+            NextFixFrame::Bad { span, fault } => {
+                writer.fault(input, span, fault);
+                span
+            }
+            NextFixFrame::Skipped(span) => {
+                writer.text_of_log(input, span);
+                span
+            }
+            NextFixFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextFixFrame::End => return DecodeStep::End,
+        };
+        DecodeStep::Decoded { end: span.end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// The lines of one file.
 struct FixJsonWriter<'l> {
-    /// `{"file":"…","n":`
-    head: Vec<u8>,
+    lines: JsonLines,
     dictionary: Option<&'l FixDictionary>,
-    text: Vec<u8>,
     render: FieldsWriter,
     summary: FixSummary,
 }
 
 impl FixJsonWriter<'_> {
-    fn message(&mut self, source: &InputBuffer<'_>, message: FramedFixMessage, tokens: &MessageTokenizer) {
-        let bytes = &source.buf[message.span.start..message.span.end];
-        let msg_type = &source.buf[message.msg_type.start..message.msg_type.end];
-        let line = self.text.len();
-        self.start(source, message.span.start);
-        self.text.extend_from_slice(b",\"type\":");
-        value(&mut self.text, msg_type);
-        self.text.extend_from_slice(b",\"fields\":");
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors + self.summary.texts
+    }
+
+    fn message(&mut self, input: DecodeInput<'_>, message: FramedFixMessage, tokens: &MessageTokenizer) {
+        let bytes = &input.bytes[message.span.start..message.span.end];
+        let msg_type = &input.bytes[message.msg_type.start..message.msg_type.end];
+        let line = self.lines.text.len();
+        self.start(input, message.span.start);
+        self.lines.text.extend_from_slice(b",\"type\":");
+        value(&mut self.lines.text, msg_type);
+        self.lines.text.extend_from_slice(b",\"fields\":");
         let groups = self.dictionary.map_or(GroupTable::empty(), |dictionary| dictionary.groups(msg_type));
         let fields = tokens.as_slice();
         let encoding = encoding::message_encoding(bytes, fields);
         let body = self.dictionary.map(|dictionary| dictionary.body(msg_type));
         let context = FieldRenderContext { message: bytes, dictionary: self.dictionary, body, encoding };
-        match self.render.object(&mut self.text, context, fields, groups) {
+        match self.render.object(&mut self.lines.text, context, fields, groups) {
             Ok(()) => {
-                self.text.extend_from_slice(b"}\n");
+                self.lines.text.extend_from_slice(b"}\n");
                 self.summary.messages += 1;
             }
             Err(fault) => {
-                self.text.truncate(line);
-                self.fault(source, message.span, fault);
+                self.lines.text.truncate(line);
+                self.fault(input, message.span, fault);
             }
         }
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: FixFault) {
-        self.start(source, span.start);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(fault.code().as_str().as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        let mut sentence = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(sentence, "{fault}");
-        string(&mut self.text, &sentence);
-        self.text.extend_from_slice(b"}}\n");
+    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: FixFault) {
+        let (n, offset) = (self.items(), input.file_offset(span.start));
+        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
         self.summary.errors += 1;
     }
 
-    fn text_of_log(&mut self, source: &InputBuffer<'_>, span: Span) {
-        self.start(source, span.start);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"text\":");
-        value(&mut self.text, &source.buf[span.start..span.end]);
-        self.text.extend_from_slice(b"}\n");
+    fn text_of_log(&mut self, input: DecodeInput<'_>, span: Span) {
+        self.start(input, span.start);
+        self.lines.text.extend_from_slice(b",\"length\":");
+        number(&mut self.lines.text, span.len() as u64);
+        self.lines.text.extend_from_slice(b",\"text\":");
+        value(&mut self.lines.text, &input.bytes[span.start..span.end]);
+        self.lines.text.extend_from_slice(b"}\n");
         self.summary.texts += 1;
     }
 
-    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors + self.summary.texts);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, source.base + at as u64);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
+        self.lines.begin(self.items(), input.file_offset(offset));
     }
 }
 

@@ -37,7 +37,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
         let field = |tag: &[u8]| part(&[sep.bytes(), tag].concat());
         let was_message = part(b"8=FIX") || field(b"8=") || field(b"9=") || field(b"35=") || field(b"10=");
         if framer.log() && !was_message {
-            return NextFixFrame::Text { span: Span { start: from, end } };
+            return NextFixFrame::Skipped(Span { start: from, end });
         }
         return bad(end, FixFault::Garbage);
     };

@@ -104,7 +104,7 @@ pub fn digest(framer: &FixFramer, tokens: &mut MessageTokenizer, buf: &[u8]) -> 
                 digest.message(message.span.start, tokens.as_slice().iter());
                 at = message.span.end;
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => {
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => {
                 digest.fault(span.start, span.end);
                 at = span.end;
             }
@@ -125,7 +125,7 @@ pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {
             NextFixFrame::Message(message) => {
                 (message.span, super::naive::tokens(framer, message.span.slice(buf)).ok())
             }
-            NextFixFrame::Bad { span, .. } | NextFixFrame::Text { span } => (span, None),
+            NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => (span, None),
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return digest,
         };
         match fields {

@@ -34,6 +34,16 @@ pub enum Error {
     },
 }
 
+impl From<unitape_base::Error> for Error {
+    fn from(error: unitape_base::Error) -> Self {
+        match error {
+            unitape_base::Error::Read { file, offset, source } => Self::Read { file, offset, source },
+            unitape_base::Error::Write { source } => Self::Write { source },
+            other => unreachable!("reading rows has no dictionary: {other}"),
+        }
+    }
+}
+
 impl Error {
     /// On whose side the cause lies. A layout is no data.
     pub fn cause(&self) -> ErrorCause {

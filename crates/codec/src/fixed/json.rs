@@ -20,9 +20,8 @@ use super::fault::RecordFault;
 use super::layout::FixedWidthLayout;
 use super::text::RecordRole;
 use super::value::ColumnValue;
-use unitape_base::Span;
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value};
+use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,88 +44,84 @@ pub fn decode_json(
     layout: &Arc<FixedWidthLayout>,
     out: &mut dyn Write,
 ) -> Result<FixedDecodeSummary, Error> {
-    let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = FixedWidthDecoder::new(layout.clone());
-    let mut lines = RecordJsonWriter {
-        head: head(file_label),
-        text: Vec::with_capacity(2 * FLUSH_BYTES),
-        scratch: Vec::new(),
-        summary: FixedDecodeSummary::default(),
+    let mut decoder = RecordLineDecoder {
+        layout,
+        records: FixedWidthDecoder::new(layout.clone()),
+        record_count: 0,
+        writer: RecordJsonWriter {
+            lines: JsonLines::new(file_label),
+            scratch: Vec::new(),
+            summary: FixedDecodeSummary::default(),
+        },
     };
-    // Records but the header and the trailer, good and bad.
-    let mut counted = 0u64;
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of input
-    // does not cost its square.
-    let mut patience = 1;
-    let result = loop {
-        match decoder.next(source.bytes(), at, source.base, source.eof) {
-            NextRecord::Record { span, kind, end } => {
-                let stated = decoder.trailer_count(kind).filter(|n| *n != counted);
-                match (stated, layout.records()[usize::from(kind)].role()) {
-                    (Some(stated), _) => {
-                        lines.fault(&source, span, RecordFault::count(stated, counted), layout)
-                    }
-                    (None, _) => lines.record(&source, span, kind, &decoder),
-                }
-                counted += u64::from(layout.records()[usize::from(kind)].role() == RecordRole::Data);
-                (at, patience) = (end, 1);
-            }
-            NextRecord::Bad { span, fault, end } => {
-                lines.fault(&source, span, fault, layout);
-                // A bad record in the header's place is the header.
-                counted += u64::from(layout.header.is_none() || source.base + span.start as u64 > 0);
-                (at, patience) = (end, 1);
-            }
-            NextRecord::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.bytes().len() - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err((offset, source)) = source.fill(from, wanted) {
-                    break Err(Error::Read { file: file_label.to_owned(), offset, source });
-                }
-                at = 0;
-                continue;
-            }
-            NextRecord::End => {
-                if let Some(stated) = decoder.header_count().filter(|n| *n != counted) {
-                    let end = Span { start: source.bytes().len(), end: source.bytes().len() };
-                    lines.fault(&source, end, RecordFault::count(stated, counted), layout);
-                }
-                break Ok(());
-            }
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.bytes().len() as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(FixedDecodeSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Reads records, and writes their lines.
+struct RecordLineDecoder<'l> {
+    layout: &'l FixedWidthLayout,
+    records: FixedWidthDecoder,
+    /// Records but the header and the trailer, good and bad.
+    record_count: u64,
+    writer: RecordJsonWriter,
+}
+
+impl LineDecoder for RecordLineDecoder<'_> {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { layout, records, record_count, writer } = self;
+        let end = match records.next(input.bytes, input.offset, input.base, input.eof) {
+            NextRecord::Record { span, kind, end } => {
+                match records.trailer_count(kind).filter(|stated| stated != record_count) {
+                    Some(stated) => {
+                        writer.fault(input, span, RecordFault::count(stated, *record_count), layout);
+                    }
+                    None => writer.record(input, span, kind, records),
+                }
+                *record_count += u64::from(layout.records()[usize::from(kind)].role() == RecordRole::Data);
+                end
+            }
+            NextRecord::Bad { span, fault, end } => {
+                writer.fault(input, span, fault, layout);
+                // A bad record in the header's place is the header.
+                *record_count += u64::from(layout.header.is_none() || input.file_offset(span.start) > 0);
+                end
+            }
+            NextRecord::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextRecord::End => {
+                if let Some(stated) = records.header_count().filter(|stated| stated != record_count) {
+                    let end = Span { start: input.bytes.len(), end: input.bytes.len() };
+                    writer.fault(input, end, RecordFault::count(stated, *record_count), layout);
+                }
+                return DecodeStep::End;
+            }
+        };
+        DecodeStep::Decoded { end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// The lines of one file.
 struct RecordJsonWriter {
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     scratch: Vec<u8>,
     summary: FixedDecodeSummary,
 }
 
 impl RecordJsonWriter {
-    fn record(&mut self, source: &InputBuffer<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.records + self.summary.errors
+    }
+
+    fn record(&mut self, input: DecodeInput<'_>, span: Span, kind: u16, decoder: &FixedWidthDecoder) {
         let record = &decoder.layout().records()[usize::from(kind)];
-        let bytes = decoder.record(span.slice(source.bytes()));
-        self.start(source, span.start);
-        let out = &mut self.text;
+        let bytes = decoder.record(span.slice(input.bytes));
+        self.start(input, span.start);
+        let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"");
         out.extend_from_slice(record.name().as_bytes());
         out.extend_from_slice(b"\",\"fields\":{");
@@ -164,31 +159,14 @@ impl RecordJsonWriter {
         self.summary.records += 1;
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: RecordFault, layout: &FixedWidthLayout) {
-        self.start(source, span.start);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(fault.code.as_str().as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &fault.text(layout, span.slice(source.bytes())));
-        self.text.extend_from_slice(b"}}\n");
+    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: RecordFault, layout: &FixedWidthLayout) {
+        let (n, offset) = (self.items(), input.file_offset(span.start));
+        let message = fault.text(layout, span.slice(input.bytes));
+        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &message);
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.records + self.summary.errors);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, source.base + at as u64);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
+        self.lines.begin(self.items(), input.file_offset(offset));
     }
 }

@@ -16,8 +16,8 @@ use super::packet::{GARBAGE_BYTES_MAX, IexFramer, IexPacketHeader, IexPacketPart
 use crate::itch::price;
 use std::io::{Read, Write};
 use unitape_base::capture::{CaptureWalker, NextCaptureRecord, UdpParseOutcome, is_capture, udp};
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{Error, InputBuffer, READ_BYTES, Span};
+use unitape_base::json::{number, value};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,79 +36,52 @@ pub struct IexSummary {
 /// If the input cannot be read or the output not be written; what was decoded before is written.
 pub fn decode_json(input: &mut dyn Read, file_label: &str, out: &mut dyn Write) -> Result<IexSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
-    let mut lines = IexJsonWriter {
-        head: head(file_label),
-        text: Vec::with_capacity(2 * FLUSH_BYTES),
-        summary: IexSummary::default(),
-    };
     source.read(0, MAGIC_BYTES)?;
-    let mut walker = is_capture(source.bytes()).then(CaptureWalker::default);
-    let (mut offset, mut patience) = (0, 1);
-    let result = loop {
-        let input = IexInput { bytes: source.bytes(), offset, eof: source.eof, base: source.base };
-        let step = match &mut walker {
-            Some(walker) => lines.record(walker, input),
-            None => lines.packet(input),
-        };
-        match step {
-            DecodeStep::Decoded { end } => (offset, patience) = (end, 1),
-            DecodeStep::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.bytes().len() - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                offset = 0;
-            }
-            DecodeStep::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES {
-            lines.flush(out)?;
-        }
+    let mut decoder = IexLineDecoder {
+        walker: is_capture(source.bytes()).then(CaptureWalker::default),
+        writer: IexJsonWriter { lines: JsonLines::new(file_label), summary: IexSummary::default() },
     };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.bytes().len() as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(source, &mut decoder, out)?;
+    Ok(IexSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Reads packets, of a capture or back to back, and writes lines of their messages.
+struct IexLineDecoder {
+    walker: Option<CaptureWalker>,
+    writer: IexJsonWriter,
+}
+
+impl LineDecoder for IexLineDecoder {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        match &mut self.walker {
+            Some(walker) => self.writer.record(walker, input),
+            None => self.writer.packet(input),
+        }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// Bytes that tell a capture from packets back to back.
 const MAGIC_BYTES: usize = 4;
 
-/// Bytes in hand, and the place in them.
-#[derive(Clone, Copy)]
-struct IexInput<'b> {
-    bytes: &'b [u8],
-    offset: usize,
-    eof: bool,
-    /// Offset of the first byte in the file.
-    base: u64,
-}
-
-/// The result of one record or packet.
-enum DecodeStep {
-    Decoded { end: usize },
-    Incomplete { from: usize, need: usize },
-    End,
-}
-
 /// The lines of one file.
 struct IexJsonWriter {
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     summary: IexSummary,
 }
 
 impl IexJsonWriter {
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors
+    }
+
     /// Decodes the next record of a capture.
-    fn record(&mut self, walker: &mut CaptureWalker, input: IexInput<'_>) -> DecodeStep {
-        let IexInput { bytes, offset, eof, base } = input;
+    fn record(&mut self, walker: &mut CaptureWalker, input: DecodeInput<'_>) -> DecodeStep {
+        let DecodeInput { bytes, offset, eof, base } = input;
         let rest = bytes.len() - offset;
         let fault = |detail: &str| IexFault::new(IexFaultCode::BadCapture, detail);
         let (end, fault) = match walker.next(bytes, offset) {
@@ -155,16 +128,16 @@ impl IexJsonWriter {
     /// Decodes the payload of a datagram.
     fn payload(&mut self, bytes: &[u8], base: u64) {
         let mut offset = 0;
-        while let DecodeStep::Decoded { end } = self.packet(IexInput { bytes, offset, eof: true, base }) {
+        while let DecodeStep::Decoded { end } = self.packet(DecodeInput { bytes, offset, eof: true, base }) {
             offset = end;
         }
     }
 
     /// Decodes the next packet.
-    fn packet(&mut self, input: IexInput<'_>) -> DecodeStep {
-        let IexInput { bytes, offset, eof, base } = input;
+    fn packet(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let DecodeInput { bytes, offset, eof, base } = input;
         match IexFramer.frame(bytes, offset, eof) {
-            NextIexPacket::Packet(packet) => {
+            NextIexPacket::Message(packet) => {
                 for part in packet.parts(bytes) {
                     match part {
                         IexPacketPart::Message { span, sequence } => {
@@ -202,7 +175,7 @@ impl IexJsonWriter {
         let MessagePlace { header, offset, sequence } = place;
         self.start(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
-        let out = &mut self.text;
+        let out = &mut self.lines.text;
         out.extend_from_slice(b",\"protocol\":\"");
         out.extend_from_slice(header.protocol.as_str().as_bytes());
         out.push(b'"');
@@ -247,31 +220,13 @@ impl IexJsonWriter {
     }
 
     fn fault(&mut self, base: u64, span: Span, fault: &IexFault) {
-        self.start(base + span.start as u64);
-        key(&mut self.text, "length");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(fault.code.as_str().as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &fault.to_string());
-        self.text.extend_from_slice(b"}}\n");
+        let (n, offset) = (self.items(), base + span.start as u64);
+        self.lines.fault(n, offset, span.len(), fault.code.as_str(), fault);
         self.summary.errors += 1;
     }
 
     fn start(&mut self, offset: u64) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
-        key(&mut self.text, "offset");
-        number(&mut self.text, offset);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        self.lines.begin(self.items(), offset);
     }
 }
 

@@ -15,7 +15,7 @@
 //! use unitape_codec::iex::{IexFramer, IexMessage, IexPacketPart, NextIexPacket, sample};
 //!
 //! let payload = sample::one_of_each(unitape_codec::iex::IexProtocol::Deep);
-//! let NextIexPacket::Packet(packet) = IexFramer.frame(&payload, 0, true) else { panic!() };
+//! let NextIexPacket::Message(packet) = IexFramer.frame(&payload, 0, true) else { panic!() };
 //! let Some(IexPacketPart::Message { span, sequence }) = packet.parts(&payload).next() else { panic!() };
 //! let message = IexMessage::read(packet.header.protocol, &payload[span.start + 2..span.end]).unwrap();
 //! let IexMessage::SystemEvent(event) = message else { panic!() };

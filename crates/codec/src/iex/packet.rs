@@ -15,7 +15,7 @@
 //! packet; a stream has packets back to back.
 
 use super::fault::{IexFault, IexFaultCode};
-use unitape_base::Span;
+use unitape_base::{NextFrame, Span};
 
 /// Bytes before the first message of a packet.
 pub const PACKET_HEAD_BYTES: usize = 40;
@@ -149,28 +149,7 @@ pub struct IexPacket {
 }
 
 /// The next packet of the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextIexPacket {
-    /// A packet. If the input ends inside it, its parts say so.
-    Packet(IexPacket),
-    /// Bytes that are no packet.
-    Bad {
-        /// All of them, up to the next packet, or [`GARBAGE_BYTES_MAX`].
-        span: Span,
-        /// The fault.
-        fault: IexFault,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
-    /// input has ended.
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was read.
-    End,
-}
+pub type NextIexPacket = NextFrame<IexPacket, IexFault>;
 
 /// Finds packets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -186,7 +165,7 @@ impl IexFramer {
         if end > buf.len() && !eof {
             return NextIexPacket::Incomplete { from: offset, need: end };
         }
-        NextIexPacket::Packet(IexPacket { header, span: Span { start: offset, end: end.min(buf.len()) } })
+        NextIexPacket::Message(IexPacket { header, span: Span { start: offset, end: end.min(buf.len()) } })
     }
 
     /// Where to cut `buf`, which begins at a packet, so that only whole packets precede the cut.
@@ -195,7 +174,7 @@ impl IexFramer {
         let mut offset = 0;
         loop {
             offset = match self.frame(buf, offset, false) {
-                NextIexPacket::Packet(packet) => packet.span.end,
+                NextIexPacket::Message(packet) => packet.span.end,
                 NextIexPacket::Bad { span, .. } => span.end,
                 NextIexPacket::Incomplete { from, .. } => return from,
                 NextIexPacket::End => return buf.len(),

@@ -28,33 +28,12 @@ use super::identifier::MessageIdentifier;
 use super::parse::{DocumentParser, ElementVisitor, ParseOutcome};
 use super::{IsoFault, IsoFaultKind};
 use crate::charset::FallbackCharset;
-use unitape_base::Span;
 use unitape_base::xml::{self, is_white, skip_white, starts_name};
+use unitape_base::{NextFrame, Span};
 
 /// The next message of the input. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextIsoMessage {
-    /// A whole message, or a part of one.
-    Message(FramedIsoMessage),
-    /// Bytes that are no good message: a message with a fault, or garbage.
-    Bad {
-        /// Where.
-        span: Span,
-        /// The fault.
-        fault: IsoFault,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
-    /// the input has ended).
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was framed.
-    End,
-}
+pub type NextIsoMessage = NextFrame<FramedIsoMessage, IsoFault>;
 
 /// A message, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,9 +19,8 @@ use super::{IsoFault, Span};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::Error;
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,53 +57,45 @@ pub fn decode_json(
     max_message: usize,
     out: &mut dyn Write,
 ) -> Result<IsoSummary, Error> {
-    let mut source = InputBuffer::new(input, file_label);
-    let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
-    let mut leaves = ElementCollector::default();
-    let mut lines = IsoJsonWriter { head: head(file_label), ..IsoJsonWriter::default() };
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a
-    // trickle of input does not cost its square.
-    let mut patience = 1;
-    let result = loop {
-        match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
-            NextIsoMessage::Message(message) => {
-                let text = decoder.text(&message, source.bytes());
-                lines.message(source.base, &message, text, &mut leaves);
-                (at, patience) = (message.span.end, 1);
-            }
-            NextIsoMessage::Bad { span, fault } => {
-                lines.fault(source.base, span, fault);
-                (at, patience) = (span.end, 1);
-            }
-            NextIsoMessage::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.len - from + patience);
-                patience = (patience * 2).min(READ_BYTES.max(source.len));
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                at = 0;
-                continue;
-            }
-            NextIsoMessage::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
+    let mut decoder = IsoLineDecoder {
+        decoder: Iso20022Decoder::default().with_max_message(max_message),
+        leaves: ElementCollector::default(),
+        writer: IsoJsonWriter { lines: JsonLines::new(file_label), ..IsoJsonWriter::default() },
     };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.len as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(IsoSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Reads messages, and writes their lines.
+struct IsoLineDecoder {
+    decoder: Iso20022Decoder<<ElementCollector as ElementVisitor>::Mark>,
+    leaves: ElementCollector,
+    writer: IsoJsonWriter,
+}
+
+impl LineDecoder for IsoLineDecoder {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { decoder, leaves, writer } = self;
+        let span = match decoder.next(input.bytes, input.offset, input.eof, leaves) {
+            NextIsoMessage::Message(message) => {
+                let text = decoder.text(&message, input.bytes);
+                writer.message(input.base, &message, text, leaves);
+                message.span
+            }
+            NextIsoMessage::Bad { span, fault } => {
+                writer.fault(input.base, span, fault);
+                span
+            }
+            NextIsoMessage::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextIsoMessage::End => return DecodeStep::End,
+        };
+        DecodeStep::Decoded { end: span.end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// All elements with text and all attributes of a message, with their paths. A visitor for tools and tests.
 #[derive(Debug, Default)]
@@ -177,9 +168,7 @@ impl ElementVisitor for ElementCollector {
 /// The lines of one file.
 #[derive(Default)]
 struct IsoJsonWriter {
-    /// `{"file":"…","n":`
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     scratch: Vec<u8>,
     /// Values in order of path, then of place.
     order: Vec<(u32, u32)>,
@@ -191,13 +180,18 @@ struct IsoJsonWriter {
 const AGAIN: u32 = u32::MAX;
 
 impl IsoJsonWriter {
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors
+    }
+
     fn message(&mut self, base: u64, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
-        value(&mut self.text, message.kind.name.slice(text));
+        value(&mut self.lines.text, message.kind.name.slice(text));
         if !message.kind.variant.is_empty() {
             self.put(b",\"variant\":");
-            value(&mut self.text, message.kind.variant.slice(text));
+            value(&mut self.lines.text, message.kind.variant.slice(text));
         }
         self.put(b",\"fields\":{");
         let found = &leaves.found;
@@ -221,7 +215,7 @@ impl IsoJsonWriter {
             }
             comma = true;
             let path = found[n].0;
-            value(&mut self.text, &leaves.paths[path as usize]);
+            value(&mut self.lines.text, &leaves.paths[path as usize]);
             self.put(b":");
             let at = self.first[n] as usize;
             let count = self.order[at..].iter().take_while(|(p, _)| *p == path).count();
@@ -233,7 +227,7 @@ impl IsoJsonWriter {
                     self.put(b",");
                 }
                 let mut scratch = std::mem::take(&mut self.scratch);
-                value(&mut self.text, found[self.order[i].1 as usize].1.text(text, &mut scratch));
+                value(&mut self.lines.text, found[self.order[i].1 as usize].1.text(text, &mut scratch));
                 self.scratch = scratch;
             }
             if count > 1 {
@@ -245,38 +239,17 @@ impl IsoJsonWriter {
     }
 
     fn fault(&mut self, base: u64, span: Span, fault: IsoFault) {
-        self.start(base, span.start);
-        self.put(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.put(b",\"error\":{\"code\":\"");
-        self.put(fault.code().as_str().as_bytes());
-        self.put(b"\",\"message\":");
-        let mut sentence = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(sentence, "{fault}");
-        string(&mut self.text, &sentence);
-        self.put(b"}}\n");
+        let (n, offset) = (self.items(), base + span.start as u64);
+        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, base: u64, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
-        self.put(b",\"offset\":");
-        number(&mut self.text, base + at as u64);
+    fn start(&mut self, base: u64, offset: usize) {
+        self.lines.begin(self.items(), base + offset as u64);
     }
 
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        self.text.extend_from_slice(bytes);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        self.lines.text.extend_from_slice(bytes);
     }
 }

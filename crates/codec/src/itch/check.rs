@@ -34,7 +34,7 @@ pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<NaiveMess
                 let what = message.check().map(|()| (message.spec().letter, Vec::new()));
                 (found.span, Some(what.map_err(|fault| fault.code.as_str())))
             }
-            NextItchFrame::Control(span) => (span, None),
+            NextItchFrame::Skipped(span) => (span, None),
             NextItchFrame::Bad { span, fault } => {
                 assert!(!fault.to_string().is_empty());
                 (span, Some(Err(fault.code.as_str())))

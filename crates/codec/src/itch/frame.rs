@@ -6,7 +6,7 @@
 
 use super::fault::{ItchFault, ItchFaultCode};
 use super::message::size_of_type;
-use unitape_base::Span;
+use unitape_base::{NextFrame, Span};
 
 /// How messages are separated in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,30 +19,8 @@ pub enum ItchTransport {
 }
 
 /// The next frame of the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextItchFrame {
-    /// A message of a known type and of its length.
-    Message(FramedItchMessage),
-    /// A control packet of the framing: the end of a session, a heartbeat.
-    Control(Span),
-    /// Bytes that are no message.
-    Bad {
-        /// All of them, up to the next message.
-        span: Span,
-        /// The fault.
-        fault: ItchFault,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes, or the
-    /// input has ended.
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was read.
-    End,
-}
+/// A stretch that is neither is a control packet of the framing: the end of a session, a heartbeat.
+pub type NextItchFrame = NextFrame<FramedItchMessage, ItchFault, Span>;
 
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +109,7 @@ impl ItchFramer {
         loop {
             at = match self.frame(buf, at, false) {
                 NextItchFrame::Message(found) => found.span.end,
-                NextItchFrame::Control(span) | NextItchFrame::Bad { span, .. } => span.end,
+                NextItchFrame::Skipped(span) | NextItchFrame::Bad { span, .. } => span.end,
                 NextItchFrame::Incomplete { from, .. } => return from,
                 NextItchFrame::End => return buf.len(),
             };
@@ -190,7 +168,7 @@ impl ItchFramer {
             FrameProbeOutcome::Good { end, at: body, control } if end <= buf.len() => {
                 let span = Span { start: at, end };
                 if control {
-                    NextItchFrame::Control(span)
+                    NextItchFrame::Skipped(span)
                 } else {
                     NextItchFrame::Message(FramedItchMessage { span, at: body })
                 }
@@ -202,7 +180,7 @@ impl ItchFramer {
             FrameProbeOutcome::Need(_) if rest == 0 && eof => NextItchFrame::End,
             FrameProbeOutcome::Need(need) if !eof => NextItchFrame::Incomplete { from: at, need },
             FrameProbeOutcome::Need(_) if self.framing == ItchTransport::Length && buf[at..] == [0, 0] => {
-                NextItchFrame::Control(Span { start: at, end: buf.len() })
+                NextItchFrame::Skipped(Span { start: at, end: buf.len() })
             }
             FrameProbeOutcome::Need(_) => truncated(),
             FrameProbeOutcome::Bad => self.resync(buf, at, eof),
@@ -226,7 +204,7 @@ impl ItchFramer {
         let ends_session = self.framing == ItchTransport::Length && stated == 0;
         if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
             match self.begins(buf, behind, eof) {
-                Ok(true) if ends_session => return NextItchFrame::Control(Span { start: at, end: behind }),
+                Ok(true) if ends_session => return NextItchFrame::Skipped(Span { start: at, end: behind }),
                 Ok(true) => return bad(behind, code),
                 Ok(false) => {}
                 Err(need) => return NextItchFrame::Incomplete { from: at, need },

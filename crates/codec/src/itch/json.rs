@@ -14,9 +14,8 @@ use super::fault::ItchFault;
 use super::frame::{ItchFramer, NextItchFrame};
 use super::message::{ItchFieldType, ItchMessage};
 use std::io::{Read, Write};
-use unitape_base::json::{head, number, string, value};
-use unitape_base::{Error, Span};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,52 +38,45 @@ pub fn decode_json(
     framer: ItchFramer,
     out: &mut dyn Write,
 ) -> Result<ItchSummary, Error> {
-    let mut source = InputBuffer::new(input, file_label);
-    let mut lines = ItchJsonWriter {
-        head: head(file_label),
-        text: Vec::with_capacity(2 * FLUSH_BYTES),
-        summary: ItchSummary::default(),
-    };
-    let (mut at, mut patience) = (0, 1);
-    let result = loop {
-        let end = match framer.frame(source.bytes(), at, source.eof) {
-            NextItchFrame::Message(found) => {
-                let offset = source.base + found.span.start as u64;
-                match ItchMessage::of(found.body(source.bytes())).map(|m| (m, m.check())) {
-                    Some((message, Ok(()))) => lines.message(offset, message),
-                    Some((_, Err(fault))) => lines.fault(offset, found.span, fault),
+    let writer = ItchJsonWriter { lines: JsonLines::new(file_label), summary: ItchSummary::default() };
+    let mut decoder = ItchLineDecoder { framer, writer };
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(ItchSummary { bytes, ..decoder.writer.summary })
+}
+
+/// Frames messages, and writes their lines.
+struct ItchLineDecoder {
+    framer: ItchFramer,
+    writer: ItchJsonWriter,
+}
+
+impl LineDecoder for ItchLineDecoder {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { framer, writer } = self;
+        let span = match framer.frame(input.bytes, input.offset, input.eof) {
+            NextItchFrame::Message(frame) => {
+                let offset = input.file_offset(frame.span.start);
+                match ItchMessage::of(frame.body(input.bytes)).map(|m| (m, m.check())) {
+                    Some((message, Ok(()))) => writer.message(offset, message),
+                    Some((_, Err(fault))) => writer.fault(offset, frame.span, fault),
                     None => unreachable!("the framer gives messages of their type's length"),
                 }
-                found.span.end
+                frame.span
             }
-            NextItchFrame::Control(span) => span.end,
+            NextItchFrame::Skipped(span) => span,
             NextItchFrame::Bad { span, fault } => {
-                lines.fault(source.base + span.start as u64, span, fault);
-                span.end
+                writer.fault(input.file_offset(span.start), span, fault);
+                span
             }
-            NextItchFrame::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.bytes().len() - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                at = 0;
-                continue;
-            }
-            NextItchFrame::End => break Ok(()),
+            NextItchFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextItchFrame::End => return DecodeStep::End,
         };
-        (at, patience) = (end, 1);
-        if lines.text.len() >= FLUSH_BYTES {
-            lines.flush(out)?;
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.bytes().len() as u64;
-    Ok(lines.summary)
+        DecodeStep::Decoded { end: span.end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
 }
 
 /// Writes an exact price of `places` decimal places in canonical form.
@@ -104,21 +96,22 @@ pub fn price(out: &mut Vec<u8>, units: u64, places: u32) {
     }
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
-
 /// The lines of one file.
 struct ItchJsonWriter {
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     summary: ItchSummary,
 }
 
 impl ItchJsonWriter {
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors
+    }
+
     fn message(&mut self, offset: u64, message: ItchMessage<'_>) {
         self.start(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
-        let out = &mut self.text;
+        let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"");
         out.push(spec.letter);
         out.extend_from_slice(b"\",\"fields\":{\"stock_locate\":");
@@ -155,31 +148,13 @@ impl ItchJsonWriter {
     }
 
     fn fault(&mut self, offset: u64, span: Span, fault: ItchFault) {
-        self.start(offset);
-        self.text.extend_from_slice(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
-        self.text.extend_from_slice(fault.code.as_str().as_bytes());
-        self.text.extend_from_slice(b"\",\"message\":");
-        string(&mut self.text, &fault.to_string());
-        self.text.extend_from_slice(b"}}\n");
+        let n = self.items();
+        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &fault);
         self.summary.errors += 1;
     }
 
     fn start(&mut self, offset: u64) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, offset);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        self.lines.begin(self.items(), offset);
     }
 }
 

@@ -40,33 +40,11 @@ use super::blocks::{self, EnvelopeScanOutcome};
 use super::fault::SwiftFault;
 use super::tokens::{SwiftFieldTokenizer, SwiftTag, sub_blocks};
 use super::usual_shape;
-use unitape_base::Span;
+use unitape_base::{NextFrame, Span};
 
 /// The next frame of the input. Bytes between the position asked for and the start of a span are separators; the next
 /// position to ask for is the end of the span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "the message is the usual case, and it is copied nowhere")]
-pub enum NextSwiftFrame {
-    /// A whole message.
-    Message(FramedSwiftMessage),
-    /// Bytes that are no good message: a message with a fault, or garbage.
-    Bad {
-        /// Where.
-        span: Span,
-        /// The fault.
-        fault: SwiftFault,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or
-    /// the input has ended).
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was framed.
-    End,
-}
+pub type NextSwiftFrame = NextFrame<FramedSwiftMessage, SwiftFault>;
 
 /// How a message is wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

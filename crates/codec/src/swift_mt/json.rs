@@ -24,9 +24,8 @@ use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag,
 use super::value::{self, CalendarDay};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::json::{head, number, string, value as text};
-use unitape_base::{Error, Span};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string, value as text};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,64 +68,54 @@ pub fn decode_json(
     framer: &SwiftFramer,
     out: &mut dyn Write,
 ) -> Result<SwiftSummary, Error> {
-    let mut source = InputBuffer::new(input, file_label);
-    let mut lines = SwiftJsonWriter {
-        head: head(file_label),
-        text: Vec::with_capacity(2 * FLUSH_BYTES),
-        parts: SwiftComponents::default(),
-        scratch: Vec::new(),
-        path: Vec::new(),
-        summary: SwiftSummary::default(),
+    let mut decoder = SwiftLineDecoder {
+        framer,
+        fields: SwiftFieldTokenizer::new(),
+        writer: SwiftJsonWriter {
+            lines: JsonLines::new(file_label),
+            parts: SwiftComponents::default(),
+            scratch: Vec::new(),
+            path: Vec::new(),
+            summary: SwiftSummary::default(),
+        },
     };
-    let mut fields = SwiftFieldTokenizer::new();
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of
-    // input does not cost its square.
-    let mut patience = 1;
-    let result = loop {
-        match fields.frame(framer, &source.buf[..source.len], at, source.eof) {
-            NextSwiftFrame::Message(message) => {
-                lines.message(&source, &message, fields.as_slice());
-                (at, patience) = (message.span.end, 1);
-            }
-            NextSwiftFrame::Bad { span, fault } => {
-                lines.fault(&source, span, fault);
-                (at, patience) = (span.end, 1);
-            }
-            NextSwiftFrame::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = (need - from).max(source.len - from + patience);
-                patience = (patience * 2).min(READ_BYTES);
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                at = 0;
-                continue;
-            }
-            NextSwiftFrame::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.len as u64;
-    Ok(lines.summary)
+    let bytes = decode_lines(InputBuffer::new(input, file_label), &mut decoder, out)?;
+    Ok(SwiftSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Frames messages, and writes their lines.
+struct SwiftLineDecoder<'f> {
+    framer: &'f SwiftFramer,
+    fields: SwiftFieldTokenizer,
+    writer: SwiftJsonWriter,
+}
+
+impl LineDecoder for SwiftLineDecoder<'_> {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let Self { framer, fields, writer } = self;
+        let span = match fields.frame(framer, input.bytes, input.offset, input.eof) {
+            NextSwiftFrame::Message(message) => {
+                writer.message(input, &message, fields.as_slice());
+                message.span
+            }
+            NextSwiftFrame::Bad { span, fault } => {
+                writer.fault(input, span, fault);
+                span
+            }
+            NextSwiftFrame::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextSwiftFrame::End => return DecodeStep::End,
+        };
+        DecodeStep::Decoded { end: span.end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// The lines of one file.
 struct SwiftJsonWriter {
-    /// `{"file":"…","n":`
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     parts: SwiftComponents,
     scratch: Vec<u8>,
     /// The sequences open (`16R`), as their path.
@@ -135,14 +124,19 @@ struct SwiftJsonWriter {
 }
 
 impl SwiftJsonWriter {
-    fn message(&mut self, source: &InputBuffer<'_>, message: &FramedSwiftMessage, fields: &[SwiftField]) {
-        let buf = &source.buf[..source.len];
-        self.start(source, message.span.start);
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors
+    }
+
+    fn message(&mut self, input: DecodeInput<'_>, message: &FramedSwiftMessage, fields: &[SwiftField]) {
+        let buf = input.bytes;
+        self.start(input, message.span.start);
         let kind = SwiftMessageType::from_message(message, buf, fields);
         self.put(format_args!(",\"type\":\"{kind}\""));
         if let Some(variant) = variant(message, buf) {
             self.put(format_args!(",\"variant\":"));
-            text(&mut self.text, variant);
+            text(&mut self.lines.text, variant);
         }
         if !message.ack.is_empty() {
             self.ack(message, buf);
@@ -150,7 +144,7 @@ impl SwiftJsonWriter {
         if message.form == EnvelopeForm::Bare && !message.preface.is_empty() {
             self.put(format_args!(",\"preface\":"));
             let (preface, mut scratch) = (message.preface.slice(buf), std::mem::take(&mut self.scratch));
-            text(&mut self.text, one_line_end(trimmed(preface), &mut scratch));
+            text(&mut self.lines.text, one_line_end(trimmed(preface), &mut scratch));
             self.scratch = scratch;
         }
         self.put(format_args!(",\"blocks\":{{"));
@@ -187,7 +181,7 @@ impl SwiftJsonWriter {
         for (n, token) in fields.iter().enumerate() {
             let content = token.slice(all);
             self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
-            text(&mut self.text, token.name(all));
+            text(&mut self.lines.text, token.name(all));
             if token.tag == SwiftTag::new(b"16S") {
                 self.leave(content);
             }
@@ -198,7 +192,7 @@ impl SwiftJsonWriter {
             if !self.path.is_empty() {
                 self.put(format_args!(",\"path\":"));
                 let path = std::mem::take(&mut self.path);
-                text(&mut self.text, &path);
+                text(&mut self.lines.text, &path);
                 self.path = path;
             }
             if token.tag == SwiftTag::new(b"16R") {
@@ -229,7 +223,7 @@ impl SwiftJsonWriter {
     fn valued(&mut self, open: &str, content: &[u8], known: Result<bool, ValueFault>) {
         self.put(format_args!("{open}\"value\":"));
         let mut scratch = std::mem::take(&mut self.scratch);
-        text(&mut self.text, one_line_end(content, &mut scratch));
+        text(&mut self.lines.text, one_line_end(content, &mut scratch));
         self.scratch = scratch;
         match known {
             Ok(false) => {}
@@ -246,28 +240,28 @@ impl SwiftJsonWriter {
     }
 
     fn parts(&mut self, content: &[u8]) {
-        self.text.extend_from_slice(b",\"parts\":{");
+        self.lines.text.extend_from_slice(b",\"parts\":{");
         let mut day = None;
         for n in 0..self.parts.as_slice().len() {
             let part = self.parts.as_slice()[n];
             self.put(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
             let bytes = part.slice(content);
             match part.kind {
-                SubfieldFormat::Text => text(&mut self.text, bytes),
+                SubfieldFormat::Text => text(&mut self.lines.text, bytes),
                 SubfieldFormat::Lines => {
-                    self.text.push(b'[');
+                    self.lines.text.push(b'[');
                     for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
                         if n > 0 {
-                            self.text.push(b',');
+                            self.lines.text.push(b',');
                         }
-                        text(&mut self.text, line.strip_suffix(b"\r").unwrap_or(line));
+                        text(&mut self.lines.text, line.strip_suffix(b"\r").unwrap_or(line));
                     }
-                    self.text.push(b']');
+                    self.lines.text.push(b']');
                 }
                 SubfieldFormat::Amount => {
-                    self.text.push(b'"');
-                    value::write_amount(bytes, &mut self.text);
-                    self.text.push(b'"');
+                    self.lines.text.push(b'"');
+                    value::write_amount(bytes, &mut self.lines.text);
+                    self.lines.text.push(b'"');
                 }
                 SubfieldFormat::Date => self.day(value::date(bytes), bytes),
                 SubfieldFormat::DateLong => self.day(value::date_long(bytes), bytes),
@@ -278,44 +272,44 @@ impl SwiftJsonWriter {
                 SubfieldFormat::EntryDate => self.day(day.and_then(|d| value::entry_date(bytes, d)), bytes),
                 SubfieldFormat::Time => {
                     let pairs = bytes.chunks(2);
-                    self.text.push(b'"');
+                    self.lines.text.push(b'"');
                     for (n, pair) in pairs.enumerate() {
                         if n > 0 {
-                            self.text.push(b':');
+                            self.lines.text.push(b':');
                         }
-                        self.text.extend_from_slice(pair);
+                        self.lines.text.extend_from_slice(pair);
                     }
-                    self.text.push(b'"');
+                    self.lines.text.push(b'"');
                 }
             }
         }
-        self.text.push(b'}');
+        self.lines.text.push(b'}');
     }
 
     /// A day, or what is there if the calendar has no such day (an entry date may name any).
     fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {
-                self.text.push(b'"');
-                day.write(&mut self.text);
-                self.text.push(b'"');
+                self.lines.text.push(b'"');
+                day.write(&mut self.lines.text);
+                self.lines.text.push(b'"');
             }
-            None => text(&mut self.text, bytes),
+            None => text(&mut self.lines.text, bytes),
         }
     }
 
     fn sub_blocks(&mut self, content: &[u8]) {
-        self.text.push(b'[');
+        self.lines.text.push(b'[');
         let mut scratch = std::mem::take(&mut self.scratch);
         for (n, token) in sub_blocks(content).enumerate() {
             self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
-            text(&mut self.text, token.name(content));
+            text(&mut self.lines.text, token.name(content));
             self.put(format_args!(",\"value\":"));
-            text(&mut self.text, one_line_end(token.slice(content), &mut scratch));
-            self.text.push(b'}');
+            text(&mut self.lines.text, one_line_end(token.slice(content), &mut scratch));
+            self.lines.text.push(b'}');
         }
         self.scratch = scratch;
-        self.text.push(b']');
+        self.lines.text.push(b']');
     }
 
     /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
@@ -329,43 +323,22 @@ impl SwiftJsonWriter {
             if refused { "NAK" } else { "ACK" }
         ));
         self.sub_blocks(content);
-        self.text.push(b'}');
+        self.lines.text.push(b'}');
     }
 
-    fn fault(&mut self, source: &InputBuffer<'_>, span: Span, fault: SwiftFault) {
-        self.start(source, span.start);
-        self.put(format_args!(
-            ",\"length\":{},\"error\":{{\"code\":\"{}\",\"message\":",
-            span.len(),
-            fault.code()
-        ));
-        let mut sentence = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(sentence, "{fault}");
-        string(&mut self.text, &sentence);
-        self.text.extend_from_slice(b"}}\n");
+    fn fault(&mut self, input: DecodeInput<'_>, span: Span, fault: SwiftFault) {
+        let (n, offset) = (self.items(), input.file_offset(span.start));
+        self.lines.fault(n, offset, span.len(), fault.code().as_str(), &fault);
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, source: &InputBuffer<'_>, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
-        self.text.extend_from_slice(b",\"offset\":");
-        number(&mut self.text, source.base + at as u64);
+    fn start(&mut self, input: DecodeInput<'_>, offset: usize) {
+        self.lines.begin(self.items(), input.file_offset(offset));
     }
 
     fn put(&mut self, words: std::fmt::Arguments<'_>) {
         // Writing to a Vec cannot fail.
-        let _ = self.text.write_fmt(words);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        let _ = self.lines.text.write_fmt(words);
     }
 }
 

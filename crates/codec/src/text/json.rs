@@ -17,9 +17,8 @@ use super::{
 };
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::Error;
-use unitape_base::json::{head, number, string};
-use unitape_base::{InputBuffer, READ_BYTES};
+use unitape_base::json::{number, string};
+use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,57 +47,45 @@ pub fn decode_json(
         source.read(0, source.len + 1)?;
     }
     decoder.begin(&source.bytes()[..source.len.min(HEAD_BYTES)]);
-    let mut leaves = PathValues::default();
-    let mut lines = TextJsonWriter { head: head(file_label), ..TextJsonWriter::default() };
-    let mut at = 0;
-    // How much more is read when the same place stays undecided: doubled each time, so that a trickle of input does
-    // not cost its square.
-    let mut patience = 1;
-    let result = loop {
-        match decoder.next(source.bytes(), at, source.eof, &mut leaves) {
-            NextTextMessage::Message(message) => {
-                lines.message(source.base, &message, &leaves);
-                (at, patience) = (message.span.end, 1);
-            }
-            NextTextMessage::Bad { span, fault } => {
-                lines.fault(source.base, span, fault);
-                (at, patience) = (span.end, 1);
-            }
-            NextTextMessage::Incomplete { from, need } => {
-                if let Err(error) = lines.flush(out) {
-                    break Err(error);
-                }
-                let wanted = need.saturating_sub(from).max(source.len - from + patience);
-                patience = (patience * 2).min(READ_BYTES.max(source.len));
-                if let Err(error) = source.read(from, wanted) {
-                    break Err(error);
-                }
-                at = 0;
-                continue;
-            }
-            NextTextMessage::End => break Ok(()),
-        }
-        if lines.text.len() >= FLUSH_BYTES
-            && let Err(error) = lines.flush(out)
-        {
-            return Err(error);
-        }
-    };
-    lines.flush(out)?;
-    result?;
-    lines.summary.bytes = source.base + source.len as u64;
-    Ok(lines.summary)
+    let writer = TextJsonWriter { lines: JsonLines::new(file_label), ..TextJsonWriter::default() };
+    let mut decoder = TextLineDecoder { decoder, leaves: PathValues::default(), writer };
+    let bytes = decode_lines(source, &mut decoder, out)?;
+    Ok(TextSummary { bytes, ..decoder.writer.summary })
 }
 
-/// The decoder writes its output at this size, and before it waits for input.
-const FLUSH_BYTES: usize = 64 << 10;
+/// Reads messages, and writes their lines.
+struct TextLineDecoder<'d, D> {
+    decoder: &'d mut D,
+    leaves: PathValues,
+    writer: TextJsonWriter,
+}
+
+impl<D: TextMessageDecoder> LineDecoder for TextLineDecoder<'_, D> {
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep {
+        let span = match self.decoder.next(input.bytes, input.offset, input.eof, &mut self.leaves) {
+            NextTextMessage::Message(message) => {
+                self.writer.message(input.base, &message, &self.leaves);
+                message.span
+            }
+            NextTextMessage::Bad { span, fault } => {
+                self.writer.fault(input.base, span, fault);
+                span
+            }
+            NextTextMessage::Incomplete { from, need } => return DecodeStep::Incomplete { from, need },
+            NextTextMessage::End => return DecodeStep::End,
+        };
+        DecodeStep::Decoded { end: span.end }
+    }
+
+    fn lines(&mut self) -> &mut JsonLines {
+        &mut self.writer.lines
+    }
+}
 
 /// The lines of one file.
 #[derive(Default)]
 struct TextJsonWriter {
-    /// `{"file":"…","n":`
-    head: Vec<u8>,
-    text: Vec<u8>,
+    lines: JsonLines,
     /// Values in order of path, then of place.
     order: Vec<(u32, u32)>,
     /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
@@ -109,13 +96,18 @@ struct TextJsonWriter {
 const AGAIN: u32 = u32::MAX;
 
 impl TextJsonWriter {
+    /// Lines written so far.
+    fn items(&self) -> u64 {
+        self.summary.messages + self.summary.errors
+    }
+
     fn message(&mut self, base: u64, message: &TextMessage, leaves: &PathValues) {
         self.start(base, message.span.start);
         self.put(b",\"type\":");
-        string(&mut self.text, message.kind);
+        string(&mut self.lines.text, message.kind);
         if let Some(note) = leaves.charset_note() {
             self.put(b",\"encoding\":");
-            string(&mut self.text, note);
+            string(&mut self.lines.text, note);
         }
         self.put(b",\"fields\":{");
         let found = leaves.as_slice();
@@ -140,7 +132,7 @@ impl TextJsonWriter {
             comma = true;
             let number = found[n].path;
             let path = leaves.path(number);
-            string(&mut self.text, path);
+            string(&mut self.lines.text, path);
             self.put(b":");
             let at = self.first[n] as usize;
             let count = self.order[at..].iter().take_while(|(p, _)| *p == number).count();
@@ -155,7 +147,7 @@ impl TextJsonWriter {
                 let leaf = &found[self.order[i].1 as usize];
                 match leaf.sort {
                     PathValueKind::Nothing => self.put(b"null"),
-                    _ => string(&mut self.text, leaves.text(leaf)),
+                    _ => string(&mut self.lines.text, leaves.text(leaf)),
                 }
             }
             if list {
@@ -167,37 +159,16 @@ impl TextJsonWriter {
     }
 
     fn fault(&mut self, base: u64, span: Span, fault: TextFault) {
-        self.start(base, span.start);
-        self.put(b",\"length\":");
-        number(&mut self.text, span.len() as u64);
-        self.put(b",\"error\":{\"code\":\"");
-        self.put(fault.code.as_str().as_bytes());
-        self.put(b"\",\"message\":");
-        let mut sentence = String::new();
-        // Writing to a String cannot fail.
-        let _ = write!(sentence, "{fault}");
-        string(&mut self.text, &sentence);
-        self.put(b"}}\n");
+        let (n, offset) = (self.items(), base + span.start as u64);
+        self.lines.fault(n, offset, span.len(), fault.code.as_str(), &fault);
         self.summary.errors += 1;
     }
 
-    fn start(&mut self, base: u64, at: usize) {
-        self.text.extend_from_slice(&self.head);
-        number(&mut self.text, self.summary.messages + self.summary.errors);
-        self.put(b",\"offset\":");
-        number(&mut self.text, base + at as u64);
+    fn start(&mut self, base: u64, offset: usize) {
+        self.lines.begin(self.items(), base + offset as u64);
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        self.text.extend_from_slice(bytes);
-    }
-
-    fn flush(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.text.is_empty() {
-            return Ok(());
-        }
-        let written = out.write_all(&self.text).and_then(|()| out.flush());
-        self.text.clear();
-        written.map_err(|source| Error::Write { source })
+        self.lines.text.extend_from_slice(bytes);
     }
 }

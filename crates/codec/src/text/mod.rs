@@ -46,6 +46,7 @@ use crate::charset::Charset;
 pub use fault::{CharsetLabel, TextFault, TextFaultCode};
 pub use json::{TextSummary, decode_json};
 pub use path_values::{ListEntry, PathValue, PathValueKind, PathValues};
+use unitape_base::NextFrame;
 pub use unitape_base::Span;
 
 /// Bytes at the start of an input that a decoder is shown.
@@ -93,28 +94,7 @@ fn refused_piece(buf: &[u8], at: usize, eof: bool, most: usize, fault: TextFault
 
 /// The next message of the input. Bytes between the position asked for and the start of a span are separators; the
 /// next position to ask for is the end of the span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextTextMessage {
-    /// A whole message.
-    Message(TextMessage),
-    /// Bytes that are no good message.
-    Bad {
-        /// Where.
-        span: Span,
-        /// The fault.
-        fault: TextFault,
-    },
-    /// More input decides. Bytes before `from` are done with; ask again when the buffer has `need` bytes (or the
-    /// input has ended).
-    Incomplete {
-        /// The first byte still needed.
-        from: usize,
-        /// The shortest buffer that could decide, in bytes from its start.
-        need: usize,
-    },
-    /// The input has ended and all of it was framed.
-    End,
-}
+pub type NextTextMessage = NextFrame<TextMessage, TextFault>;
 
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

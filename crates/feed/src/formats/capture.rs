@@ -79,7 +79,7 @@ pub fn decode(
                         block.base = base + (p.bytes.start + d.payload.start) as u64;
                         (block.eof, block.in_packet) = (true, true);
                         block.sent = Some((d.to, UnixNanos(p.ts_ns.unwrap_or(0))));
-                        decoder.stretch(block, source, known);
+                        decoder.decode_block(block, source, known);
                         std::mem::swap(&mut block.bytes, &mut payload);
                         (block.base, block.eof, block.in_packet) = (base, eof, false);
                         if let Some(ts) = p.ts_ns {
@@ -104,7 +104,7 @@ pub fn decode(
                                     (block.eof, block.in_packet) = (true, true);
                                     block.sent = Some((whole.to, UnixNanos(whole.ts_ns.unwrap_or(0))));
                                     let before = (block.units.len(), block.arena.len());
-                                    decoder.stretch(block, source, known);
+                                    decoder.decode_block(block, source, known);
                                     std::mem::swap(&mut block.bytes, &mut payload);
                                     (block.base, block.eof, block.in_packet) = (base, eof, false);
                                     move_into(block, before, base + whole.room_end as u64);

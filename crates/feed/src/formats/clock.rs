@@ -99,7 +99,7 @@ impl ByteFormat for ClockFormat {
 struct ClockDecoder;
 
 impl FormatDecoder for ClockDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known));
     }
 }

@@ -11,6 +11,7 @@ mod needs;
 
 use crate::block::Block;
 use crate::error::Error;
+use crate::formats::block_items::{BlockStep, decode_items};
 use crate::formats::file_name::FileNamePart;
 use crate::formats::fixed::{DAY_PATH, FixedRecordView, RecordSlots};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry, Statefulness};
@@ -229,8 +230,7 @@ impl CsvDecoder {
 }
 
 impl FormatDecoder for CsvDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let before = block.before.take();
         let head = block.head.clone();
         let (name, header) = match head.iter().position(|b| *b == b'\n') {
@@ -246,17 +246,15 @@ impl FormatDecoder for CsvDecoder {
         } else {
             self.decoder.read_header(header);
         }
-        let mut at = 0;
-        loop {
-            let next = self.decoder.next(&bytes, at, block.base, block.eof);
-            let (span, end) = match next {
+        decode_items(block, |block, bytes, offset| {
+            let (span, end) = match self.decoder.next(bytes, offset, block.base, block.eof) {
                 NextCsvRow::Header { span, end } => {
                     block.end_ignored();
                     (span, end)
                 }
                 NextCsvRow::Row { span, end } => {
                     let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    let raw = span.slice(&bytes);
+                    let raw = span.slice(bytes);
                     let fields = FixedRecordView {
                         raw,
                         record: self.decoder.record(raw),
@@ -277,7 +275,7 @@ impl FormatDecoder for CsvDecoder {
                         Some(found) => {
                             let fault = CsvFault::count(count.unwrap_or(0), found);
                             let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                            self.refuse(block, origin, span.slice(&bytes), fault);
+                            self.refuse(block, origin, span.slice(bytes), fault);
                         }
                         None => block.end_ignored(),
                     }
@@ -285,22 +283,14 @@ impl FormatDecoder for CsvDecoder {
                 }
                 NextCsvRow::Bad { span, fault, end } => {
                     let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
-                    self.refuse(block, origin, span.slice(&bytes), fault);
+                    self.refuse(block, origin, span.slice(bytes), fault);
                     (span, end)
                 }
-                NextCsvRow::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                NextCsvRow::End => {
-                    block.decoded = bytes.len();
-                    break;
-                }
+                NextCsvRow::Incomplete { from, .. } => return BlockStep::Incomplete(from),
+                NextCsvRow::End => return BlockStep::End,
             };
-            block.progress(block.base + span.start as u64, block.base + end as u64);
-            at = end;
-        }
-        block.bytes = bytes;
+            BlockStep::Item(span.start..end)
+        });
     }
 
     fn begin_source(&mut self) {

@@ -54,7 +54,7 @@ impl FeedDecoder {
                 capture::decode(decoder, block, SourceContext { source, known }, input);
                 block.walker = Some(walker);
             }
-            None => decoder.stretch(block, source, known),
+            None => decoder.decode_block(block, source, known),
         }
         decoder.end_block(block);
         if block.eof {

@@ -46,13 +46,13 @@ impl ByteFormat for EventLinesFormat {
 }
 
 impl FormatDecoder for PlainInstruments {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
     }
 }
 
 impl FormatDecoder for ReferenceLookup {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         decode_lines(block, source, |block, line, origin| decode_line(block, line, origin, known, self));
     }
 }

@@ -90,7 +90,7 @@ pub struct SourceContext<'k> {
 /// Decodes stretches of one source after the other.
 pub trait FormatDecoder: Any + Debug + Send {
     /// Decodes a stretch of messages, after those that the block has already.
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary);
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary);
 
     /// A block is decoded, but for what a decoder adds at the end of its source.
     fn end_block(&mut self, block: &Block) {

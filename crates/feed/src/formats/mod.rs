@@ -13,6 +13,7 @@
 //!
 //! A new format is a module of its own and a line in `registry`: `examples/formats/ltsv.patch` adds one.
 
+mod block_items;
 pub mod capture;
 pub mod clock;
 pub mod csv;

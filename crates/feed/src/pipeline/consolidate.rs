@@ -155,10 +155,10 @@ pub fn consolidate(dir: &Path, options: ConsolidateOptions<'_>) -> Result<RunOut
         live: None,
         ticks: None,
     };
-    engine(dir, setup)
+    run_feeds(dir, setup)
 }
 
-/// The setup of the engine, the same for every caller.
+/// The configuration of a run, the same for every caller.
 pub struct PipelineConfig<'a> {
     /// The feeds; ties in time go to the earlier one.
     pub feeds: Vec<RunFeed>,
@@ -184,205 +184,297 @@ pub struct PipelineConfig<'a> {
     pub ticks: Option<TickRequest>,
 }
 
+impl PipelineConfig<'_> {
+    /// Returns the index of the feed that has the ticks of a clock.
+    fn clock_feed(&self) -> Option<usize> {
+        self.feeds.iter().position(|feed| feed.format.is_clock())
+    }
+
+    /// Ends a feed that cannot be read: in a live run the others continue.
+    ///
+    /// # Errors
+    /// Returns `error` if the run is not live.
+    fn fail_feed(&self, index: usize, error: Error) -> Result<(), Error> {
+        let Some(live) = &self.live else { return Err(error) };
+        live.stats.feeds[index].fail(error.to_string(), error.cause());
+        Ok(())
+    }
+}
+
 /// Runs feeds onto the tape in `dir`.
 ///
 /// # Errors
 /// As [`consolidate`].
-pub fn engine(dir: &Path, setup: PipelineConfig<'_>) -> Result<RunOutcome, Error> {
-    if let Some(second) = setup.feeds.iter().filter(|feed| feed.format.is_clock()).nth(1) {
+pub fn run_feeds(dir: &Path, config: PipelineConfig<'_>) -> Result<RunOutcome, Error> {
+    check_config(&config)?;
+    crate::account::refuse_merge(dir)?;
+    let facts = source_facts(&config)?;
+    let is_usable = find_usable_feeds(&config, &facts)?;
+    let mut output = TapeOutput::open(dir, &config, &facts)?;
+    // All sources are compared with the tape before anything is written.
+    let plans = plan_feeds(&config, &facts, &is_usable, &mut output)?;
+    let feeds = open_feeds(&config, &facts, plans, &mut output)?;
+    run_farm(config, feeds, output)?.finish(dir)
+}
+
+/// Fails if the configuration contradicts itself or exceeds a bound.
+fn check_config(config: &PipelineConfig<'_>) -> Result<(), Error> {
+    if let Some(second) = config.feeds.iter().filter(|feed| feed.format.is_clock()).nth(1) {
         let what = "another feed has the ticks of a clock; there can be one such feed".to_owned();
         return Err(Error::Config { origin: format!("feed {}", second.name), what });
     }
-    if setup.workers == 0 {
+    if config.workers == 0 {
         return Err(Error::Config { origin: "--workers".to_owned(), what: "at least 1".to_owned() });
     }
-    // Places in a block are 32 bits wide, and events are larger than the bytes that they come from.
-    if !(64..=BLOCK_BYTES_MAX).contains(&setup.block_bytes) {
+    // Offsets in a block are 32 bits wide, and events are larger than the bytes that they are made of.
+    if !(64..=BLOCK_BYTES_MAX).contains(&config.block_bytes) {
         let what = format!("64 to {BLOCK_BYTES_MAX}");
         return Err(Error::Config { origin: "--block-bytes".to_owned(), what });
     }
-    crate::account::refuse_merge(dir)?;
-    let facts: Vec<Vec<SourceFacts>> = setup
-        .feeds
-        .iter()
-        .map(|f| f.files().iter().map(|path| SourceFacts::from_file(path, setup.workers)).collect())
-        .collect::<Result<_, _>>()?;
-    // In a live run a feed that cannot be read ends, and the others continue.
-    let live_stats = setup.live.as_ref().map(|live| live.stats.clone());
-    let failed = |index: usize, error: Error| match &live_stats {
-        Some(stats) => {
-            stats.feeds[index].fail(error.to_string(), error.cause());
-            Ok(())
-        }
-        None => Err(error),
-    };
-    let mut usable = vec![true; setup.feeds.len()];
-    for (index, error) in source_check::find_same_content(&setup, &facts).into_iter().enumerate() {
-        if let Some(error) = error {
-            failed(index, error)?;
-            usable[index] = false;
-        }
-    }
-    let id = id_of(dir)?.unwrap_or_else(|| tape_id(&setup.feeds, &facts));
-    // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
-    let tape = TapeOptions { in_bulk: setup.live.is_none(), ..setup.tape.clone() };
-    let (mut writer, _) = Writer::open(dir, id, tape)?;
-    let mut account = TapeAccount::load(dir)?;
-    let (open_sources, mut notes) = match setup.live {
-        Some(_) => {
-            let (open, wrong) = SourceNotesWriter::load(dir, &id.to_string(), &mut account);
-            (Some(open), Vec::from_iter(wrong))
-        }
-        None => (None, Vec::new()),
-    };
-    if let Some(stats) = &live_stats {
-        report_journals(stats, &account);
-    }
-    retention_checkpoint::refuse_partial(&account)?;
-    account.refuse_mismatch()?;
-    let raw = RawLog::open(dir, account.raw_bytes)?;
-    let before = account.summary().messages;
+    Ok(())
+}
 
-    // All is compared before anything is written.
+/// Reads the facts of all files, by feed and file.
+fn source_facts(config: &PipelineConfig<'_>) -> Result<Vec<Vec<SourceFacts>>, Error> {
+    let of_feed = |feed: &RunFeed| {
+        feed.files().iter().map(|path| SourceFacts::from_file(path, config.workers)).collect()
+    };
+    config.feeds.iter().map(of_feed).collect()
+}
+
+/// Returns which feeds may run. In a live run a feed whose file another feed has too ends, and the others continue.
+fn find_usable_feeds(config: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) -> Result<Vec<bool>, Error> {
+    let mut is_usable = vec![true; config.feeds.len()];
+    for (index, error) in source_check::find_same_content(config, facts).into_iter().enumerate() {
+        if let Some(error) = error {
+            config.fail_feed(index, error)?;
+            is_usable[index] = false;
+        }
+    }
+    Ok(is_usable)
+}
+
+/// The tape that a run writes, with what its account says before the run.
+struct TapeOutput {
+    writer: Writer,
+    account: TapeAccount,
+    raw: RawLog,
+    /// The notes on sources that are open, of a live run.
+    open_sources: Option<SourceNotesWriter>,
+    /// Notes for people.
+    notes: Vec<String>,
+    /// Messages on the tape before the run.
+    messages_before: u64,
+}
+
+impl TapeOutput {
+    /// Opens or creates the tape in `dir`, and fails if its account does not match it.
+    fn open(dir: &Path, config: &PipelineConfig<'_>, facts: &[Vec<SourceFacts>]) -> Result<Self, Error> {
+        let id = id_of(dir)?.unwrap_or_else(|| tape_id(&config.feeds, facts));
+        // Whole blocks go onto the tape, and nobody waits for a single frame unless it is a live one.
+        let options = TapeOptions { in_bulk: config.live.is_none(), ..config.tape.clone() };
+        let (writer, _) = Writer::open(dir, id, options)?;
+        let mut account = TapeAccount::load(dir)?;
+        let (open_sources, notes) = match &config.live {
+            Some(_) => {
+                let (open, fault) = SourceNotesWriter::load(dir, &id.to_string(), &mut account);
+                (Some(open), Vec::from_iter(fault))
+            }
+            None => (None, Vec::new()),
+        };
+        if let Some(live) = &config.live {
+            report_journals(&live.stats, &account);
+        }
+        retention_checkpoint::refuse_partial(&account)?;
+        account.refuse_mismatch()?;
+        let raw = RawLog::open(dir, account.raw_bytes)?;
+        let messages_before = account.summary().messages;
+        Ok(Self { writer, account, raw, open_sources, notes, messages_before })
+    }
+}
+
+/// Plans each feed: which of its sources are new, which continue, and from where. A feed of a live run that cannot be planned
+/// ends alone.
+fn plan_feeds(
+    config: &PipelineConfig<'_>,
+    facts: &[Vec<SourceFacts>],
+    is_usable: &[bool],
+    output: &mut TapeOutput,
+) -> Result<Vec<FeedPlan>, Error> {
+    let TapeOutput { account, notes, .. } = output;
     let mut plans = Vec::new();
-    for (index, (feed, facts)) in setup.feeds.iter().zip(&facts).enumerate() {
+    for (index, (feed, facts)) in config.feeds.iter().zip(facts).enumerate() {
         let plan = match feed.folder() {
-            _ if !usable[index] => Ok(FeedPlan::Failed),
-            None => plan_files(feed, facts, &account, setup.workers, &mut notes).map(FeedPlan::Files),
-            Some((place, _)) => {
-                let start = live_stats.as_ref().and_then(|stats| stats.feeds[index].journal_start.get());
-                plan_folder(feed, place, start, &account, setup.workers, &mut notes).map(FeedPlan::Folder)
+            _ if !is_usable[index] => Ok(FeedPlan::Failed),
+            None => plan_files(feed, facts, account, config.workers, notes).map(FeedPlan::Files),
+            Some((folder, _)) => {
+                let stats = config.live.as_ref().map(|live| &live.stats);
+                let start = stats.and_then(|stats| stats.feeds[index].journal_start.get());
+                plan_folder(feed, folder, start, account, config.workers, notes).map(FeedPlan::Folder)
             }
         };
         plans.push(match plan {
             Ok(plan) => plan,
             Err(error) => {
-                failed(index, error)?;
+                config.fail_feed(index, error)?;
                 FeedPlan::Failed
             }
         });
     }
-    if let Some(stats) = &live_stats {
-        stats.note(&notes);
+    if let Some(live) = &config.live {
+        live.stats.note(notes);
     }
+    Ok(plans)
+}
 
-    let mut consolidation = FeedFarm { sources: Vec::new(), how: Vec::new(), stats: live_stats.clone() };
-    let mut intake = Vec::new();
-    let mut states = Vec::new();
-    let clock = setup.feeds.iter().position(|feed| feed.format.is_clock());
-    for ((feed, facts), plan) in setup.feeds.iter().zip(&facts).zip(plans) {
-        let (state, supply) = match (plan, feed.folder()) {
-            (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, &mut account, &mut writer)?,
+/// The feeds of a run, open: what the workers share, the inputs, and the states that the sequencer keeps.
+struct OpenFeeds {
+    farm: FeedFarm,
+    intake: Vec<FeedIntake>,
+    states: Vec<FeedState>,
+}
+
+/// Opens the planned sources and writes the definitions of new ones.
+fn open_feeds(
+    config: &PipelineConfig<'_>,
+    facts: &[Vec<SourceFacts>],
+    plans: Vec<FeedPlan>,
+    output: &mut TapeOutput,
+) -> Result<OpenFeeds, Error> {
+    let TapeOutput { account, writer, .. } = output;
+    let stats = config.live.as_ref().map(|live| live.stats.clone());
+    let mut open = OpenFeeds {
+        farm: FeedFarm { sources: Vec::new(), decode_options: Vec::new(), stats },
+        intake: Vec::new(),
+        states: Vec::new(),
+    };
+    for ((feed, facts), plan) in config.feeds.iter().zip(facts).zip(plans) {
+        let (mut state, supply) = match (plan, feed.folder()) {
+            (FeedPlan::Files(plan), _) => open_feed(feed, facts, plan, account, writer)?,
             (FeedPlan::Folder(plan), Some((dir, kind))) => {
-                let settings = FolderSettings { dir, kind, scan: setup.scan };
-                open_folder(feed, settings, plan, &mut account, &mut writer)?
+                let settings = FolderSettings { dir, kind, scan: config.scan };
+                open_folder(feed, settings, plan, account, writer)?
             }
-            _ => (feed_state(feed, &account, Vec::new(), false, 0), SourceDiscovery::Static(VecDeque::new())),
+            _ => (feed_state(feed, account, Vec::new(), false, 0), SourceDiscovery::Static(VecDeque::new())),
         };
         if let SourceDiscovery::Static(pending) = &supply {
             let left: u64 =
                 pending.iter().filter_map(|p| Some(facts[p.index].size?.saturating_sub(p.from))).sum();
-            setup.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
+            config.progress.bytes_total.fetch_add(left, Ordering::Relaxed);
         }
-        let sorted = VersionedFormat::new(feed.format.clone(), 0);
-        intake.push(FeedIntake::new(sorted, supply, state.outstanding(), setup.scan));
-        let mut state = state;
+        let format = VersionedFormat::new(feed.format.clone(), 0);
+        open.intake.push(FeedIntake::new(format, supply, state.outstanding(), config.scan));
         state.rotates = feed.rotates();
         state.received = feed.how.receive_times;
-        state.is_clock = clock == Some(states.len());
-        state.wait = feed.wait.unwrap_or(setup.wait.into());
-        consolidation.sources.push(state.sources.iter().map(|s| s.id).collect());
-        consolidation.how.push(feed.how.clone());
-        states.push(state);
+        state.is_clock = Some(open.states.len()) == config.clock_feed();
+        state.wait = feed.wait.unwrap_or(config.wait.into());
+        open.farm.sources.push(state.sources.iter().map(|s| s.id).collect());
+        open.farm.decode_options.push(feed.how.clone());
+        open.states.push(state);
     }
-    if let Some(stats) = &live_stats {
-        report_positions(stats, &states);
+    if let Some(live) = &config.live {
+        report_positions(&live.stats, &open.states);
     }
-    let counters = setup.progress.counters.clone();
-    let names = account.names.dictionary().clone();
-    let by_receive_time = setup.feeds.iter().any(|f| f.how.by_receive_time);
-    let placed = account.placed_max;
-    let placed_max = UnixNanos(if by_receive_time { placed.1 } else { placed.0 });
-    let due_ns = setup.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default();
+    Ok(open)
+}
+
+/// A run whose workers have ended.
+struct EndedRun {
+    sequencer: BlockSequencer,
+    workers: Vec<FeedWorker>,
+    ending: FarmEnding,
+    farm_ns: u64,
+    is_live: bool,
+    account: TapeAccount,
+    notes: Vec<String>,
+    messages_before: u64,
+}
+
+/// Runs the stages until the sources end, somebody stops the run, or a stage fails.
+fn run_farm(mut config: PipelineConfig<'_>, feeds: OpenFeeds, output: TapeOutput) -> Result<EndedRun, Error> {
+    let OpenFeeds { farm, intake, states } = feeds;
+    let TapeOutput { writer, account, raw, open_sources, notes, messages_before } = output;
+    let is_by_receive_time = config.feeds.iter().any(|f| f.how.by_receive_time);
+    let (placed_by_event, placed_by_receive) = account.placed_max;
     let mut sequencer = BlockSequencer::new(InitialSequencerState {
         writer,
         raw,
-        dictionary: names,
+        dictionary: account.names.dictionary().clone(),
         next_source: account.next_source,
         feeds: states,
-        counters,
-        patience: MergeTimer::new(due_ns),
-        placed_max,
-        stats: live_stats.clone(),
+        counters: config.progress.counters.clone(),
+        patience: MergeTimer::new(config.live.as_ref().map(|live| live.due_ns.clone()).unwrap_or_default()),
+        placed_max: UnixNanos(if is_by_receive_time { placed_by_receive } else { placed_by_event }),
+        stats: farm.stats.clone(),
     });
-    if !by_receive_time {
-        sequencer.bound_lead(setup.lead);
+    if !is_by_receive_time {
+        sequencer.bound_lead(config.lead);
     }
-    let workers = (0..setup.workers)
-        .map(|_| {
-            let decoder = |f: &RunFeed| Ok((0, f.format.decoder()?));
-            let decoders = setup.feeds.iter().map(decoder).collect::<Result<_, Error>>()?;
-            Ok(FeedWorker {
-                decoders,
-                known: sequencer.dictionary().clone(),
-                seen: 0,
-                spares: Vec::new(),
-                pieces: None,
-                by_kind: [0; 64],
-                turns: StageTimings::default(),
-            })
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
-    if let Some(live) = &setup.live {
+    let workers: Vec<FeedWorker> = (0..config.workers)
+        .map(|_| FeedWorker::new(&config.feeds, sequencer.dictionary()))
+        .collect::<Result<_, Error>>()?;
+    if let Some(live) = &config.live {
         sequencer.survive_flush_failures(live.stop.clone());
     }
     if let Some(open_sources) = open_sources {
         sequencer.note_sources(open_sources);
     }
-    if let Some(index) = clock {
-        let ticks = setup.ticks.zip(live_stats.as_ref()).map(|(ticks, stats)| ticks.open(stats)).transpose();
-        let ticks = ticks.or_else(|error| failed(index, error).map(|()| None))?;
+    if let Some(index) = config.clock_feed() {
+        let ticks = config.ticks.take().zip(farm.stats.as_ref());
+        let ticks = ticks.map(|(ticks, stats)| ticks.open(stats)).transpose();
+        let ticks = ticks.or_else(|error| config.fail_feed(index, error).map(|()| None))?;
         sequencer.follow_clock(ClockMerge::new(index, ticks));
     }
-    let (live, spin) = (setup.live.is_some(), setup.live.as_ref().is_some_and(|live| live.spin));
-    let intake = BlockIntake::new(intake, setup.block_bytes, setup.progress.bytes.clone(), setup.live);
-    let wait = if spin { WaitStrategy::Spin } else { WaitStrategy::default() };
-    let farm_options = farm::FarmOptions { stop: setup.stop, name: "decode", wait };
-    let since = Instant::now();
-    let done = farm::run(&consolidation, workers, intake, sequencer, &farm_options).map_err(|e| match e {
+    let is_live = config.live.is_some();
+    let is_spinning = config.live.as_ref().is_some_and(|live| live.spin);
+    let wait = if is_spinning { WaitStrategy::Spin } else { WaitStrategy::default() };
+    let options = farm::FarmOptions { stop: config.stop, name: "decode", wait };
+    let intake = BlockIntake::new(intake, config.block_bytes, config.progress.bytes.clone(), config.live);
+    let start = Instant::now();
+    let done = farm::run(&farm, workers, intake, sequencer, &options).map_err(|e| match e {
         unitape_ring::Error::Stage { error, .. } => error,
         unitape_ring::Error::Spawn { worker, source } => Error::Spawn { worker, source },
         other => Error::Config { origin: "--workers".to_owned(), what: other.to_string() },
     })?;
-    let farm_ns = since.elapsed().as_nanos() as u64;
-    let mut sequencer = done.sequencer;
-    if live && let Some(plan) = sequencer.flush()? {
-        // The units that the merge still held complete what was received.
-        plan.copy_to_tape(&mut sequencer.by_kind)?;
+    let farm_ns = start.elapsed().as_nanos() as u64;
+    let (sequencer, workers, ending) = (done.sequencer, done.workers, done.ending);
+    Ok(EndedRun { sequencer, workers, ending, farm_ns, is_live, account, notes, messages_before })
+}
+
+impl EndedRun {
+    /// Places what the merge still holds, closes the tape, and returns the account.
+    fn finish(self, dir: &Path) -> Result<RunOutcome, Error> {
+        let Self { mut sequencer, workers, mut account, ending, .. } = self;
+        if self.is_live
+            && let Some(plan) = sequencer.flush()?
+        {
+            // The units that the merge still held complete what was received.
+            plan.copy_to_tape(&mut sequencer.by_kind)?;
+        }
+        let mut turns = StageTimings { farm_ns: self.farm_ns, ..StageTimings::default() };
+        for worker in &workers {
+            turns.intake_ns += worker.turns.intake_ns;
+            turns.sequence_ns += worker.turns.sequence_ns;
+            sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
+        }
+        let has_left = self.is_live && sequencer.note_left();
+        sequencer.settle(&mut account);
+        let has_findings = sequencer.has_findings;
+        sequencer.close()?;
+        if has_left || has_findings || ending == FarmEnding::Stopped {
+            // Blocks may be on the tape in part; the account must be that of the tape.
+            account = TapeAccount::load(dir)?;
+        }
+        let summary = account.summary();
+        Ok(RunOutcome {
+            fresh_messages: summary.messages.saturating_sub(self.messages_before),
+            summary,
+            ending,
+            turns,
+            stopped: ending == FarmEnding::Stopped,
+            notes: self.notes,
+        })
     }
-    let mut turns = StageTimings { farm_ns, ..StageTimings::default() };
-    for worker in &done.workers {
-        turns.intake_ns += worker.turns.intake_ns;
-        turns.sequence_ns += worker.turns.sequence_ns;
-        sequencer.by_kind.iter_mut().zip(worker.by_kind).for_each(|(sum, n)| *sum += n);
-    }
-    let left = live && sequencer.note_left();
-    sequencer.settle(&mut account);
-    let has_findings = sequencer.has_findings;
-    sequencer.close()?;
-    if left || has_findings || done.ending == FarmEnding::Stopped {
-        // Blocks may be on the tape in part, and what is there is what counts.
-        account = TapeAccount::load(dir)?;
-    }
-    let summary = account.summary();
-    Ok(RunOutcome {
-        fresh_messages: summary.messages.saturating_sub(before),
-        summary,
-        ending: done.ending,
-        turns,
-        stopped: done.ending == FarmEnding::Stopped,
-        notes,
-    })
 }
 
 /// Reports to receivers which files of their journals the tape knows.
@@ -423,7 +515,7 @@ struct FeedFarm {
     /// Ids of the source definitions, by feed and source, of those known when the run began.
     sources: Vec<Vec<u32>>,
     /// The decoding options, by feed.
-    how: Vec<DecodeOptions>,
+    decode_options: Vec<DecodeOptions>,
     /// Statistics of a live run, whose events others wait for.
     stats: Option<Arc<RunMonitor>>,
 }
@@ -444,7 +536,7 @@ impl FeedFarm {
             *decoder = sorted.format.decoder()?;
             *generation = sorted.generation;
         }
-        decoder.decode(block, source, &worker.known, &self.how[block.feed]);
+        decoder.decode(block, source, &worker.known, &self.decode_options[block.feed]);
         Ok(())
     }
 }
@@ -469,7 +561,7 @@ impl FeedFarm {
             feed.in_turn = Some((sorted.generation, decoder));
         }
         if let Some((_, decoder)) = &mut feed.in_turn {
-            decoder.decode(block, source, known, &self.how[block.feed]);
+            decoder.decode(block, source, known, &self.decode_options[block.feed]);
         }
         Ok(())
     }
@@ -489,6 +581,22 @@ struct FeedWorker {
     /// Events that it has put on the tape.
     by_kind: KindCounts,
     turns: StageTimings,
+}
+
+impl FeedWorker {
+    /// Returns a worker with a decoder for each feed, which knows these names.
+    fn new(feeds: &[RunFeed], names: &Dictionary) -> Result<Self, Error> {
+        let decoder = |feed: &RunFeed| Ok((0, feed.format.decoder()?));
+        Ok(Self {
+            decoders: feeds.iter().map(decoder).collect::<Result<_, Error>>()?,
+            known: names.clone(),
+            seen: 0,
+            spares: Vec::new(),
+            pieces: None,
+            by_kind: [0; 64],
+            turns: StageTimings::default(),
+        })
+    }
 }
 
 impl Farm for FeedFarm {

@@ -13,7 +13,7 @@ use crate::account::TapeAccount;
 use crate::error::Error;
 use crate::formats::decoder::DecodeOptions;
 use crate::formats::format::{Format, Statefulness};
-use crate::pipeline::consolidate::{BLOCK_BYTES, PipelineConfig, RunOutcome, RunProgress, engine};
+use crate::pipeline::consolidate::{BLOCK_BYTES, PipelineConfig, RunOutcome, RunProgress, run_feeds};
 use crate::pipeline::intake::{FormatReloadQueue, LiveRun};
 use crate::pipeline::lead::ClockLeadLimits;
 use crate::sources::folder::FolderKind;
@@ -289,7 +289,7 @@ pub fn run(dir: &Path, mut options: RunOptions) -> Result<RunOutcome, Error> {
         live: Some(live),
         ticks,
     };
-    let mut outcome = engine(dir, setup);
+    let mut outcome = run_feeds(dir, setup);
     if let Ok(outcome) = &mut outcome {
         outcome.stopped = options.stop.load(Ordering::Relaxed);
     }

@@ -172,7 +172,7 @@ fn heads_of_iex_packets() {
     assert_eq!(bytes[..16], [1, 0, 5, 0x80, 4, 3, 2, 1, 8, 7, 6, 5, 0, 0, 0, 0]);
     assert_eq!((IexPacketHeader::read(&bytes), bytes.len()), (Some(header), 40));
     assert_eq!(IexPacketHeader::read(&bytes[..39]), None);
-    let NextIexPacket::Packet(heartbeat) = IexFramer.frame(&bytes, 0, true) else { panic!() };
+    let NextIexPacket::Message(heartbeat) = IexFramer.frame(&bytes, 0, true) else { panic!() };
     assert_eq!(heartbeat.parts(&bytes).next(), None);
     for protocol in IexProtocol::ALL {
         assert_eq!(IexProtocol::from_id(protocol.id()), Some(protocol));
@@ -190,7 +190,7 @@ fn iex_faults_in_words() {
         "a message of type 8 has 30 bytes or more, 29 are stated"
     );
     let cut = &packet(|_| {})[..MIDDLE + 9];
-    let NextIexPacket::Packet(found) = IexFramer.frame(cut, 0, true) else { panic!() };
+    let NextIexPacket::Message(found) = IexFramer.frame(cut, 0, true) else { panic!() };
     let Some(IexPacketPart::Truncated { fault, sequence, .. }) = found.parts(cut).last() else { panic!() };
     assert_eq!(
         (fault.to_string().as_str(), sequence),

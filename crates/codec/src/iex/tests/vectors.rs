@@ -118,7 +118,7 @@ fn readers_of_the_iex_types() {
 fn iex_packets_that_are_written_are_read() {
     for protocol in IexProtocol::ALL {
         let payload = sample::one_of_each(protocol);
-        let NextIexPacket::Packet(packet) = IexFramer.frame(&payload, 0, true) else { panic!() };
+        let NextIexPacket::Message(packet) = IexFramer.frame(&payload, 0, true) else { panic!() };
         let mut count = 0;
         for part in packet.parts(&payload) {
             let IexPacketPart::Message { span, sequence } = part else { panic!("{part:?}") };

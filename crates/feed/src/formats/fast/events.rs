@@ -164,7 +164,7 @@ impl FastDecoder {
 
 impl FormatDecoder for FastDecoder {
     /// A stretch is a datagram.
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let Some((to, ts_recv)) = block.sent.filter(|_| block.in_packet) else {
             if !bytes.is_empty() {

@@ -5,6 +5,7 @@ mod groups;
 use crate::block::numbers::SequenceEffect;
 use crate::block::{Block, BlockMessageKind};
 use crate::error::Error;
+use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     Dialect, EntryCursor, EntryStep, LeniencyConfig, Mapping, MappingExplainer, MappingPlan, MessageMapper,
@@ -191,46 +192,31 @@ impl FixDecoder {
 }
 
 impl FormatDecoder for FixDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let mut at = 0;
-        let mut detail = String::new();
-        loop {
-            let frame = self.tokens.frame(&self.framer, &bytes, at, block.eof);
-            let span = match frame {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        decode_items(block, |block, bytes, offset| {
+            let span = match self.tokens.frame(&self.framer, bytes, offset, block.eof) {
                 NextFixFrame::Message(message) => {
-                    let raw = message.span.slice(&bytes);
-                    let offset = block.base + message.span.start as u64;
-                    self.message(block, raw, MessageOrigin { source, offset }, known);
+                    let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
+                    self.message(block, message.span.slice(bytes), origin, known);
                     message.span
                 }
                 NextFixFrame::Bad { span, fault } => {
-                    let offset = block.base + span.start as u64;
-                    detail.clear();
-                    _ = write!(detail, "{fault}");
-                    block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
-                    if let (Some(what), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
-                        unit.what = what;
+                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
+                    refuse_item(block, origin, span.slice(bytes), fault.code().as_str(), &fault);
+                    if let (Some(kind), Some(unit)) = (self.part(&fault, span), block.units.last_mut()) {
+                        unit.what = kind;
                     }
                     span
                 }
-                NextFixFrame::Text { span } => {
+                NextFixFrame::Skipped(span) => {
                     block.end_ignored();
                     span
                 }
-                NextFixFrame::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                NextFixFrame::End => {
-                    block.decoded = bytes.len();
-                    break;
-                }
+                NextFixFrame::Incomplete { from, .. } => return BlockStep::Incomplete(from),
+                NextFixFrame::End => return BlockStep::End,
             };
-            block.progress(block.base + span.start as u64, block.base + span.end as u64);
-            at = span.end;
-        }
-        block.bytes = bytes;
+            BlockStep::Item(span.start..span.end)
+        });
     }
 
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {

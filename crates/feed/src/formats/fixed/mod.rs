@@ -261,7 +261,7 @@ impl FixedRecordsDecoder {
 }
 
 impl FormatDecoder for FixedRecordsDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let before = block.before.take();
         // The first block has its header in itself.

@@ -241,7 +241,7 @@ fn shipped_mappings_take_the_fast_way() {
     let mapping = Mapping::built_in("nyse-taq-bbo-98").unwrap();
     let mut decoder = super::FixedRecordsDecoder::new(mapping, super::layout(mapping).unwrap()).unwrap();
     let mut block = Block { bytes: TAQ.to_vec(), eof: true, ..Block::default() };
-    decoder.stretch(&mut block, 1, &unitape_model::Dictionary::default());
+    decoder.decode_block(&mut block, 1, &unitape_model::Dictionary::default());
     // The last record has no bytes after it to load with it.
     assert!(decoder.fast.unwrap().records_decoded() >= 9_990);
 }

@@ -164,7 +164,7 @@ impl IexDecoder {
         let (mut offset, base) = (0, block.base);
         loop {
             let span = match IexFramer.frame(bytes, offset, block.eof) {
-                NextIexPacket::Packet(packet) => {
+                NextIexPacket::Message(packet) => {
                     match block.is_retry {
                         true => self.retry(block, bytes, packet, &mut context),
                         false => self.packet(block, bytes, packet, &mut context),
@@ -320,7 +320,7 @@ impl IexDecoder {
 }
 
 impl FormatDecoder for IexDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         block.decoded = match self.reference.take() {
             None => {

@@ -27,7 +27,7 @@ fn names() -> Dictionary {
 fn decode(decoder: &mut IexDecoder, payload: &[u8], known: &Dictionary) -> Block {
     let bytes = payload.to_vec();
     let mut block = Block { bytes, eof: true, in_packet: true, base: 100, ..Block::default() };
-    decoder.stretch(&mut block, 3, known);
+    decoder.decode_block(&mut block, 3, known);
     assert!(block.tally.is_balanced(), "{:?}", block.tally);
     assert_eq!(block.decoded, block.bytes.len());
     block

@@ -225,7 +225,7 @@ impl IsoFeedDecoder {
 }
 
 impl FormatDecoder for IsoFeedDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         if !block.head.is_empty() {
             self.is_retry = true;

@@ -235,7 +235,7 @@ impl ItchDecoder {
                     self.message(block, bytes, found, place, NameContext { known, by });
                     found.span
                 }
-                NextItchFrame::Control(span) => {
+                NextItchFrame::Skipped(span) => {
                     block.end_ignored();
                     span
                 }
@@ -328,7 +328,7 @@ impl ItchDecoder {
                     refuse(block, place.source, base + span.start as u64, &raw, &fault);
                     at = span.end;
                 }
-                NextItchFrame::Control(span) => {
+                NextItchFrame::Skipped(span) => {
                     block.end_ignored();
                     at = span.end;
                 }
@@ -465,7 +465,7 @@ impl ItchDecoder {
 }
 
 impl FormatDecoder for ItchDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let midnight = self.config.midnight_of(&block.head).unwrap_or(NO_DAY);
         self.stocks.match_dictionary(known);

@@ -46,7 +46,7 @@ fn decode(decoder: &mut ItchDecoder, bytes: &[u8], known: &Dictionary) -> Block 
     let mut block =
         Block { bytes: bytes.to_vec(), eof: true, head: DAY.into(), base: 7, arena, ..Block::default() };
     decoder.begin_source();
-    decoder.stretch(&mut block, 3, known);
+    decoder.decode_block(&mut block, 3, known);
     assert!(block.tally.is_balanced(), "{:?}", block.tally);
     assert_eq!(block.arena.capacity(), room, "a larger arena would be of other memory");
     block
@@ -215,7 +215,7 @@ fn damaged(mapping: &str, config: SampleConfig, before_mark: u64, damage: &[(u16
             let (bytes, base) = (input.clone(), crate::block::PROGRESS_BYTES - before_mark);
             let mut block = Block { bytes, base, eof: true, head: DAY.into(), ..Block::default() };
             decoder.begin_source();
-            decoder.stretch(&mut block, 3, &known);
+            decoder.decode_block(&mut block, 3, &known);
             block
         });
         assert!(fast.arena == slow.arena, "{mapping}, round {round}");
@@ -395,7 +395,7 @@ fn what_orders_cannot_be_is_told() {
 #[test]
 fn without_a_date_nothing_is_told() {
     let mut block = Block { bytes: one_of_each(), eof: true, ..Block::default() };
-    decoder("nasdaq-itch50").stretch(&mut block, 3, &names(0));
+    decoder("nasdaq-itch50").decode_block(&mut block, 3, &names(0));
     assert_eq!((block.tally.messages, block.tally.quarantined), (23, 23));
 }
 
@@ -460,7 +460,7 @@ fn packets_that_repeat_and_packets_that_are_missing() {
         b"short".to_vec(),
     ] {
         let mut block = Block { bytes, eof: true, head: DAY.into(), in_packet: true, ..Block::default() };
-        decoder.stretch(&mut block, 3, &known);
+        decoder.decode_block(&mut block, 3, &known);
         assert!(block.tally.is_balanced());
         let mut one = Vec::new();
         for (_, _, frame) in frames(&block.arena) {

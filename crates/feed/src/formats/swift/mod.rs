@@ -33,6 +33,7 @@ pub use path::SwiftDialect;
 
 use crate::block::Block;
 use crate::error::Error;
+use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
     EntryCursor, Mapping, MappingExplainer, MappingPlan, MessageMapper, MessageOrigin, MessageRefusal,
@@ -179,20 +180,17 @@ impl SwiftDecoder {
 }
 
 impl FormatDecoder for SwiftDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
-        let mut at = 0;
-        let mut detail = String::new();
-        loop {
-            let span = match self.fields.frame(&self.framer, &bytes, at, block.eof) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+        decode_items(block, |block, bytes, offset| {
+            let span = match self.fields.frame(&self.framer, bytes, offset, block.eof) {
                 NextSwiftFrame::Message(message) => {
                     let origin = MessageOrigin { source, offset: block.base + message.span.start as u64 };
-                    let text = message.text().slice(&bytes);
+                    let text = message.text().slice(bytes);
                     let tokens = self.fields.as_slice();
-                    self.noted.read(&self.wants, &message, &bytes, tokens);
+                    self.noted.read(&self.wants, &message, bytes, tokens);
                     let taken = SwiftMessageView {
                         message: &message,
-                        buf: &bytes,
+                        buf: bytes,
                         text,
                         tokens,
                         noted: &self.noted,
@@ -204,25 +202,15 @@ impl FormatDecoder for SwiftDecoder {
                     message.span
                 }
                 NextSwiftFrame::Bad { span, fault } => {
-                    let offset = block.base + span.start as u64;
-                    detail.clear();
-                    _ = write!(detail, "{fault}");
-                    block.quarantine(source, offset, span.slice(&bytes), fault.code().as_str(), &detail);
+                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
+                    refuse_item(block, origin, span.slice(bytes), fault.code().as_str(), &fault);
                     span
                 }
-                NextSwiftFrame::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                NextSwiftFrame::End => {
-                    block.decoded = bytes.len();
-                    break;
-                }
+                NextSwiftFrame::Incomplete { from, .. } => return BlockStep::Incomplete(from),
+                NextSwiftFrame::End => return BlockStep::End,
             };
-            block.progress(block.base + span.start as u64, block.base + span.end as u64);
-            at = span.end;
-        }
-        block.bytes = bytes;
+            BlockStep::Item(span.start..span.end)
+        });
     }
 
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {

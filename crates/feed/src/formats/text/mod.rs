@@ -13,6 +13,7 @@ pub use path::{TextDialect, TextPath};
 use crate::block::json::json_string;
 use crate::block::{Block, BlockNameResolver};
 use crate::error::Error;
+use crate::formats::block_items::{BlockStep, decode_items, refuse_item};
 use crate::formats::fixed::{scientific, set_number};
 use crate::formats::format::{ByteFormat, FormatDecoder, FormatEntry};
 use crate::mapping::{
@@ -115,7 +116,6 @@ pub struct TextDecoder {
     leaves: PathValues,
     wants: TextFieldSelection,
     noted: TextFieldTable,
-    detail: String,
 }
 
 /// A value that was found, or several of one path.
@@ -273,26 +273,24 @@ impl TextDecoder {
             mapper: MessageMapper::new(plan),
             leaves: PathValues::default(),
             noted: TextFieldTable::default(),
-            detail: String::new(),
         })
     }
 }
 
 impl FormatDecoder for TextDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
-        let bytes = std::mem::take(&mut block.bytes);
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         match &block.head[..] {
-            [] if block.base == 0 => self.codec.begin(&bytes[..bytes.len().min(text::HEAD_BYTES)]),
+            [] if block.base == 0 => {
+                self.codec.begin(&block.bytes[..block.bytes.len().min(text::HEAD_BYTES)])
+            }
             head => self.codec.begin(head),
         };
-        let mut at = 0;
-        loop {
-            let next = self.codec.next(&bytes, at, block.eof, &mut self.leaves);
-            let span = match next {
+        decode_items(block, |block, bytes, offset| {
+            let span = match self.codec.next(bytes, offset, block.eof, &mut self.leaves) {
                 NextTextMessage::Message(message) => {
                     self.noted.read(&self.wants, &self.leaves);
                     let taken = TextMessageView {
-                        raw: message.span.slice(&bytes),
+                        raw: message.span.slice(bytes),
                         kind: message.kind,
                         leaves: &self.leaves,
                         wants: &self.wants,
@@ -303,26 +301,15 @@ impl FormatDecoder for TextDecoder {
                     message.span
                 }
                 NextTextMessage::Bad { span, fault } => {
-                    self.detail.clear();
-                    // Writing to a String cannot fail.
-                    _ = write!(self.detail, "{fault}");
-                    let offset = block.base + span.start as u64;
-                    block.quarantine(source, offset, span.slice(&bytes), fault.code.as_str(), &self.detail);
+                    let origin = MessageOrigin { source, offset: block.base + span.start as u64 };
+                    refuse_item(block, origin, span.slice(bytes), fault.code.as_str(), &fault);
                     span
                 }
-                NextTextMessage::Incomplete { from, .. } => {
-                    block.decoded = from;
-                    break;
-                }
-                NextTextMessage::End => {
-                    block.decoded = bytes.len();
-                    break;
-                }
+                NextTextMessage::Incomplete { from, .. } => return BlockStep::Incomplete(from),
+                NextTextMessage::End => return BlockStep::End,
             };
-            block.progress(block.base + span.start as u64, block.base + span.end as u64);
-            at = span.end;
-        }
-        block.bytes = bytes;
+            BlockStep::Item(span.start..span.end)
+        });
     }
 
     fn explainer(&mut self) -> Option<&mut Option<Box<MappingExplainer>>> {

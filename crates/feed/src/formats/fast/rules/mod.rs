@@ -166,7 +166,7 @@ impl FastMappingDecoder {
     }
 
     /// A stretch of a file or a stream.
-    fn stretch(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
+    fn decode_block(&mut self, block: &mut Block, bytes: &[u8], of: SourceContext<'_>) {
         let mut at = 0;
         loop {
             let next = match frames::next(self.config.framing, bytes, at, block.base, block.eof) {
@@ -315,7 +315,7 @@ impl FastMappingDecoder {
 }
 
 impl FormatDecoder for FastMappingDecoder {
-    fn stretch(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
+    fn decode_block(&mut self, block: &mut Block, source: u32, known: &Dictionary) {
         let bytes = std::mem::take(&mut block.bytes);
         let of = SourceContext { source, known };
         if !block.head.is_empty() {
@@ -323,7 +323,7 @@ impl FormatDecoder for FastMappingDecoder {
         } else if block.in_packet {
             self.datagram(block, &bytes, of);
         } else {
-            self.stretch(block, &bytes, of);
+            self.decode_block(block, &bytes, of);
         }
         block.head = Arc::default();
         block.bytes = bytes;

@@ -1,0 +1,149 @@
+//! The loop of `unitape decode`, the same for all formats: input in pieces, an item at a time, a line of JSON each.
+//!
+//! ```text
+//! input ─▶ InputBuffer ─▶ LineDecoder::step ─▶ JsonLines ─▶ output
+//!             ▲ Incomplete: read more │              written at 64 KiB, and before the loop waits for input
+//!             └───────────────────────┘
+//! ```
+
+use crate::error::Error;
+use crate::json::{head, number, string};
+use crate::source::{InputBuffer, READ_BYTES};
+use std::fmt::Display;
+use std::io::Write;
+
+/// Lines are written at this size, and before the loop waits for input.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// The bytes in hand, and the position of the next item in them.
+#[derive(Clone, Copy, Debug)]
+pub struct DecodeInput<'b> {
+    /// The bytes.
+    pub bytes: &'b [u8],
+    /// Offset of the next item in `bytes`.
+    pub offset: usize,
+    /// Offset of `bytes[0]` in the file.
+    pub base: u64,
+    /// The file ends with `bytes`.
+    pub eof: bool,
+}
+
+impl DecodeInput<'_> {
+    /// Returns the offset in the file of an offset in the bytes.
+    #[inline]
+    #[must_use]
+    pub fn file_offset(&self, offset: usize) -> u64 {
+        self.base + offset as u64
+    }
+}
+
+/// The result of one step of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeStep {
+    /// An item, good or bad, that ends at this offset in the bytes.
+    Decoded {
+        /// The next item begins there.
+        end: usize,
+    },
+    /// More input decides. Bytes before `from` are done with.
+    Incomplete {
+        /// The first byte that is still needed.
+        from: usize,
+        /// The shortest buffer that could decide, in bytes from the start of the bytes in hand.
+        need: usize,
+    },
+    /// The input has ended, and all of it is decoded.
+    End,
+}
+
+/// A decoder that writes a line for each item.
+pub trait LineDecoder {
+    /// Decodes the item at `input.offset`, and writes its line.
+    fn step(&mut self, input: DecodeInput<'_>) -> DecodeStep;
+
+    /// Returns the lines that are not written yet.
+    fn lines(&mut self) -> &mut JsonLines;
+}
+
+/// The lines of one file.
+#[derive(Debug, Default)]
+pub struct JsonLines {
+    /// `{"file":"…","n":`
+    head: Vec<u8>,
+    /// The lines that are not written yet.
+    pub text: Vec<u8>,
+}
+
+impl JsonLines {
+    /// Creates the lines of a file that messages name by `file_label`.
+    #[must_use]
+    pub fn new(file_label: &str) -> Self {
+        Self { head: head(file_label), text: Vec::with_capacity(2 * FLUSH_BYTES) }
+    }
+
+    /// Begins the line of item number `n`, at this offset in the file: `{"file":"…","n":…,"offset":…`.
+    #[inline]
+    pub fn begin(&mut self, n: u64, offset: u64) {
+        self.text.extend_from_slice(&self.head);
+        number(&mut self.text, n);
+        self.text.extend_from_slice(b",\"offset\":");
+        number(&mut self.text, offset);
+    }
+
+    /// Writes the line of `length` bytes that are no good item.
+    #[cold]
+    pub fn fault(&mut self, n: u64, offset: u64, length: usize, code: &str, message: &dyn Display) {
+        self.begin(n, offset);
+        self.text.extend_from_slice(b",\"length\":");
+        number(&mut self.text, length as u64);
+        self.text.extend_from_slice(b",\"error\":{\"code\":\"");
+        self.text.extend_from_slice(code.as_bytes());
+        self.text.extend_from_slice(b"\",\"message\":");
+        string(&mut self.text, &message.to_string());
+        self.text.extend_from_slice(b"}}\n");
+    }
+
+    fn write(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let written = out.write_all(&self.text).and_then(|()| out.flush());
+        self.text.clear();
+        written.map_err(|source| Error::Write { source })
+    }
+}
+
+/// Decodes the input to its end, and writes the lines. Returns the number of bytes read.
+///
+/// # Errors
+/// Fails if the input cannot be read or the output cannot be written. Lines of items before the failure are written.
+pub fn decode_lines(
+    mut source: InputBuffer<'_>,
+    decoder: &mut impl LineDecoder,
+    out: &mut dyn Write,
+) -> Result<u64, Error> {
+    let mut offset = 0;
+    // Bytes that are read in addition when the same item stays undecided. They double each time, so that a trickle of input does
+    // not cost its square.
+    let mut extra = 1;
+    loop {
+        let input = DecodeInput { bytes: source.bytes(), offset, base: source.base, eof: source.eof };
+        match decoder.step(input) {
+            DecodeStep::Decoded { end } => (offset, extra) = (end, 1),
+            DecodeStep::Incomplete { from, need } => {
+                decoder.lines().write(out)?;
+                let wanted = need.saturating_sub(from).max(source.len - from + extra);
+                extra = (extra * 2).min(READ_BYTES.max(source.len));
+                source.read(from, wanted)?;
+                offset = 0;
+                continue;
+            }
+            DecodeStep::End => break,
+        }
+        if decoder.lines().text.len() >= FLUSH_BYTES {
+            decoder.lines().write(out)?;
+        }
+    }
+    decoder.lines().write(out)?;
+    Ok(source.base + source.len as u64)
+}
