@@ -6,7 +6,7 @@
 //! | [`digits`], [`date`] | digits to numbers, eight at once; days and moments |
 //! | [`xml`] | the loops over the bytes of XML, and references |
 //! | [`InputBuffer`], [`json`] | input in pieces, and JSON text by hand |
-//! | [`NextFrame`], [`decode_lines`] | what a framer finds; the loop of `unitape decode` |
+//! | [`NextFrame`], [`decode_lines()`] | what a framer finds; the loop of `unitape decode` |
 //! | [`toml`] | mistakes in files that people write: their line, and what was meant |
 //! | [`whole_file`] | files that are read as a whole |
 //! | [`capture`] | pcap and pcapng, and the UDP payloads in their packets |

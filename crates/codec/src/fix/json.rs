@@ -14,7 +14,6 @@
 //! This is the one part of the module that reads and writes, through what the caller gives it; it
 //! holds a few times the largest message in memory, however long the input is.
 
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::sync::Arc;
 

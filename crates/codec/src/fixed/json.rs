@@ -20,7 +20,7 @@ use super::fault::RecordFault;
 use super::layout::FixedWidthLayout;
 use super::text::RecordRole;
 use super::value::ColumnValue;
-use unitape_base::json::{number, string, value};
+use unitape_base::json::{number, value};
 use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.

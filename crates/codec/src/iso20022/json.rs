@@ -17,9 +17,8 @@ use super::parse::{ElementVisitor, MessageRoot};
 use super::value::ElementValueSpan;
 use super::{IsoFault, Span};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::json::{number, string, value};
+use unitape_base::json::value;
 use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.

@@ -14,7 +14,7 @@ use super::fault::ItchFault;
 use super::frame::{ItchFramer, NextItchFrame};
 use super::message::{ItchFieldType, ItchMessage};
 use std::io::{Read, Write};
-use unitape_base::json::{number, string, value};
+use unitape_base::json::{number, value};
 use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.

@@ -22,9 +22,8 @@ use super::header::header;
 use super::parts::{self, SubfieldFormat, SwiftComponents};
 use super::tokens::{SwiftField, SwiftFieldTokenizer, SwiftMessageType, SwiftTag, sub_blocks};
 use super::value::{self, CalendarDay};
-use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::json::{number, string, value as text};
+use unitape_base::json::value as text;
 use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, Span, decode_lines};
 
 /// The counts of a decoding.

@@ -15,9 +15,8 @@
 use super::{
     HEAD_BYTES, NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder,
 };
-use std::fmt::Write as _;
 use std::io::{Read, Write};
-use unitape_base::json::{number, string};
+use unitape_base::json::string;
 use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineDecoder, decode_lines};
 
 /// The counts of a decoding.

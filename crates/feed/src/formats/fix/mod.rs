@@ -16,7 +16,6 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 use unitape_base::digits::parse_u64;
 use unitape_base::toml::suggest_word;
