@@ -3,7 +3,7 @@
 
     unitape tape cat TAPE --json --full | python3 keep_books.py [--depth N] [--orders]
 
-prints what `unitape book TAPE --json` prints with these options, at the end of the lines. With `--all` in the first command it
+prints what `unitape book show TAPE --json` prints with these options, at the end of the lines. With `--all` in the first command it
 knows the sources as well, and so of which of them no books can be made. It needs Python 3.8 and its standard library.
 """
 

@@ -13,8 +13,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "bench")]
 use commands::bench;
 use commands::{
-    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, get, link, mapping, quarantine,
-    run, serve, status, store, tape, user, watch,
+    book, breaker, calendar, case, consolidate, decode, demo, doctor, fx, get, handler, link, mapping,
+    quarantine, run, serve, status, store, tape, user, watch,
 };
 use output::note;
 use std::process::ExitCode;
@@ -64,8 +64,10 @@ enum CliCommand {
     Quarantine(quarantine::QuarantineArgs),
     /// Check a mapping, and what it makes of a sample
     Mapping(mapping::MappingArgs),
-    /// Books and best prices from a tape
+    /// Print books and best prices of a tape, derive an NBBO, draw a book
     Book(book::BookArgs),
+    /// Print the books that a FAST handler makes of captured packets
+    Handler(handler::HandlerArgs),
     /// The best price of many banks, and the quotes behind it
     Fx(fx::FxArgs),
     /// Surveillance: scenarios over events
@@ -124,6 +126,7 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Quarantine(args) => quarantine::run(args),
         CliCommand::Mapping(args) => mapping::run(args),
         CliCommand::Book(args) => book::run(args),
+        CliCommand::Handler(args) => handler::run(&args),
         CliCommand::Fx(args) => fx::run(args),
         CliCommand::Watch(args) => watch::run(args),
         CliCommand::Breaker(args) => breaker::run(args),

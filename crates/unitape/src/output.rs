@@ -17,7 +17,7 @@ pub use empty_result::list_known_names;
 pub use escape::plain;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
 pub use files::{file_failure, open_file, read_bytes, read_text};
-pub use rows::{RowFormat, RowLines};
+pub use rows::{RowFormat, RowLines, csv_text};
 pub use stdout::{finish, stdout, unbuffered};
 
 use std::fmt::{Arguments, Display};

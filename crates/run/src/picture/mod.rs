@@ -9,7 +9,7 @@
 //!        └─────────────────▶ time
 //! ```
 //!
-//! A column shows the book of [`crate::replay::BookReplay`] at the time of the column, as `unitape book --at TIME` prints it.
+//! A column shows the book of [`crate::replay::BookReplay`] at the time of the column, as `unitape book show --at TIME` prints it.
 //! All numbers are exact; only [`svg`](Picture::svg) computes with floating point, to place its shapes.
 
 mod json;

@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod fx;
 pub mod generate;
 pub mod get;
+pub mod handler;
 pub mod link;
 mod login;
 pub mod mapping;

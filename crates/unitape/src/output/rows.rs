@@ -117,14 +117,18 @@ fn put_csv(line: &mut String, value: Option<ColumnValue<'_>>) {
         Some(ColumnValue::Number(number)) => write!(line, "{number}"),
         Some(ColumnValue::Price(price)) => write!(line, "{price}"),
         Some(ColumnValue::Size(size)) => write!(line, "{size}"),
-        // An empty text is not null, and a blank at an end stays.
-        Some(ColumnValue::Text(text))
-            if text.is_empty() || text.contains([',', '"', '\n', '\r', ' ', '\t']) =>
-        {
-            write!(line, "\"{}\"", text.replace('"', "\"\""))
-        }
-        Some(ColumnValue::Text(text)) => write!(line, "{text}"),
+        // An empty text is not null.
+        Some(ColumnValue::Text(text)) if text.is_empty() => write!(line, "\"\""),
+        Some(ColumnValue::Text(text)) => write!(line, "{}", csv_text(&text)),
     };
+}
+
+/// Returns a text as CSV has it: in quotes if it has a character with a meaning, or a blank, which a reader may strip.
+pub fn csv_text(text: &str) -> Cow<'_, str> {
+    match text.contains([',', '"', '\n', '\r', ' ', '\t']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
+        false => text.into(),
+    }
 }
 
 fn cell(value: Option<ColumnValue<'_>>) -> Cow<'_, str> {

@@ -8,7 +8,16 @@ use std::process::Stdio;
 use unitape_sim::day::DropCopyTruth;
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
-    run(["book".as_ref(), tape.as_os_str()].into_iter().chain(args.iter().map(AsRef::as_ref)))
+    run_book("show", tape, args)
+}
+
+fn best_prices(tape: &Path, args: &[&str]) -> Ran {
+    run_book("bbo", tape, args)
+}
+
+fn run_book(subcommand: &str, tape: &Path, args: &[&str]) -> Ran {
+    let start = ["book".as_ref(), subcommand.as_ref(), tape.as_os_str()];
+    run(start.into_iter().chain(args.iter().map(AsRef::as_ref)))
 }
 
 /// A tape of a simulated flow, and the flow's truth.
@@ -63,10 +72,10 @@ fn the_last_best_prices_are_those_of_the_truth() {
     assert_eq!((over_all, truth.bbo.len()), (12, 36));
     // For people, and one of it.
     let instr = &truth.bbo[0].instr;
-    let shown = book(&tape, &["--instr", instr, "--venue", "CHIX", "--orders"]).code(0);
+    let shown = book(&tape, &["--symbols", instr, "--venue", "CHIX", "--orders"]).code(0);
     assert!(shown.text().starts_with(&format!("{instr} at CHIX, from orders")), "{}", shown.text());
     assert!(!shown.text().contains("XLON") && shown.text().contains("O00000"), "{}", shown.text());
-    let one = book(&tape, &["--instr", instr, "--venue", "NBBO", "--json"]).code(0).json();
+    let one = book(&tape, &["--symbols", instr, "--venue", "NBBO", "--json"]).code(0).json();
     assert!(one["venue"] == "NBBO" && one["bid_venues"].as_array().is_some_and(|v| !v.is_empty()), "{one}");
 }
 
@@ -78,12 +87,12 @@ fn best_prices_as_they_change() {
     let keys = ["seq", "ts", "kind", "venue", "instr", "bid", "bid_qty", "ask", "ask_qty"];
     let essence = |v: &Value| keys.map(|k| v[k].clone());
     let published = common::cat(&tape, &["--kind", "bbo"]);
-    let changes = book(&tape, &["--bbo", "--json", "--basis", "bbo"]).code(0).lines();
+    let changes = best_prices(&tape, &["--json", "--basis", "bbo"]).code(0).lines();
     assert!(published.iter().map(essence).eq(changes.iter().map(essence)), "{}", changes.len());
 
     let instr = &truth.bbo[5].instr;
-    let args = ["--bbo", "--json", "--basis", "orders", "--instr", instr, "--venue", truth.bbo[5].venue];
-    let of_orders = book(&tape, &args).code(0).lines();
+    let args = ["--json", "--basis", "orders", "--symbols", instr, "--venue", truth.bbo[5].venue];
+    let of_orders = best_prices(&tape, &args).code(0).lines();
     let last = of_orders.last().unwrap();
     assert_eq!(last["bid"].as_str(), truth.bbo[5].bid.as_deref());
     assert_eq!(last["ask_qty"].as_str(), truth.bbo[5].ask_qty.as_deref());
@@ -96,13 +105,13 @@ fn best_prices_as_they_change() {
     );
 
     // Over all venues: each line differs from the one before it, and names who has the price.
-    let over_all = book(&tape, &["--bbo", "--json", "--instr", instr, "--venue", "NBBO"]).code(0).lines();
+    let over_all = best_prices(&tape, &["--json", "--symbols", instr, "--venue", "NBBO"]).code(0).lines();
     assert!(over_all.len() > 20 && over_all.iter().all(|v| v["venue"] == "NBBO"));
     let price = |v: &Value| {
         ["bid", "bid_qty", "ask", "ask_qty", "bid_venues", "ask_venues", "marks"].map(|k| v[k].clone())
     };
     assert!(over_all.windows(2).all(|w| price(&w[0]) != price(&w[1])));
-    let text = book(&tape, &["--bbo", "--instr", instr, "--venue", "NBBO"]).code(0);
+    let text = best_prices(&tape, &["--symbols", instr, "--venue", "NBBO"]).code(0);
     assert_eq!(text.text().lines().count(), over_all.len());
 }
 
@@ -122,8 +131,7 @@ fn a_point_of_the_tape_by_ordinal_position_and_time() {
     assert_eq!(by_ordinal, books(&ts.to_string()));
     assert_ne!(by_ordinal, books(&(seq + 40).to_string()));
     // The lines that `--bbo` printed up to there agree with the books there.
-    let seen =
-        book(&tape, &["--bbo", "--basis", "orders", "--json", "--at", &seq.to_string()]).code(0).lines();
+    let seen = best_prices(&tape, &["--basis", "orders", "--json", "--to", &seq.to_string()]).code(0).lines();
     for line in by_ordinal.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
         let last = seen.iter().rfind(|v| v["venue"] == line["venue"] && v["instr"] == line["instr"]);
         if line["basis"] == "orders" {
@@ -180,7 +188,7 @@ fn faults_are_told_and_exit_3() {
     let over = &lines[2];
     assert_eq!((&over["bid"], &over["marks"]), (&"9".into(), &serde_json::json!(["stale"])));
     book(&tape, &["--venue", "CHIX"]).code(0);
-    book(&tape, &["--bbo"]).code(3);
+    best_prices(&tape, &[]).code(3);
 }
 
 /// A feed that has lost something says so on the tape; its book was shown as if all were well.
@@ -203,14 +211,14 @@ fn what_a_feed_calls_stale_is_told_as_stale() {
 fn what_is_not_there_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let tape = write_event_lines(dir.path(), &["order_new oid=A side=B px=10 qty=5"]);
-    book(&tape, &["--instr", "VOX"]).code(0).says(&["VOX", "there is only VOD"]);
+    book(&tape, &["--symbols", "VOX"]).code(0).says(&["VOX", "there is only VOD"]);
     book(&tape, &["--venue", "XLOM"]).code(0).says(&["XLOM", "XLON"]);
     book(&tape, &["--basis", "trades"]).code(2).says(&["orders, levels, bbo"]);
     book(&tape, &["--at", "noon"]).code(2).says(&["noon", "UTC"]);
     book(&tape, &["--at", "5", "--follow"]).code(2).says(&["--follow"]);
     book(&dir.path().join("none"), &[]).code(1).says(&["none"]);
-    let help = run(["book", "--help"]).code(0);
-    assert!(help.text().contains("unitape book tape --bbo --follow"), "{}", help.text());
+    let help = run(["book", "bbo", "--help"]).code(0);
+    assert!(help.text().contains("unitape book bbo tape --follow"), "{}", help.text());
 }
 
 /// A reader that has seen enough closes the pipe; that is no error and prints nothing.
@@ -218,11 +226,12 @@ fn what_is_not_there_is_named() {
 fn a_closed_stdout_ends_it_quietly() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, _) = simulated(dir.path());
-    for args in [&["--bbo", "--json"][..], &["--bbo"], &["--json", "--depth", "50"]] {
+    for args in [&["bbo", "--json"][..], &["bbo"], &["show", "--json", "--depth", "50"]] {
         let mut child = unitape()
             .arg("book")
+            .arg(args[0])
             .arg(&tape)
-            .args(args)
+            .args(&args[1..])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -244,12 +253,12 @@ fn follow_goes_on_as_the_tape_grows() {
     let dir = tempfile::tempdir().unwrap();
     let tape = dir.path().join("t");
     common::consolidate_orders(&file(dir.path(), "1.fix", common::order_with(1, "44=10|")), &tape, 0);
-    let follow = |args: &[&str]| {
+    let follow = |subcommand: &str| {
         let mut command = unitape();
-        command.arg("book").arg(&tape).args(["--json", "--follow"]).args(args);
+        command.args(["book", subcommand]).arg(&tape).args(["--json", "--follow"]);
         command.stdout(Stdio::piped()).spawn().unwrap()
     };
-    let (mut changes, mut books) = (follow(&["--bbo"]), follow(&[]));
+    let (mut changes, mut books) = (follow("bbo"), follow("show"));
     let mut lines = [&mut changes, &mut books].map(|c| BufReader::new(c.stdout.take().unwrap()).lines());
     let mut read = |n: usize| -> Value { serde_json::from_str(&lines[n].next().unwrap().unwrap()).unwrap() };
     assert_eq!(read(0)["bid"], "10");
@@ -276,4 +285,132 @@ fn follow_goes_on_as_the_tape_grows() {
         assert!(kill.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
+}
+
+/// Users' scripts call `book` as it was before it had subcommands. For one release they get what they got, and the new call.
+#[test]
+fn the_calls_of_the_last_release_print_the_same_and_name_the_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, _) = simulated(dir.path());
+    let listing = book(&tape, &["--json"]).code(0).lines().remove(0);
+    let (instr, venue) = (listing["instr"].as_str().unwrap(), listing["venue"].as_str().unwrap());
+    let place = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let [old_tape, new_tape] = ["old", "new"].map(place);
+    let [old_picture, new_picture] = ["old.svg", "new.svg"].map(place);
+    for (old, subcommand, new) in [
+        (&["--json", "--depth", "3"][..], "show", &["--json", "--depth", "3"][..]),
+        (
+            &["--instr", instr, "--venue", venue, "--orders"],
+            "show",
+            &["--symbols", instr, "--venue", venue, "--orders"],
+        ),
+        (&["--at", "999", "--json"], "show", &["--at", "999", "--json"]),
+        (&["--bbo", "--json"], "bbo", &["--json"]),
+        (&["--bbo", "--at", "999", "--basis", "orders"], "bbo", &["--to", "999", "--basis", "orders"]),
+        (&["--verify-checkpoints", "--json"], "checkpoint", &["--verify", "--json"]),
+        (
+            &["--derive", "NBBO", "--tape-out", &old_tape, "--json"],
+            "derive",
+            &["--tape-out", &new_tape, "--json"],
+        ),
+        (
+            &[
+                "--picture",
+                &old_picture,
+                "--instr",
+                instr,
+                "--venue",
+                venue,
+                "--since",
+                "0",
+                "--until",
+                "2027-01-01",
+            ],
+            "picture",
+            &[
+                "-o",
+                &new_picture,
+                "--symbols",
+                instr,
+                "--venue",
+                venue,
+                "--since",
+                "0",
+                "--until",
+                "2027-01-01",
+            ],
+        ),
+    ] {
+        let start = ["book".as_ref(), tape.as_os_str()];
+        let ran = run(start.into_iter().chain(old.iter().map(AsRef::as_ref))).code(0);
+        let ran = ran.says(&["ends with the next release", &format!("unitape book {subcommand} ")]);
+        assert_eq!(ran.text(), run_book(subcommand, &tape, new).code(0).text(), "{old:?}");
+    }
+    let [old_picture, new_picture] = [old_picture, new_picture].map(|path| std::fs::read(path).unwrap());
+    assert!(old_picture == new_picture && !new_picture.is_empty());
+    let books = book(&tape, &[]).code(0).text().to_owned();
+    let ran = run(["book", tape.to_str().unwrap(), "--checkpoint-every", "1000"]).code(0);
+    assert_eq!(ran.says(&["checkpoints written", "unitape book checkpoint"]).text(), books);
+    assert!(tape.join("checkpoints").is_dir());
+    run(["book", "--json"]).code(2).says(&["unitape book show TAPE"]);
+}
+
+/// A desk asks for the best prices of a minute, of two instruments, or of the first ten changes: the books behind them are those of
+/// the whole tape.
+#[test]
+fn a_selection_chooses_among_the_best_prices_of_the_whole_tape() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, _) = simulated(dir.path());
+    let all = best_prices(&tape, &["--json"]).code(0).lines();
+    let ts = |line: &Value| line["ts"].as_i64().unwrap();
+    let seq = |line: &Value| line["seq"].as_u64().unwrap();
+    let (third, half) = (&all[all.len() / 3], &all[all.len() / 2]);
+    let choose = |args: &[&str], is_chosen: &dyn Fn(&Value) -> bool| {
+        let expected: Vec<&Value> = all.iter().filter(|line| is_chosen(line)).collect();
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{args:?}");
+        let lines = best_prices(&tape, &[&["--json"], args].concat()).code(0).lines();
+        assert!(lines.iter().collect::<Vec<_>>() == expected, "{args:?}: {} lines", lines.len());
+    };
+    let (since, until) = (ts(third).to_string(), ts(half).to_string());
+    choose(&["--since", &since, "--until", &until], &|line| (ts(third)..ts(half)).contains(&ts(line)));
+    let (from, to) = (seq(third).to_string(), seq(half).to_string());
+    choose(&["--from", &from, "--to", &to], &|line| (seq(third)..=seq(half)).contains(&seq(line)));
+    let from = format!("@{}", third["position"]);
+    choose(&["--from", &from], &|line| seq(line) >= seq(third));
+    let mut instruments: Vec<&str> = all.iter().map(|line| line["instr"].as_str().unwrap()).collect();
+    instruments.sort_unstable();
+    instruments.dedup();
+    let two = [instruments[0], instruments[1]];
+    choose(&["--symbols", two[0], "--instr", two[1]], &|line| two.contains(&line["instr"].as_str().unwrap()));
+    choose(&["--venue", "XLON", "--venue", "NBBO"], &|line| {
+        line["venue"] == "XLON" || line["venue"] == "NBBO"
+    });
+    let first = best_prices(&tape, &["--json", "--limit", "10"]).code(0).lines();
+    assert!(first == all[..10]);
+    best_prices(&tape, &["--since", "2030-01-01"]).code(0).says(&["no book with --since '2030-01-01"]);
+    best_prices(&tape, &["--from", "9", "--to", "8"]).code(2).says(&["nothing can be between them"]);
+
+    let csv = best_prices(&tape, &["--csv"]).code(0);
+    let mut lines = csv.text().lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(header[..4], ["seq", "ts", "venue", "instr"]);
+    let mut count = 0;
+    for (line, object) in lines.zip(&all) {
+        count += 1;
+        for (name, cell) in header.iter().zip(line.split(',')) {
+            let expected = match &object[*name] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                Value::Array(texts) => {
+                    texts.iter().map(|t| t.as_str().unwrap()).collect::<Vec<_>>().join("+")
+                }
+                number => number.to_string(),
+            };
+            assert_eq!(cell, expected, "{name} of {line}");
+        }
+    }
+    assert_eq!(count, all.len());
+    let file = dir.path().join("best.csv");
+    best_prices(&tape, &["--csv", "-o", file.to_str().unwrap()]).code(0);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), csv.text());
 }

@@ -127,8 +127,20 @@ fn an_alert_becomes_a_case_that_two_persons_close() {
         let (instr, venue, at) =
             (book["instr"].as_str().unwrap(), book["venue"].as_str().unwrap(), at.to_string());
         let tape = desk.text("tape");
-        let args =
-            ["book", &tape, "--at", &at, "--instr", instr, "--venue", venue, "--json", "--basis", "orders"];
+        let args = [
+            "book",
+            "show",
+            &tape,
+            "--at",
+            &at,
+            "--symbols",
+            instr,
+            "--venue",
+            venue,
+            "--json",
+            "--basis",
+            "orders",
+        ];
         let wanted = &run(args).lines()[0];
         assert_eq!((&book["bids"], &book["asks"]), (&wanted["bids"], &wanted["asks"]), "{when}");
     }

@@ -90,7 +90,7 @@ fn readers(dir: &Path, tape: &Path, options: &[&str]) -> Vec<(&'static str, Ran)
         ("replay", vec!["tape", "replay", t, "--json"]),
         ("info", vec!["tape", "info", t, "--json"]),
         ("watch", vec!["watch", "replay", t, "--json"]),
-        ("book", vec!["book", t, "--json"]),
+        ("book", vec!["book", "show", t, "--json"]),
         ("quarantine", vec!["quarantine", "list", t, "--json"]),
     ];
     if !options.contains(&"--no-verify") {
@@ -354,5 +354,5 @@ fn a_hole_before_the_durable_position_is_no_end() {
     run(["tape", "cat", t, "--no-verify"]).code(3).says(&[&format!("nothing at position {position}")]);
     resum(&tape, position);
     run(["tape", "cat", t]).code(3).says(&[&format!("nothing at position {position}")]);
-    run(["book", t]).code(3).says(&["damage: "]);
+    run(["book", "show", t]).code(3).says(&["damage: "]);
 }

@@ -15,7 +15,7 @@ fn consolidate(tape: &Path, mapping: &str, file: &str, code: i32) {
 
 /// The books of a tape: instrument, bids, offers, marks and faults.
 fn books(tape: &Path, code: i32) -> Vec<Value> {
-    let printed = run(["book", &tape.display().to_string(), "--json"]).code(code);
+    let printed = run(["book", "show", &tape.display().to_string(), "--json"]).code(code);
     let side = |levels: &Value| -> Vec<String> {
         let text = |level: &Value| {
             let orders = level["orders"].as_u64().map_or(String::new(), |n| format!("/{n}"));

@@ -169,7 +169,7 @@ fn ticks_of_one_side_leave_the_other_one() {
     let tape = dir.path().join("tape");
     // Known by its header.
     run(["consolidate", source.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
-    let book = run(["book", tape.to_str().unwrap(), "--bbo", "--json"]).code(0).lines();
+    let book = run(["book", "bbo", tape.to_str().unwrap(), "--json"]).code(0).lines();
     let best: Vec<_> =
         book.iter().filter(|line| line["bid"].is_string()).map(|line| (&line["bid"], &line["ask"])).collect();
     assert_eq!(*best.last().unwrap(), (&json!("1.08002"), &json!("1.08013")));
@@ -225,7 +225,8 @@ fn messages_of_lobster_make_the_book_of_their_orders() {
     ];
     assert_eq!(events, expected);
     let book = |at: &str| {
-        run(["book", tape.to_str().unwrap(), "--orders", "--at", at, "--json"]).code(0).lines()[0].clone()
+        run(["book", "show", tape.to_str().unwrap(), "--orders", "--at", at, "--json"]).code(0).lines()[0]
+            .clone()
     };
     let queue = |line: &Value, side: &str| line[side][0]["queue"].clone();
     let (before, after) =
@@ -243,8 +244,8 @@ fn messages_of_lobster_make_the_book_of_their_orders() {
     let picture = dir.path().join("picture.json");
     let listing = ["--instr", "ABCD", "--venue", "XNAS"];
     let (since, until) = (OPEN.to_string(), (OPEN + 2_000_000_000).to_string());
-    let span = ["--since", &since, "--until", &until, "--picture", picture.to_str().unwrap()];
-    run(["book", tape.to_str().unwrap()].iter().chain(&listing).chain(&span)).code(0);
+    let span = ["--since", &since, "--until", &until, "-o", picture.to_str().unwrap()];
+    run(["book", "picture", tape.to_str().unwrap()].iter().chain(&listing).chain(&span)).code(0);
     let picture: Value = serde_json::from_slice(&std::fs::read(picture).unwrap()).unwrap();
     let lifelines = picture["orders"].as_array().unwrap();
     let line = lifelines.iter().find(|line| line["oid"] == a).unwrap();

@@ -112,13 +112,17 @@ fn books_quarantine_alerts_and_messages_that_there_are_not() {
     let inputs = Inputs::new();
     explained(
         &inputs,
-        "book t --instr GB000000001",
+        "book show t --symbols GB000000001",
         &["no instrument GB000000001", "there is only GB0000000001"],
     );
-    explained(&inputs, "book t --venue XPAR", &["no venue XPAR", "there is only XLON"]);
-    explained(&inputs, "book t --basis levels", &["no book with --basis levels", "59 events made 1 books"]);
-    explained(&inputs, "book none", &["no book: none of the 0 events"]);
-    explained(&inputs, "book t --at 0", &["no book: none of the 0 events up to --at"]);
+    explained(&inputs, "book show t --venue XPAR", &["no venue XPAR", "there is only XLON"]);
+    explained(
+        &inputs,
+        "book show t --basis levels",
+        &["no book with --basis levels", "59 events made 1 books"],
+    );
+    explained(&inputs, "book show none", &["no book: none of the 0 events"]);
+    explained(&inputs, "book show t --at 0", &["no book: none of the 0 events up to --at"]);
     explained(&inputs, "quarantine list t", &["nothing is in quarantine; 59 messages were read"]);
     for (line, words) in [
         (

@@ -89,12 +89,12 @@ fn a_wrong_call_is_2() {
          unitape watch replay ev.jsonl --params {\"wash_trade\":{\"window_ms\":\"x\"}}
          unitape watch replay ev.jsonl --scenario spoofing --params {\"nope\":1}
          unitape watch replay
-         unitape book t --basis nope
-         unitape book t --at nope
-         unitape book t --at 1 --follow
-         unitape book t --group g
-         unitape book t --depth x
-         unitape book t --handler run.toml --venue v
+         unitape book show t --basis nope
+         unitape book show t --at nope
+         unitape book show t --at 1 --follow
+         unitape book show t --group g
+         unitape book show t --depth x
+         unitape handler t --config run.toml --venue v
          unitape fx
          unitape fx best
          unitape fx best t --size 1e6
@@ -185,10 +185,10 @@ fn what_lies_outside_the_call_and_the_data_is_1() {
          unitape watch replay ev.jsonl --params missing.toml
          unitape watch replay ev.jsonl --params wrong.toml
          unitape watch replay ev.jsonl --params dir
-         unitape book missing
+         unitape book show missing
          unitape fx best missing
          unitape fx book dir
-         unitape book o.fix --handler missing.toml
+         unitape handler o.fix --config missing.toml
          unitape consolidate missing.fix --tape x
          unitape consolidate dir --tape x
          unitape consolidate --feed a=fix:fix44-orders:missing.fix --tape x
@@ -255,7 +255,7 @@ fn damaged_missing_and_refused_data_are_3() {
          unitape tape info damaged
          unitape tape replay damaged
          unitape tape verify damaged
-         unitape book damaged
+         unitape book show damaged
          unitape fx best damaged
          unitape fx book damaged
          unitape watch replay damaged
@@ -317,12 +317,12 @@ fn packets_follow_the_rule_too() {
         .mapping(|channel| vectors(&format!("fast/box/{}.xml", channel.name())));
     std::fs::write(inputs.path("box.toml"), &text).unwrap();
     std::fs::write(inputs.path("other.toml"), text.replace(":14", ":15")).unwrap();
-    inputs.run("book day.pcap --handler box.toml").code(0);
-    inputs.run("book day.pcap --handler box.toml --channel nope").code(2).says(&["nope"]);
-    inputs.run("book missing.pcap --handler box.toml").code(1);
-    inputs.run("book day.pcap --handler wrong.toml").code(1);
-    inputs.run("book o.fix --handler box.toml").code(3);
-    inputs.run("book day.pcap --handler other.toml").code(3).says(&["they were sent to"]);
+    inputs.run("handler day.pcap --config box.toml").code(0);
+    inputs.run("handler day.pcap --config box.toml --channel nope").code(2).says(&["nope"]);
+    inputs.run("handler missing.pcap --config box.toml").code(1);
+    inputs.run("handler day.pcap --config wrong.toml").code(1);
+    inputs.run("handler o.fix --config box.toml").code(3);
+    inputs.run("handler day.pcap --config other.toml").code(3).says(&["they were sent to"]);
 }
 
 /// An exhausted resource, or one that somebody else holds, is code 1, whatever was read before.
@@ -356,7 +356,7 @@ fn what_went_well_is_0() {
          unitape store scan s --schema trades
          unitape store scan s --since 2024-03-12 --until 2024-03-12
          unitape store seal t --store s
-         unitape book t
+         unitape book show t
          unitape fx best t
          unitape fx book t
          unitape watch replay t

@@ -155,11 +155,11 @@ fn instruments_of_which_all_is_in_quarantine_are_told() {
     let tape = dir.path().join("tape");
     let t = tape.to_str().unwrap();
     run(["consolidate", "--feed", &crate::common::orders_option("w", &source), "--tape", t]).code(3);
-    run(["book", t, "--instr", "GOOD", "--json"]).code(0);
-    run(["book", t, "--instr", "BAD", "--json"])
+    run(["book", "show", t, "--symbols", "GOOD", "--json"]).code(0);
+    run(["book", "show", t, "--symbols", "BAD", "--json"])
         .code(3)
         .says(&["1 messages in quarantine", "unitape quarantine list"]);
-    run(["book", t, "--json"]).code(3);
+    run(["book", "show", t, "--json"]).code(3);
     run(["watch", "replay", t, "--json"]).code(3).says(&["all messages of BAD are in quarantine"]);
     let alerts = dir.path().join("alerts");
     let args = ["watch", "run", t, "--alerts", alerts.to_str().unwrap(), "--until-end", "--json"];
@@ -171,6 +171,6 @@ fn instruments_of_which_all_is_in_quarantine_are_told() {
     let (source, tape) = (file(dir.path(), "x.fix", broken), dir.path().join("other"));
     let t = tape.to_str().unwrap();
     run(["consolidate", "--feed", &crate::common::orders_option("x", &source), "--tape", t]).code(3);
-    run(["book", t, "--instr", "GOOD"]).code(3).says(&["1 messages in quarantine"]);
+    run(["book", "show", t, "--symbols", "GOOD"]).code(3).says(&["1 messages in quarantine"]);
     run(["watch", "replay", t]).code(3).says(&["all 1 messages are in quarantine"]);
 }

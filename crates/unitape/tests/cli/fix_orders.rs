@@ -26,7 +26,7 @@ fn tape_of(dir: &Path, messages: &[&str], code: i32) -> PathBuf {
 }
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
-    run(["book", tape.to_str().unwrap(), "--json"].iter().chain(args))
+    run(["book", "show", tape.to_str().unwrap(), "--json"].iter().chain(args))
 }
 
 const OF: &str = "48=GB0000000001|22=4|55=VOD|207=XLON";

@@ -30,7 +30,7 @@ fn again(message: &str) -> String {
 
 /// What is left of the orders, and whether a book of this basis is stale.
 fn book(tape: &Path, basis: &str, code: i32) -> (Vec<Value>, bool) {
-    let args = ["book", tape.to_str().unwrap(), "--json", "--orders", "--basis", basis];
+    let args = ["book", "show", tape.to_str().unwrap(), "--json", "--orders", "--basis", basis];
     let lines = run(args).code(code).lines();
     let book = lines.iter().find(|line| line["basis"] == basis).unwrap();
     let sides = [&book["bids"], &book["asks"]];
@@ -51,7 +51,7 @@ fn an_execution_that_is_sent_again_counts_once() {
     let tape = tape_of(dir.path(), &[NEW, FILL, &again(FILL)]);
     assert_eq!(repeats(&tape), [Value::Null, Value::Null, json!("Y")]);
     assert_eq!(book(&tape, "orders", 0), (vec![json!("60")], false));
-    let ran = run(["book", tape.to_str().unwrap(), "--json"]);
+    let ran = run(["book", "show", tape.to_str().unwrap(), "--json"]);
     let warnings = ran.lines().pop().unwrap();
     assert_eq!(warnings["warnings"]["repeats"], 1, "{warnings}");
 }
@@ -103,8 +103,10 @@ fn market_data_that_is_sent_again_is_no_new_price() {
     let tape = tape_of(dir.path(), &messages);
     assert_eq!(repeats(&tape), [Value::Null, Value::Null, json!("Y"), Value::Null, json!("Y")]);
     let bid = || {
-        let line =
-            run(["book", tape.to_str().unwrap(), "--json", "--basis", "bbo"]).code(3).lines().remove(0);
+        let line = run(["book", "show", tape.to_str().unwrap(), "--json", "--basis", "bbo"])
+            .code(3)
+            .lines()
+            .remove(0);
         line["bids"][0]["px"].clone()
     };
     assert_eq!((bid(), book(&tape, "bbo", 3).1), (json!("11"), true));
@@ -127,7 +129,7 @@ fn an_instrument_that_was_only_sent_again_has_no_book() {
         let messages: Vec<&str> = messages.into_iter().map(String::as_str).collect();
         let tape = tape_of(dir.path(), &messages);
         for args in [vec!["--json"], vec![], vec!["--instr", "ABC"], vec!["--venue", "XVEN"]] {
-            let ran = run(["book", tape.to_str().unwrap()].into_iter().chain(args)).code(3);
+            let ran = run(["book", "show", tape.to_str().unwrap()].into_iter().chain(args)).code(3);
             let text = &ran.stderr;
             assert!(text.contains("may be there twice (`repeat`)"), "{messages:?}: {text}");
             assert!(!text.contains("events is an order"), "{messages:?}: {text}");

@@ -42,12 +42,13 @@ fn all_formats_of_a_day_give_the_same_books_and_alerts() {
         // The last event of its time, so that the time is the same moment in each.
         let at = (events.len() * part / 6..).find(|n| events[*n]["ts"] != events[n + 1]["ts"]).unwrap();
         let at = events[at]["ts"].to_string();
-        let [a, b, c] = of(&["book", "--json", "--depth", "50", "--orders", "--at", &at]).map(essence);
+        let [a, b, c] =
+            of(&["book", "show", "--json", "--depth", "50", "--orders", "--at", &at]).map(essence);
         assert!(a.len() > 200, "{}", a.len());
         assert_eq!(a, b, "FIX at {at}");
         assert_eq!(a, c, "records at {at}");
     }
-    let [a, b, c] = of(&["book", "--json", "--bbo", "--venue", "NBBO"]).map(essence);
+    let [a, b, c] = of(&["book", "bbo", "--json", "--venue", "NBBO"]).map(essence);
     assert!(a.len() > 1_000 && a == b && a == c, "{} {} {}", a.len(), b.len(), c.len());
     let [a, b, c] = of(&["watch", "replay", "--json"]).map(|lines| {
         let alerts = lines.into_iter().filter(|line| line["scenario"].is_string());

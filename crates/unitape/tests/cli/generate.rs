@@ -75,7 +75,7 @@ fn books_of_the_bench_stream_have_no_faults() {
     let tape = tape.to_str().unwrap();
     let stream = ["--events", "60000", "--instruments", "20", "--open-orders", "600", "--names-all"];
     run(["generate", "bench", "--tape", tape].iter().chain(&stream)).code(0);
-    let books = run(["book", tape, "--basis", "orders", "--json"]).code(0).lines();
+    let books = run(["book", "show", tape, "--basis", "orders", "--json"]).code(0).lines();
     assert!(books.len() > 15, "{}", books.len());
     let last = run(["tape", "cat", tape, "--from", "60000", "--json"]).code(0).lines();
     for book in &books {
@@ -355,7 +355,7 @@ fn several_days_come_in_whole() {
         events.iter().filter(|e| e["kind"] == "session" && e["phase"] == "open").collect();
     let at = (opens[opens.len() / 2]["ts"].as_u64().unwrap() + 2_000_000_000_000).to_string();
     let book = |basis: &str| {
-        let args = ["book", &tape, "--at", &at, "--venue", "XLON", "--basis", basis, "--json"];
+        let args = ["book", "show", &tape, "--at", &at, "--venue", "XLON", "--basis", basis, "--json"];
         run(args).code(0).lines()
     };
     let (orders, levels) = (book("orders"), book("levels"));
@@ -379,7 +379,7 @@ fn several_days_come_in_whole() {
     for kind in ["order_new", "order_amend", "order_cancel", "exec", "trade"] {
         assert_eq!(of_kind(&found, &[kind]).len(), of_kind(&events, &[kind]).len(), "{kind}");
     }
-    run(["book", &fix, "--json"]).code(0);
+    run(["book", "show", &fix, "--json"]).code(0);
 }
 
 /// A file of controls with a line that says nothing must stop the command, and a day that is not asked for anything new

@@ -1,4 +1,4 @@
-//! `unitape book CAPTURE --handler CONFIG`: an exchange in a box, its packets in a capture, its books against the exchange's own.
+//! `unitape handler CAPTURE --config CONFIG`: an exchange in a box, its packets in a capture, its books against the exchange's own.
 
 use crate::common::{self, Ran, run};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn day(dir: &Path) -> (PathBuf, PathBuf, Exchange) {
 }
 
 fn book(pcap: &Path, config: &Path, args: &[&str]) -> Ran {
-    let start = ["book".as_ref(), pcap.as_os_str(), "--handler".as_ref(), config.as_os_str()];
+    let start = ["handler".as_ref(), pcap.as_os_str(), "--config".as_ref(), config.as_os_str()];
     run(start.into_iter().chain(args.iter().map(AsRef::as_ref)))
 }
 

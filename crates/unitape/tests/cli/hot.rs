@@ -91,7 +91,7 @@ fn a_copy_of_a_running_tape_is_a_tape_of_its_own() {
     let said = ["copy", "is a copy", "own files"];
     tape(&["tape", "cat"], &copied).code(0).says(&said);
     tape(&["tape", "verify"], &copied).code(0).says(&said);
-    tape(&["book"], &copied).says(&said);
+    tape(&["book", "show"], &copied).says(&said);
     tape(&["watch", "replay"], &copied).says(&said);
     let info = tape(&["tape", "info", "--json"], &copied).code(0).json();
     assert_eq!((&info["backing"], &info["writer"]), (&"file".into(), &serde_json::Value::Null));
@@ -232,7 +232,7 @@ fn hot_segments_whose_name_or_mark_is_lost_are_not_left_out() {
         let read = tape(&["tape", "cat", "--json"], &dir).code(3).says(&ways);
         let there = read.lines().iter().filter(|event| event["kind"] == "order_new").count();
         assert_eq!(there, 99, "{what}: what is on the disk is printed");
-        for command in [&["tape", "info"][..], &["tape", "replay"], &["book"], &["watch", "replay"]] {
+        for command in [&["tape", "info"][..], &["tape", "replay"], &["book", "show"], &["watch", "replay"]] {
             tape(command, &dir).code(3);
         }
         let repair = tape(&["tape", "repair"], &dir).code(3);

@@ -433,9 +433,9 @@ fn checkpoints_of_writers_that_were_killed_are_written_again() {
     let bench = TradeBench::new();
     let tape = bench.tape.to_str().unwrap();
     let (checkpoints, args) =
-        (bench.tape.join("checkpoints"), arguments(&["book", tape, "--checkpoint-every", "1000"]));
+        (bench.tape.join("checkpoints"), arguments(&["book", "checkpoint", tape, "--every", "1000"]));
     let is_good = |name: &str| {
-        let report = run(["book", tape, "--verify-checkpoints"]);
+        let report = run(["book", "checkpoint", tape, "--verify"]);
         assert_eq!(report.code, Some(0), "{name}: {}", report.text());
     };
     let (ran, calls) = bench.kill_points.count(&args);
@@ -454,7 +454,7 @@ fn checkpoints_of_writers_that_were_killed_are_written_again() {
     let (half, unnamed) = (checkpoints.join(format!("{:016x}.books", 2000)), checkpoints.join("writing"));
     shorten(&half, 500);
     std::fs::write(&unnamed, [7; 100_000]).unwrap();
-    run(["book", tape, "--verify-checkpoints"]).code(3);
+    run(["book", "checkpoint", tape, "--verify"]).code(3);
     run(&args).code(0);
     assert!(!half.exists());
     is_good("after half a checkpoint");

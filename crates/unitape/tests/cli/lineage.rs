@@ -143,7 +143,7 @@ fn cat_and_book_that_follow_print_what_comes_at_the_cut() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let cat = Follower::new(start(&["tape", "cat", "--kind", "order_new"]));
-    let book = Follower::new(start(&["book", "--bbo"]));
+    let book = Follower::new(start(&["book", "bbo"]));
     for n in 1..40 {
         assert_eq!(
             (cat.next()["oid"].as_str(), book.next()["bid"].as_str()),

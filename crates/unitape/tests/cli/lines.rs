@@ -1,4 +1,4 @@
-//! `unitape book CAPTURE --handler CONFIG` where lines fail: what each line missed, lines that are down, gaps, snapshots that come
+//! `unitape handler CAPTURE --config CONFIG` where lines fail: what each line missed, lines that are down, gaps, snapshots that come
 //! early, fragments. Every packet of these captures is made here, so that the figures are known.
 //!
 //! A line that was dead for hours once had "0 missed", nothing on stderr and exit code 0.
@@ -104,7 +104,7 @@ fn capture(dir: &Path, sent: &[Sent]) {
 
 fn book(dir: &Path) -> Ran {
     let (pcap, config) = (dir.join("day.pcap"), dir.join("m.toml"));
-    let mut args = vec!["book".as_ref(), pcap.as_os_str(), "--handler".as_ref(), config.as_os_str()];
+    let mut args = vec!["handler".as_ref(), pcap.as_os_str(), "--config".as_ref(), config.as_os_str()];
     args.extend(["--json", "--stats"].map(std::ffi::OsStr::new));
     run(args)
 }

@@ -1,4 +1,4 @@
-//! `unitape book --derive NBBO`. `book --bbo --venue NBBO` mixes prices that a feed brought with derived ones, and has none of
+//! `unitape book derive`. `book --bbo --venue NBBO` mixes prices that a feed brought with derived ones, and has none of
 //! an instrument with one venue.
 
 use crate::common::{Ran, cat, file, files, run, tape_of_units, units};
@@ -13,7 +13,7 @@ use unitape_tape::{Reader, StartPosition};
 
 fn derive(tape: &Path, out: &Path) -> Ran {
     let (tape, out) = (tape.to_str().unwrap(), out.to_str().unwrap());
-    run(["book", tape, "--derive", "NBBO", "--tape-out", out, "--json"])
+    run(["book", "derive", tape, "--tape-out", out, "--json"])
 }
 
 fn consolidate(dir: &Path, name: &str, lines: &str) -> PathBuf {
@@ -214,7 +214,7 @@ fn quotes_of_changes_give_the_same_best_prices() {
         // Run again, nothing is left to say: the books are those of the tape.
         assert_eq!(derive(&tape, &out).code(0).json()["appended"], 0);
         let rows: Vec<Value> = rows(&out).iter().map(|row| json!(row.as_array().unwrap()[..6])).collect();
-        let mut books = run(["book", tape.to_str().unwrap(), "--json", "--bbo"]).code(0).lines();
+        let mut books = run(["book", "bbo", tape.to_str().unwrap(), "--json"]).code(0).lines();
         books.iter_mut().for_each(|line| line["position"] = Value::Null);
         (rows, books)
     });
@@ -267,6 +267,6 @@ fn options_that_do_not_go_together_are_refused() {
         run(["book", "tape"].iter().chain(more)).code(2);
     }
     for more in [&["--bbo"][..], &["--venue", "XLON"], &["--at", "3"], &["--orders"]] {
-        run(["book", "tape", "--derive", "NBBO", "--tape-out", "x"].iter().chain(more)).code(2);
+        run(["book", "derive", "tape", "--tape-out", "x"].iter().chain(more)).code(2);
     }
 }

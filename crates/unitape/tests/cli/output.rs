@@ -128,11 +128,11 @@ fn what_feeds_say_is_shown_and_not_obeyed() {
         &["quarantine", "show", "h", &position],
         &["quarantine", "list", "hf"],
         &["quarantine", "list", &missing],
-        &["book", "h"],
-        &["book", "h", "--orders"],
-        &["book", "h", "--bbo"],
-        &["book", "h", "--venue", "NBBO", "--instr", &missing],
-        &["book", "h", "--at", &missing],
+        &["book", "show", "h"],
+        &["book", "show", "h", "--orders"],
+        &["book", "bbo", "h"],
+        &["book", "show", "h", "--venue", "NBBO", "--symbols", &missing],
+        &["book", "show", "h", "--at", &missing],
         &["fx", "best", "h"],
         &["fx", "best", "h", "--instr", &missing],
         &["fx", "book", "h"],
@@ -268,9 +268,15 @@ const PRINTS: &str = "
     mapping check fix44-orders o.fix --json
     mapping list
     mapping show fix44-orders
-    book t
-    book t --json
-    book t --bbo
+    book show t
+    book show t --json
+    book bbo t
+    book bbo t --csv
+    book derive t --tape-out n --json
+    book checkpoint t --every 1000
+    book checkpoint t --verify
+    book picture --help
+    handler --help
     fx best quotes
     fx best quotes --json
     fx book quotes

@@ -1,4 +1,4 @@
-//! Quotes that name one side, from a file to each reader. `unitape book --bbo` printed books of one side without a mark, exit
+//! Quotes that name one side, from a file to each reader. `unitape book bbo` printed books of one side without a mark, exit
 //! code 0, because the quote of one side had taken the other away.
 
 use crate::common::{Ran, cat, file, run};
@@ -21,7 +21,7 @@ fn tape_of(dir: &Path, name: &str, lines: &[Value]) -> PathBuf {
 }
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
-    run(["book", text(tape), "--json", "--bbo"].iter().chain(args))
+    run(["book", "bbo", text(tape), "--json"].iter().chain(args))
 }
 
 fn best(line: &Value) -> [Value; 2] {
@@ -101,8 +101,8 @@ fn ticks_of_one_side_reach_every_reader() {
     let prices = [["1.08001", "1.0801"], ["1.08001", "1.08012"], ["1.08003", "1.08012"]];
     assert_eq!(books.iter().map(best).collect::<Vec<_>>(), prices.map(|line| line.map(Value::from)));
     // A checkpoint has the sides, too.
-    run(["book", text(&tape), "--checkpoint-every", "1"]).code(0);
-    let at = run(["book", text(&tape), "--at", "3", "--json"]).code(0).lines();
+    run(["book", "checkpoint", text(&tape), "--every", "1"]).code(0);
+    let at = run(["book", "show", text(&tape), "--at", "3", "--json"]).code(0).lines();
     assert_eq!((&at[0]["bids"][0]["px"], &at[0]["asks"][0]["px"]), (&json!("1.08003"), &json!("1.08012")));
 
     let store = dir.path().join("store");
@@ -132,7 +132,7 @@ fn a_book_with_an_unknown_side_says_so() {
     let both = tape_of(dir.path(), "both", &lines);
     let last = book(&both, &[]).lines().pop().unwrap();
     assert_eq!((best(&last), &last["marks"]), ([json!("9"), json!("10")], &json!([])));
-    run(["book", text(&both), "--json"]).code(0);
+    run(["book", "show", text(&both), "--json"]).code(0);
 }
 
 /// Each input's quotes keep to their listing, however the merge mixes them.
@@ -168,8 +168,8 @@ fn a_tape_without_its_beginning_has_a_side_when_it_is_stated_again() {
         run(["tape", "retain", text(&tape), "--bytes", "131072"]).code(0);
         assert!(unitape_tape::oldest_position(&tape).unwrap().0 > 0);
         let derived = dir.path().join(format!("{name}-nbbo"));
-        let options = ["--derive", "NBBO", "--json", "--tape-out", text(&derived)];
-        run(["book", text(&tape)].iter().chain(&options)).code(3);
+        let options = ["--json", "--tape-out", text(&derived)];
+        run(["book", "derive", text(&tape)].iter().chain(&options)).code(3);
         let last = book(&tape, &[]).code(3).lines().into_iter().rfind(|line| line["kind"] == "bbo").unwrap();
         (best(&last), last["marks"].clone(), cat(&derived, &["--kind", "bbo"]))
     };

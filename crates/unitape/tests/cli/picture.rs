@@ -1,4 +1,4 @@
-//! `unitape book --picture`. A picture that shows another book than the tape has would mislead who decides on a case.
+//! `unitape book picture`. A picture that shows another book than the tape has would mislead who decides on a case.
 
 use crate::common::{self, file, run};
 use serde_json::{Value, json};
@@ -25,10 +25,11 @@ fn picture(
     let (since, until) = (since.to_string(), until.to_string());
     let fixed = [
         "book",
+        "picture",
         tape.to_str().unwrap(),
-        "--picture",
+        "-o",
         out.to_str().unwrap(),
-        "--instr",
+        "--symbols",
         instr,
         "--venue",
         venue,
@@ -81,8 +82,9 @@ fn each_column_is_the_book_at_its_time() {
             let at = if at == since.to_string() { (since - 1).to_string() } else { at.to_owned() };
             let args = [
                 "book",
+                "show",
                 tape.to_str().unwrap(),
-                "--instr",
+                "--symbols",
                 &instr,
                 "--venue",
                 &venue,
@@ -150,5 +152,5 @@ fn orders_have_their_steps_and_names_are_text() {
     let nothing = picture(&tape, &data, ["VOD", "XLON"], [500, 6_000], &[]).code(2);
     nothing.says(&["no instrument VOD"]);
     picture(&tape, &data, listing, [6_000, 6_000], &[]).code(2).says(&["ends before it begins"]);
-    run(["book", tape.to_str().unwrap(), "--picture", "p.svg"]).code(2).says(&["--instr"]);
+    run(["book", "picture", tape.to_str().unwrap(), "-o", "p.svg"]).code(2).says(&["--symbols"]);
 }

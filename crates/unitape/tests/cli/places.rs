@@ -143,9 +143,9 @@ fn a_book_at_no_place_of_the_tape_is_not_silent() {
     let dir = tempfile::tempdir().unwrap();
     let tape = segmented(dir.path());
     let all = cat(&tape, &[]).code(0).lines();
-    let book = |place: &str| run(["book", tape.to_str().unwrap(), "--json", "--at", place]);
+    let book = |place: &str| run(["book", "show", tape.to_str().unwrap(), "--json", "--at", place]);
     let last = all.last().unwrap();
-    let whole = run(["book", tape.to_str().unwrap(), "--json"]).code(0).text().to_owned();
+    let whole = run(["book", "show", tape.to_str().unwrap(), "--json"]).code(0).text().to_owned();
     for at in [all.len().to_string(), format!("@{}", last["position"]), last["ts"].to_string()] {
         assert_eq!(book(&at).code(0).text(), whole, "{at}");
     }
@@ -234,9 +234,9 @@ fn compare_books(tape: &Path, wanted: &[(TapeStopPoint, String)], context: &str)
     }
 }
 
-/// The checkpoints of a tape, and what `--verify-checkpoints` says of them.
+/// The checkpoints of a tape, and the result of `--verify` for each.
 fn checkpoints(tape: &Path, code: i32) -> Vec<(PathBuf, String)> {
-    let lines = run(["book", tape.to_str().unwrap(), "--verify-checkpoints", "--json"]).code(code).lines();
+    let lines = run(["book", "checkpoint", tape.to_str().unwrap(), "--verify", "--json"]).code(code).lines();
     let text = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
     lines.iter().map(|line| (text(line, "checkpoint").into(), text(line, "status"))).collect()
 }
@@ -244,8 +244,8 @@ fn checkpoints(tape: &Path, code: i32) -> Vec<(PathBuf, String)> {
 /// Makes checkpoints, all of which a replay confirms.
 fn make_checkpoints(tape: &Path, every: usize) -> Vec<PathBuf> {
     let every = every.to_string();
-    let ran = run(["book", tape.to_str().unwrap(), "--json", "--checkpoint-every", &every]);
-    assert!(ran.stderr.contains("checkpoints written"), "{}", ran.stderr);
+    let ran = run(["book", "checkpoint", tape.to_str().unwrap(), "--json", "--every", &every]);
+    assert!(ran.code(0).json()["checkpoints"].is_u64());
     let all = checkpoints(tape, 0);
     all.into_iter().filter(|(_, status)| status == "good").map(|(path, _)| path).collect()
 }

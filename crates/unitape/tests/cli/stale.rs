@@ -12,7 +12,7 @@ use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
 const SECOND: u64 = 1_000_000_000;
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
-    run(["book", tape.to_str().unwrap(), "--json"].iter().chain(args))
+    run(["book", "show", tape.to_str().unwrap(), "--json"].iter().chain(args))
 }
 
 /// A message of ITCH at this second after midnight in New York.
@@ -98,7 +98,7 @@ fn a_gap_makes_the_books_of_its_feed_stale() {
     // Also that of the security of which the first message came after the gap.
     assert_eq!(marks, [json!(["stale"]), json!(["stale"]), json!(["stale"])]);
     assert_eq!(after.last().unwrap()["warnings"], json!({"lost": 1}));
-    let text = run(["book", tape.to_str().unwrap()]).code(3);
+    let text = run(["book", "show", tape.to_str().unwrap()]).code(3);
     assert!(text.text().contains("ZVZZT at XNAS, from orders, open, stale"), "{}", text.text());
 }
 
@@ -244,7 +244,7 @@ fn the_word_stale_marks_every_book() {
     assert_eq!(seen("4", 3), [("orders".into(), stale.clone()), ("bbo".into(), stale.clone())]);
     assert_eq!(seen("5", 3), [("orders".into(), stale), ("bbo".into(), whole.clone())]);
     assert_eq!(seen("6", 0), [("orders".into(), whole.clone()), ("bbo".into(), whole)]);
-    let nbbo = book(&tape, &["--bbo", "--at", "4"]).code(3).lines();
+    let nbbo = run(["book", "bbo", tape.to_str().unwrap(), "--json", "--to", "4"]).code(3).lines();
     assert!(nbbo.iter().all(|line| line["instr"] != "BP"), "{nbbo:?}");
 }
 

@@ -319,7 +319,7 @@ fn messages_of_users_are_printed_and_passed_over() {
     run(["tape", "info", path]).code(0);
     run(["tape", "verify", path]).code(0);
     assert!(run(["tape", "replay", path]).code(0).text().contains("10,850 events"));
-    run(["book", path]).code(0);
+    run(["book", "show", path]).code(0);
     run(["watch", "replay", path]).code(0);
     let store = dir.path().join("store");
     run(["store", "seal", path, "--store", store.to_str().unwrap()]).code(0);

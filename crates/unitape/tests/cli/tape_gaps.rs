@@ -66,7 +66,7 @@ fn merge(inputs: &[&Path], tape: &Path) -> Ran {
 }
 
 fn book(tape: &Path, args: &[&str]) -> Ran {
-    run(["book", text(tape), "--json"].iter().chain(args))
+    run(["book", "show", text(tape), "--json"].iter().chain(args))
 }
 
 /// The venues, each with whether all its books are stale; some and some not is an error.
@@ -89,7 +89,7 @@ fn is(venue: &str, is_stale: bool) -> (String, bool) {
 fn draw(tape: &Path, dir: &Path) -> Ran {
     let picture = dir.join("book.json");
     let (since, until) = (START.to_string(), (START + 9_000_000).to_string());
-    let book = ["book", text(tape), "--picture", text(&picture), "--instr", "VOD", "--venue", "XA"];
+    let book = ["book", "picture", text(tape), "-o", text(&picture), "--symbols", "VOD", "--venue", "XA"];
     run(book.iter().copied().chain(["--since", &since, "--until", &until]))
 }
 
@@ -99,17 +99,20 @@ fn books_without_their_beginning_are_stale() {
     let dir = tempfile::tempdir().unwrap();
     let tape = tape_of(dir.path(), "a", &orders("XA", 5_000, false));
     assert_eq!(stale_venues(&book(&tape, &[]).code(0)), [is("XA", false)]);
-    run(["book", text(&tape), "--checkpoint-every", "1000"]).code(0);
+    run(["book", "checkpoint", text(&tape), "--every", "1000"]).code(0);
     retain(&tape, 2);
     let ran = book(&tape, &[]).code(3).says(&["retention has removed what is before event"]);
     assert_eq!(stale_venues(&ran), [is("XA", true)]);
-    for args in
-        [&["--at", "4990"][..], &["--instr", "VOD"], &["--checkpoint-every", "100"], &["--at", "4995"]]
-    {
+    let is_stale = |args: &[&str]| {
         assert_eq!(stale_venues(&book(&tape, args).code(3)), [is("XA", true)], "{args:?}");
-    }
-    run(["book", text(&tape), "--verify-checkpoints"]);
-    book(&tape, &["--bbo"]).code(3);
+    };
+    is_stale(&["--at", "4990"]);
+    is_stale(&["--symbols", "VOD"]);
+    run(["book", "checkpoint", text(&tape), "--every", "100"]).code(0);
+    is_stale(&[]);
+    is_stale(&["--at", "4995"]);
+    run(["book", "checkpoint", text(&tape), "--verify"]);
+    run(["book", "bbo", text(&tape)]).code(3);
     book(&tape, &["--instr", "NONE"]).code(3);
     draw(&tape, dir.path()).code(3);
 
@@ -260,7 +263,7 @@ fn a_merge_with_gaps_that_ends_anywhere_is_continued() {
 }
 
 fn derive(tape: &Path, out: &Path) -> Ran {
-    run(["book", text(tape), "--derive", "NBBO", "--tape-out", text(out), "--json"])
+    run(["book", "derive", text(tape), "--tape-out", text(out), "--json"])
 }
 
 /// The best prices continue after retention: what is there stays, and what follows is marked.

@@ -47,7 +47,7 @@ fn assert_equal(tape: &Path, parts: &[f64]) -> usize {
         let at = (last as f64 * part) as u64;
         let upto = lines.partition_point(|line| seq(line) <= at);
         let at = at.to_string();
-        let ours = run(["book", t, "--json", "--at", &at].iter().chain(&OPTIONS)).lines();
+        let ours = run(["book", "show", t, "--json", "--at", &at].iter().chain(&OPTIONS)).lines();
         let theirs = python((lines[..upto].join("\n") + "\n").as_bytes());
         for (n, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
             assert_eq!(theirs, ours, "line {n} at {at}");

@@ -153,8 +153,16 @@ impl Venue {
 
     /// The books at the end of a tape are the exchange's own.
     fn holds(&self, tape: &Path) {
-        let books =
-            common::run(["book", tape.to_str().unwrap(), "--json", "--depth", "100", "--basis", "levels"]);
+        let books = common::run([
+            "book",
+            "show",
+            tape.to_str().unwrap(),
+            "--json",
+            "--depth",
+            "100",
+            "--basis",
+            "levels",
+        ]);
         let books = books.code(0).lines();
         let (world, truth) = (self.exchange.world(), self.exchange.truth());
         let mut compared = 0;

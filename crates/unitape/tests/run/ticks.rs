@@ -110,7 +110,7 @@ fn a_tick_of_a_clock_that_is_ahead_ends_no_books() {
         );
         let config = common::file(dir.path(), "run.toml", text);
         common::run(["run".as_ref(), config.as_os_str()]).code(0);
-        let at = ["book", tape.to_str().unwrap(), "--at", "2026-09-01T00:00", "--json"];
+        let at = ["book", "show", tape.to_str().unwrap(), "--at", "2026-09-01T00:00", "--json"];
         let books = common::run(at).code(0).lines();
         assert_eq!(books[0]["orders"], wanted, "{books:?}");
     }

@@ -1,16 +1,34 @@
-//! `unitape book --derive NBBO`: the best price over all venues, as events on a tape of its own.
+//! `unitape book derive`: the best price over all venues, as events on a tape of its own.
 
-use super::BookArgs;
-use crate::commands::read_args;
+use crate::commands::read_args::{self, ReadArgs};
 use crate::output::{self, CommandOutcome, grouped, note, say};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use unitape_model::Position;
 use unitape_run::best_price_tape::BestPriceTape;
 use unitape_run::replay::ReplayOutcome;
 
-/// Puts the best prices of the tape onto the one in `out`.
-pub fn run(args: &BookArgs, out: &Path) -> output::Result {
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct DeriveArgs {
+    /// Directory of the tape
+    pub dir: PathBuf,
+    /// Directory of the tape that is made or continued
+    #[arg(long, value_name = "DIR")]
+    pub tape_out: PathBuf,
+    /// Follow the tape as it grows, until stopped
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Print the counts as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// Writes the best prices of the tape onto the one of `--tape-out`.
+pub fn run(args: &DeriveArgs) -> output::Result {
+    let out = &args.tape_out;
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let mut prices = BestPriceTape::open(&args.dir, out, args.read.options())?;

@@ -1,25 +1,46 @@
-//! `unitape book --picture`: the book over time, as SVG or JSON.
+//! `unitape book picture`: the book over time, as SVG or JSON.
 
-use super::BookArgs;
+use crate::commands::read_args::ReadArgs;
 use crate::output::{self, CommandFailure, CommandOutcome, note};
-use std::path::Path;
-use unitape_model::UnixNanos;
-use unitape_run::address;
+use std::path::PathBuf;
+use unitape_query::address;
 use unitape_run::picture::{Picture, PictureOptions};
 
-/// Writes the picture of a book to `file`: SVG, or JSON where the name ends in `.json`.
-pub fn run(args: &BookArgs, file: &Path) -> output::Result {
-    let wanted = |option: &str, value: &Option<String>| {
-        let what = format!("--picture needs {option}: a picture is of one book over a time");
-        value.clone().ok_or(CommandFailure::Usage(what))
-    };
-    let (instr, venue) = (wanted("--instr", &args.instr)?, wanted("--venue", &args.venue)?);
-    let time = |option: &str, value: &Option<String>| -> Result<UnixNanos, CommandFailure> {
-        let text = wanted(option, value)?;
-        address::parse_time(&text).map_err(|e| CommandFailure::from(e).with_subject(option))
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct PictureArgs {
+    /// Directory of the tape
+    pub dir: PathBuf,
+    /// Write to this file: SVG, or JSON if its name ends in .json
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The instrument, by its name on the tape
+    #[arg(long, visible_alias = "instr", value_name = "X")]
+    pub symbols: String,
+    /// The venue
+    #[arg(long, value_name = "V")]
+    pub venue: String,
+    /// First time of the picture, in UTC, or nanoseconds since 1970
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub since: String,
+    /// The picture ends before this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub until: String,
+    /// Draw only the orders of this owner or trader (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub party: Vec<String>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// Writes the picture of a book over time.
+pub fn run(args: &PictureArgs) -> output::Result {
+    let time = |option: &str, text: &str| {
+        address::parse_time(text).map_err(|e| CommandFailure::from(e).with_subject(option))
     };
     let (since, until) = (time("--since", &args.since)?, time("--until", &args.until)?);
-    let mut options = PictureOptions::new(&instr, &venue, since, until);
+    let file = &args.output;
+    let mut options = PictureOptions::new(&args.symbols, &args.venue, since, until);
     options.parties.clone_from(&args.party);
     output::print_hot_notice(&args.dir);
     let picture = Picture::read(&args.dir, &options, args.read.options())?;

@@ -1,12 +1,13 @@
 //! Books and best prices, for people and as JSON.
 
-use super::{BookArgs, BookMoment, ladder};
+use super::ladder;
 use crate::commands::tape::utc;
-use crate::output::{CommandFailure, grouped, plain, say_to};
+use crate::output::{CommandFailure, csv_text, grouped, plain, say_to};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use unitape_book::{ALL_VENUES, Basis, BookView, ListingView, OrderView, PriceLevel, QuoteFlags, TapeBooks};
 use unitape_model::{InstrumentId, NameKind, Side};
+use unitape_run::replay::BookMoment;
 
 /// The name of a venue or instrument; empty where the feed gives none.
 fn name(tape: &TapeBooks, dict: NameKind, id: u32) -> &str {
@@ -22,44 +23,105 @@ fn line(out: &mut impl Write, value: &Value) -> Result<(), CommandFailure> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// One book as a line.
-pub fn book_json(
-    out: &mut impl Write,
-    tape: &TapeBooks,
-    here: BookMoment,
-    listing: ListingView<'_>,
-    book: BookView<'_>,
-    args: &BookArgs,
-) -> Result<(), CommandFailure> {
-    let side = |side: Side| -> Vec<Value> {
-        let level = |level: PriceLevel| {
-            let mut object = Map::new();
-            object.insert("px".into(), level.px.to_string().into());
-            object.insert("qty".into(), level.qty.to_string().into());
-            if let Some(orders) = level.orders {
-                object.insert("orders".into(), orders.into());
-            }
-            if args.orders {
-                object.insert("queue".into(), book.queue(side, level.px).map(order_json).collect());
-            }
-            Value::Object(object)
+/// The books of a tape at a moment, and how much of them is written.
+#[derive(Clone, Copy)]
+pub struct BookRows<'a> {
+    pub tape: &'a TapeBooks,
+    pub moment: BookMoment,
+    /// Levels of each side.
+    pub depth: usize,
+    /// With the orders in line at each level.
+    pub orders: bool,
+}
+
+impl BookRows<'_> {
+    /// Writes a book as a line of JSON.
+    pub fn json(
+        &self,
+        out: &mut impl Write,
+        listing: ListingView<'_>,
+        book: BookView<'_>,
+    ) -> Result<(), CommandFailure> {
+        let (tape, moment) = (self.tape, self.moment);
+        let side = |side: Side| -> Vec<Value> {
+            let level = |level: PriceLevel| {
+                let mut object = Map::new();
+                object.insert("px".into(), level.px.to_string().into());
+                object.insert("qty".into(), level.qty.to_string().into());
+                if let Some(orders) = level.orders {
+                    object.insert("orders".into(), orders.into());
+                }
+                if self.orders {
+                    object.insert("queue".into(), book.queue(side, level.px).map(order_json).collect());
+                }
+                Value::Object(object)
+            };
+            book.levels(side).take(self.depth).map(level).collect()
         };
-        book.levels(side).take(args.depth).map(level).collect()
-    };
-    let faults: Map<String, Value> =
-        listing.faults().nonzero().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
-    let mut value = json!({
-        "seq": here.seq, "position": here.position.0, "ts": book.ts().0,
-        "instr": name(tape, NameKind::Instrument, listing.instrument().0),
-        "venue": name(tape, NameKind::Venue, listing.venue().into()),
-        "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
-        "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
-        "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
-    });
-    if args.orders {
-        value["aside"] = book.aside().map(order_json).collect();
+        let faults: Map<String, Value> =
+            listing.faults().nonzero().map(|(fault, n)| (fault.name().to_owned(), n.into())).collect();
+        let mut value = json!({
+            "seq": moment.seq, "position": moment.position.0, "ts": book.ts().0,
+            "instr": name(tape, NameKind::Instrument, listing.instrument().0),
+            "venue": name(tape, NameKind::Venue, listing.venue().into()),
+            "basis": book.basis().name(), "phase": listing.phase().name(), "marks": names(book.marks()),
+            "levels": [book.level_count(Side::Buy), book.level_count(Side::Sell)],
+            "orders": book.order_count(), "bids": side(Side::Buy), "asks": side(Side::Sell), "faults": faults,
+        });
+        if self.orders {
+            value["aside"] = book.aside().map(order_json).collect();
+        }
+        line(out, &value)
     }
-    line(out, &value)
+
+    /// Writes a book as a table.
+    pub fn table(
+        &self,
+        out: &mut impl Write,
+        listing: ListingView<'_>,
+        book: BookView<'_>,
+    ) -> Result<(), CommandFailure> {
+        let tape = self.tape;
+        let mut head = format!(
+            "{} at {}, from {}",
+            name(tape, NameKind::Instrument, listing.instrument().0),
+            name(tape, NameKind::Venue, listing.venue().into()),
+            book.basis().name(),
+        );
+        let phase = listing.phase().name().filter(|p| !matches!(*p, "auction" | "close" | "halt"));
+        phase.into_iter().chain(book.marks().names()).for_each(|word| head += &format!(", {word}"));
+        if book.basis() == Basis::Orders {
+            head += &format!(", {} orders", grouped(book.order_count().into()));
+        }
+        for (fault, n) in listing.faults().nonzero() {
+            head += &format!(", {} × {}", grouped(n), fault.name());
+        }
+        // A book that no event has changed has no time.
+        let when = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
+        say_to!(*out, "{head}, {when}");
+        let depth = book.depth(self.depth);
+        let orders = |side, level: &PriceLevel| match self.orders {
+            true => {
+                let line =
+                    book.queue(side, level.px).map(|o| plain(&format!("{} {}", o.oid, o.left)).into_owned());
+                line.collect::<Vec<_>>().join("\n")
+            }
+            false => level.orders.map(|n| n.to_string()).unwrap_or_default(),
+        };
+        ladder::print(
+            out,
+            [&depth.bids, &depth.asks],
+            Side::BOTH.map(|side| book.level_count(side)),
+            orders,
+        )?;
+        if self.orders {
+            for order in book.aside() {
+                let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
+                say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.letter(), order.left);
+            }
+        }
+        Ok(writeln!(out)?)
+    }
 }
 
 /// The counters over all books, as the last line.
@@ -86,53 +148,9 @@ fn order_json(order: OrderView) -> Value {
     value
 }
 
-/// One book as a table.
-pub fn book_table(
-    out: &mut impl Write,
-    tape: &TapeBooks,
-    listing: ListingView<'_>,
-    book: BookView<'_>,
-    args: &BookArgs,
-) -> Result<(), CommandFailure> {
-    let mut head = format!(
-        "{} at {}, from {}",
-        name(tape, NameKind::Instrument, listing.instrument().0),
-        name(tape, NameKind::Venue, listing.venue().into()),
-        book.basis().name(),
-    );
-    let phase = listing.phase().name().filter(|p| !matches!(*p, "auction" | "close" | "halt"));
-    phase.into_iter().chain(book.marks().names()).for_each(|word| head += &format!(", {word}"));
-    if book.basis() == Basis::Orders {
-        head += &format!(", {} orders", grouped(book.order_count().into()));
-    }
-    for (fault, n) in listing.faults().nonzero() {
-        head += &format!(", {} × {}", grouped(n), fault.name());
-    }
-    // A book that no event has changed has no time.
-    let when = if book.ts().0 == 0 { "-".to_owned() } else { utc(book.ts().0) };
-    say_to!(*out, "{head}, {when}");
-    let depth = book.depth(args.depth);
-    let orders = |side, level: &PriceLevel| match args.orders {
-        true => {
-            let line =
-                book.queue(side, level.px).map(|o| plain(&format!("{} {}", o.oid, o.left)).into_owned());
-            line.collect::<Vec<_>>().join("\n")
-        }
-        false => level.orders.map(|n| n.to_string()).unwrap_or_default(),
-    };
-    ladder::print(out, [&depth.bids, &depth.asks], Side::BOTH.map(|side| book.level_count(side)), orders)?;
-    if args.orders {
-        for order in book.aside() {
-            let px = order.px.map_or_else(|| "no price".to_owned(), |px| px.to_string());
-            say_to!(*out, "aside: {} {} {} at {px}", order.oid, order.side.letter(), order.left);
-        }
-    }
-    Ok(writeln!(out)?)
-}
-
 /// A best price.
 pub struct BestPriceRow<'a> {
-    here: BookMoment,
+    moment: BookMoment,
     venue: &'a str,
     instr: &'a str,
     basis: &'static str,
@@ -143,16 +161,16 @@ pub struct BestPriceRow<'a> {
 }
 
 impl<'a> BestPriceRow<'a> {
-    /// The row of a venue, from `basis` or from the basis of its best price.
+    /// Makes the row of a venue, from `basis` or from the basis of its best price.
     pub fn for_venue(
         tape: &'a TapeBooks,
-        here: BookMoment,
+        moment: BookMoment,
         listing: ListingView<'a>,
         basis: Option<Basis>,
     ) -> Self {
         let bbo = basis.map_or_else(|| listing.bbo(), |basis| listing.book(basis).bbo());
         Self {
-            here,
+            moment,
             venue: name(tape, NameKind::Venue, listing.venue().into()),
             instr: name(tape, NameKind::Instrument, listing.instrument().0),
             basis: basis.or(listing.basis()).map_or("", Basis::name),
@@ -162,8 +180,8 @@ impl<'a> BestPriceRow<'a> {
         }
     }
 
-    /// Over all venues of an instrument.
-    pub fn for_all_venues(tape: &'a TapeBooks, here: BookMoment, instrument: InstrumentId) -> Self {
+    /// Makes the row over all venues of an instrument.
+    pub fn for_all_venues(tape: &'a TapeBooks, moment: BookMoment, instrument: InstrumentId) -> Self {
         let best = tape.books.consolidated(instrument);
         let sides = [best.bid, best.ask].map(|side| side.map(|s| s.level));
         let has = |side: Side| {
@@ -178,7 +196,7 @@ impl<'a> BestPriceRow<'a> {
             listings.filter(mine).map(|l| name(tape, NameKind::Venue, l.venue().into())).collect()
         };
         Self {
-            here,
+            moment,
             venue: ALL_VENUES,
             instr: name(tape, NameKind::Instrument, instrument.0),
             basis: "venues",
@@ -188,12 +206,12 @@ impl<'a> BestPriceRow<'a> {
         }
     }
 
-    /// As a `bbo` event with what is known beyond it.
+    /// Writes a `bbo` event as JSON, with its basis, marks and venues.
     pub fn json(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let mut object = Map::new();
         let mut put = |key: &str, value: Value| _ = object.insert(key.to_owned(), value);
-        put("seq", self.here.seq.into());
-        put("ts", self.here.ts.into());
+        put("seq", self.moment.seq.into());
+        put("ts", self.moment.ts.into());
         put("kind", "bbo".into());
         put("venue", self.venue.into());
         put("instr", self.instr.into());
@@ -211,11 +229,31 @@ impl<'a> BestPriceRow<'a> {
             put("bid_venues", bid.clone().into());
             put("ask_venues", ask.clone().into());
         }
-        put("position", self.here.position.0.into());
+        put("position", self.moment.position.0.into());
         line(out, &Value::Object(object))
     }
 
-    /// For people.
+    /// Writes a line of CSV, with the columns of [`BBO_CSV_HEADER`].
+    pub fn csv(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
+        let quantity = |level: PriceLevel| Some(level.qty.to_string()).filter(|_| level.qty.mantissa() != 0);
+        let side = |level: Option<PriceLevel>| {
+            [level.map(|level| level.px.to_string()), level.and_then(quantity)].map(Option::unwrap_or_default)
+        };
+        let [[bid, bid_qty], [ask, ask_qty]] = self.sides.map(side);
+        let venues = |side: Side| self.venues.as_ref().map(|venues| venues[side as usize].join("+"));
+        let [bid_venues, ask_venues] = Side::BOTH.map(venues).map(Option::unwrap_or_default);
+        let (bid_venues, ask_venues) = (csv_text(&bid_venues), csv_text(&ask_venues));
+        let marks = names(self.marks).join("+");
+        let (seq, ts, position) = (self.moment.seq, self.moment.ts, self.moment.position.0);
+        let (venue, instr) = (csv_text(self.venue), csv_text(self.instr));
+        Ok(writeln!(
+            out,
+            "{seq},{ts},{venue},{instr},{bid},{bid_qty},{ask},{ask_qty},{},{marks},{bid_venues},{ask_venues},{position}",
+            self.basis
+        )?)
+    }
+
+    /// Writes a line for people.
     pub fn text(&self, out: &mut impl Write) -> Result<(), CommandFailure> {
         let side = |level: Option<PriceLevel>| match level {
             Some(level) => (level.px.to_string(), level.qty.to_string()),
@@ -224,8 +262,8 @@ impl<'a> BestPriceRow<'a> {
         let [(bid, bid_qty), (ask, ask_qty)] = self.sides.map(side);
         let mut line = format!(
             "{:>9}  {}  {:12} {:5} {bid_qty:>8} {bid:>10} | {ask:<10} {ask_qty:<8}",
-            self.here.seq,
-            utc(self.here.ts),
+            self.moment.seq,
+            utc(self.moment.ts),
             self.instr,
             self.venue
         );
@@ -237,3 +275,7 @@ impl<'a> BestPriceRow<'a> {
         Ok(())
     }
 }
+
+/// The header of best prices as CSV.
+pub const BBO_CSV_HEADER: &str =
+    "seq,ts,venue,instr,bid,bid_qty,ask,ask_qty,basis,marks,bid_venues,ask_venues,position\n";

@@ -1,18 +1,53 @@
-//! `unitape book CAPTURE --handler CONFIG`: the books that a handler makes of packets.
+//! `unitape handler`: the books that a FAST handler makes of the packets of a capture.
 
-use super::{BookArgs, ladder};
+use super::book::ladder;
 use crate::channels;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say_to};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use unitape_book::PriceLevel;
 use unitape_marketdata::{
     BookView, EventContext, Handler, InstrumentId, LineState, Listener, PacketFile, RefusedInput,
     SequenceGap, Side, StoredLevel, Subscription,
 };
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unitape handler day.pcap --config venue.toml --group BUND --depth 10 --stats
+  unitape handler day.packets --config venue.toml --channel incremental --json
+
+The configuration is a mapping with a table [fast]. The books are those that its channels make of the packets, at the end of the capture.
+
+Exit code 3 if a sequence gap remains, a book is stale, a line is down, or packets are unusable.")]
+pub struct HandlerArgs {
+    /// A capture of packets
+    pub capture: PathBuf,
+    /// Configuration of the handler
+    #[arg(long, value_name = "CONFIG")]
+    pub config: PathBuf,
+    /// Only these instruments, by id or symbol (repeatable)
+    #[arg(long, visible_alias = "instr", value_name = "X")]
+    pub symbols: Vec<String>,
+    /// Only this group of products
+    #[arg(long, value_name = "G", conflicts_with = "symbols")]
+    pub group: Option<String>,
+    /// Read a file that has four bytes of length before each packet, as packets of this channel
+    #[arg(long, value_name = "NAME")]
+    pub channel: Option<String>,
+    /// Print the counters of each channel's lines: packets, copies, missing, late and damaged ones
+    #[arg(long)]
+    pub stats: bool,
+    /// Levels of each side
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub depth: usize,
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Counts what is wrong; books are looked at when all has been read.
 #[derive(Debug, Default)]
@@ -56,21 +91,20 @@ impl Listener for HandlerProblems {
 }
 
 /// Reads the packets and prints the books.
-pub fn run(args: &BookArgs, config: &Path) -> output::Result {
-    let mut handler = Handler::open(config)?;
-    let instr = args.instr.clone().map(Subscription::Instrument);
-    let asked = instr.into_iter().chain(args.group.clone().map(Subscription::Group));
-    let mut some = false;
-    for subscription in asked {
-        handler.subscribe(subscription);
-        some = true;
+pub fn run(args: &HandlerArgs) -> output::Result {
+    let mut handler = Handler::open(&args.config)?;
+    let instruments = args.symbols.iter().cloned().map(Subscription::Instrument);
+    let mut subscriptions: Vec<Subscription> =
+        instruments.chain(args.group.clone().map(Subscription::Group)).collect();
+    if subscriptions.is_empty() {
+        subscriptions.push(Subscription::All);
     }
-    if !some {
-        handler.subscribe(Subscription::All);
+    for subscription in subscriptions {
+        handler.subscribe(subscription);
     }
     let mut wrong = HandlerProblems::default();
-    let counts = handler.replay(&args.dir, args.channel.as_deref(), &mut wrong)?;
-    if !known(args, config, &handler)? {
+    let counts = handler.replay(&args.capture, args.channel.as_deref(), &mut wrong)?;
+    if !has_selection(args, &handler)? {
         return Ok(CommandOutcome::Clean);
     }
     let mut out = output::stdout();
@@ -119,20 +153,23 @@ pub fn run(args: &BookArgs, config: &Path) -> output::Result {
     Ok(if flawed { CommandOutcome::Flawed } else { CommandOutcome::Clean })
 }
 
-/// Whether there is what was asked for; what there is instead is explained.
-fn known(args: &BookArgs, config: &Path, handler: &Handler) -> Result<bool, CommandFailure> {
+/// Returns whether the packets have the chosen instruments or group; notes what they have instead.
+///
+/// # Errors
+/// Fails if no packet is of a channel of the configuration.
+fn has_selection(args: &HandlerArgs, handler: &Handler) -> Result<bool, CommandFailure> {
     let tables = handler.tables();
     let stats = handler.core().stats();
     if stats.unknown > 0 && stats.channels.iter().all(|c| c.lines.iter().all(|line| line.packets == 0)) {
-        let sent = sent_to(&args.dir)?;
+        let sent = sent_to(&args.capture)?;
         let what = "no packet was sent to an address of a channel of";
         return Err(CommandFailure::Data(format!(
             "{}: {what} {}: {sent}",
-            args.dir.display(),
-            config.display()
+            args.capture.display(),
+            args.config.display()
         )));
     }
-    if let Some(name) = args.instr.as_ref().filter(|name| handler.find(name).is_none()) {
+    if let Some(name) = args.symbols.iter().find(|name| handler.find(name).is_none()) {
         let there =
             output::list_known_names(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
         note!("unitape: no book: no instrument {name} in these packets; {there}");
