@@ -196,7 +196,7 @@ impl JsonWalker<'_> {
         Ok(())
     }
 
-    /// Ends an object or a list that began at `start`; `empty` is what it is if nothing is in it.
+    /// Ends an object or a list that began at `start`; `empty` is its kind if nothing is in it.
     fn shallower(&mut self, empty: Option<PathValueKind>, start: usize) -> Result<(), TextFault> {
         self.depth -= 1;
         match empty.filter(|_| self.depth > 0) {
