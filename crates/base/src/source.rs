@@ -46,12 +46,12 @@ impl<'s> InputBuffer<'s> {
         })
     }
 
-    /// Drops what lies before `from` and reads until `wanted` bytes are there, or the end. An error comes with
+    /// Drops the bytes before `from` and reads until `wanted` bytes are there, or the end. An error comes with
     /// the bytes read before it.
     ///
     /// # Errors
     /// When the input cannot be read: where, and why.
-    pub fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
+    fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
         self.buf.copy_within(from..self.len, 0);
         self.base += from as u64;
         self.len -= from;

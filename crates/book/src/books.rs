@@ -242,10 +242,10 @@ impl Books {
         self.listings.iter().map(|l| l.faults.total()).sum()
     }
 
-    /// Whether a listing has no book: each of its events was left out, because its message may be there twice, or was
-    /// refused.
-    pub fn lacks_book(&self, listing: ListingId) -> bool {
-        self.listings[listing.0 as usize].has_data == [false; 3]
+    /// Returns whether a listing has no book because every event since the feed last cleared it was left out as a
+    /// repeat. A listing that the feed has cleared, and of which nothing followed, has an empty book.
+    pub fn has_only_repeats(&self, listing: ListingId) -> bool {
+        self.lacks_book(listing) && self.listings[listing.0 as usize].repeats > 0
     }
 
     /// The faults of a listing.
@@ -365,6 +365,7 @@ impl Books {
         self.counters.events += 1;
         self.counters.repeats += 1;
         let Some((at, _)) = self.begin(event) else { return };
+        self.listings[at as usize].repeats += 1;
         let listing = &self.listings[at as usize];
         let is_known = match order {
             Some(order) => {
@@ -402,6 +403,11 @@ impl Books {
                 self.set_stale(listing, basis, true);
             }
         }
+    }
+
+    /// Returns whether no event has described a listing since it was last cleared.
+    fn lacks_book(&self, listing: ListingId) -> bool {
+        self.listings[listing.0 as usize].has_data == [false; 3]
     }
 
     /// Losses of instruments at venues that have no book; `instrument` and `venue` choose among them.

@@ -120,6 +120,8 @@ pub(crate) struct ListingBooks {
     pub crossings: u64,
     pub checked: u64,
     pub differs: u64,
+    /// Events since the listing was last cleared that were left out because their messages may be there twice.
+    pub repeats: u64,
     /// The place of the last event that was not late.
     pub source: u32,
     pub offset: u32,
@@ -157,6 +159,7 @@ impl ListingBooks {
             crossings: 0,
             checked: 0,
             differs: 0,
+            repeats: 0,
             source: 0,
             offset: 0,
         }
@@ -305,6 +308,7 @@ impl ListingBooks {
         (self.published, self.restated) = ([None; 2], [false; 2]);
         self.sources = [u32::MAX; 3];
         (self.has_data, self.stale, self.lost) = ([false; 3], [false; 3], [None; 3]);
+        self.repeats = 0;
     }
 }
 
@@ -335,6 +339,7 @@ crate::state::state!(ListingBooks {
     crossings,
     checked,
     differs,
+    repeats,
     source,
     offset,
 });

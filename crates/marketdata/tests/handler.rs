@@ -1,10 +1,13 @@
 //! Packets made by hand, out of a capture and off the wire, to books.
 
 mod common;
+#[path = "../../feed/tests/common/fragments.rs"]
+mod fragments;
 #[path = "../../unitape/tests/common/ports.rs"]
 mod ports;
 
 use common::{DEPTH, REFERENCE, SNAPSHOTS, Venue};
+use fragments::{cut, with_checksum};
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -355,6 +358,43 @@ fn samples_without_addresses() {
     assert_eq!(counts.packets, 3);
     let trades: Vec<_> = notes.lines.iter().filter(|line| line.starts_with("trade")).collect();
     assert_eq!(trades, ["trade 51 1", "trade 51 1.01", "trade 51 1.02"]);
+}
+
+/// The first fragment of one datagram and the last one of another, with the same identification, made a packet that nobody sent.
+#[test]
+fn fragments_of_two_datagrams_are_no_packet() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut venue = Venue::new([239, 1, 2, 3], 5000);
+    let file_header = venue.capture.clone();
+    let [one, other] = [1, 2].map(|n| {
+        let packet = venue.depth(5, n, &[(51, 0, TRADE, 0, 100 + n as i64, n)]);
+        let start = venue.capture.len();
+        venue.send(DEPTH, &packet, &[0]);
+        let record = with_checksum(&venue.capture.split_off(start));
+        // Fragments begin at multiples of 8 bytes.
+        cut(&record, 7, ((packet.len() + 8) / 2).next_multiple_of(8))
+    });
+    assert_eq!((one.len(), other.len()), (2, 2));
+    for (records, packets, wrong_checksums) in [
+        (vec![&one[0], &one[1], &other[0], &other[1]], 2, 0),
+        (vec![&one[0], &other[1]], 0, 1),
+        (vec![&other[1], &one[0]], 0, 1),
+    ] {
+        let file = dir.path().join("day.pcap");
+        let mut capture = file_header.clone();
+        records.iter().for_each(|record| capture.extend_from_slice(record));
+        std::fs::write(&file, capture).unwrap();
+        let mut handler = handler(&venue, &dir);
+        handler.subscribe(Subscription::All);
+        let mut notes = Notes::default();
+        let counts = handler.replay(&file, None, &mut notes).unwrap();
+        assert_eq!(
+            (counts.packets, counts.fragments.wrong_checksums, counts.unusable),
+            (packets, wrong_checksums, wrong_checksums)
+        );
+        let trades = notes.lines.iter().filter(|line| line.starts_with("trade")).count() as u64;
+        assert_eq!(trades, packets, "{:?}", notes.lines);
+    }
 }
 
 /// Both lines of all channels off the wire, in one thread. On the host itself, for not everywhere are there groups.

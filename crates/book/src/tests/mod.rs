@@ -9,6 +9,7 @@ use unitape_model::{Dictionary, Event, InlineId, InstrumentId, Price, Side, flag
 
 mod partial;
 mod reductions;
+mod repeats;
 mod twin;
 
 /// Books that are fed with event lines.

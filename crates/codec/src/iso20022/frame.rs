@@ -22,6 +22,8 @@
 //!    next part is the message so far without those elements. Where it may not be parted it is bad (`too_large`).
 //! 5. A **bad** message goes up to the next place that starts a message for certain: an XML declaration, a tag
 //!    `Document` or `AppHdr`; or to the end of the input, or the limit.
+//!    What follows has no wrapper any more. Only a declaration of a set of characters that is not read still holds for it,
+//!    up to the next declaration: the rest of the wrapper is in that set.
 //! 6. **Garbage** is bytes where no tag starts, and end tags of nothing.
 
 use super::identifier::MessageIdentifier;
@@ -241,12 +243,71 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 }
                 Ok(bad_stretch(from, end, fault.what, fault.at as usize))
             }
-            ParseOutcome::Bad(fault) => Ok(self.bad(buf, from, fault, eof)),
+            ParseOutcome::Bad(fault) => {
+                let declaration = match self.parser.is_wrapped(buf) {
+                    true => self.parser.unread_declaration(buf).to_vec(),
+                    false => Vec::new(),
+                };
+                let next = self.bad(buf, from, fault, eof);
+                Ok(self.with_declaration(declaration, next))
+            }
             ParseOutcome::Need if view.len() < limit => {
                 Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 })
             }
-            ParseOutcome::Need => Ok(self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit)),
+            ParseOutcome::Need => {
+                let is_followed = self.parser.is_wrapped(buf) || self.parser.header_alone().is_some();
+                let declaration = match is_followed {
+                    true => self.parser.unread_declaration(buf).to_vec(),
+                    false => Vec::new(),
+                };
+                let next = self.at_limit(buf, Span { start: from, end: view.len() }, eof, visit);
+                Ok(if declaration.is_empty() { next } else { self.with_declaration(declaration, next) })
+            }
         }
+    }
+
+    /// Makes a declaration the context of what follows `next`, which is bad or waits for more bytes.
+    fn with_declaration(&mut self, declaration: Vec<u8>, next: NextIsoMessage) -> NextIsoMessage {
+        if !matches!(next, NextIsoMessage::Incomplete { .. }) {
+            self.context = declaration;
+        }
+        next
+    }
+
+    /// Returns whether the context is a declaration without a wrapper.
+    fn is_declaration_alone(&self) -> bool {
+        self.context.starts_with(b"<?") && self.context.ends_with(b"?>")
+    }
+
+    /// The input behind a declaration that holds for the rest of a wrapper, where no element begins. `Ok(None)` where one
+    /// does; `Err` has the place to continue from without the declaration.
+    fn behind_declaration(
+        &mut self,
+        buf: &[u8],
+        at: usize,
+        eof: bool,
+    ) -> Result<Option<NextIsoMessage>, usize> {
+        const NEXT: &[u8] = b"<?xml";
+        let Some(from) = skip(buf, at, eof) else {
+            return Ok(Some(NextIsoMessage::Incomplete { from: at, need: buf.len() + 1 }));
+        };
+        let rest = buf.get(from..).unwrap_or_default();
+        let is_undecided = rest.len() < 2 || rest.len() <= NEXT.len() && NEXT.starts_with(rest);
+        if is_undecided && !eof {
+            return Ok(Some(NextIsoMessage::Incomplete { from: from.min(buf.len()), need: buf.len() + 1 }));
+        }
+        if rest.is_empty() || rest.starts_with(NEXT) && rest.get(NEXT.len()).is_none_or(|b| is_white(*b)) {
+            self.context.clear();
+            return Err(from);
+        }
+        Ok(match rest {
+            [b'<', b'/', ..] => {
+                let first_byte = Span { start: from, end: from + 1 };
+                Some(self.resync(buf, first_byte, eof, IsoFaultKind::Garbage))
+            }
+            [b'<', ..] => None,
+            _ => Some(self.garbage(buf, from, eof)),
+        })
     }
 
     /// The message is not over at the end of the window, which has the most bytes that a message may have.
@@ -321,6 +382,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         eof: bool,
         visit: &mut V,
     ) -> Result<NextIsoMessage, usize> {
+        let has_wrapper = !self.is_declaration_alone();
+        if !has_wrapper && let Some(next) = self.behind_declaration(buf, at, eof)? {
+            return Ok(next);
+        }
         if at >= buf.len() {
             if !eof {
                 return Ok(NextIsoMessage::Incomplete { from: buf.len(), need: buf.len() + 1 });
@@ -364,7 +429,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     return Err(place(end));
                 }
                 ParseOutcome::Refused { fault, end, open } => {
-                    self.context.clear();
+                    if open || has_wrapper {
+                        self.context.clear();
+                    }
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
@@ -380,9 +447,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 ParseOutcome::Bad(fault)
                     if fault.what != IsoFaultKind::Truncated || !self.parts_at_end(whole) =>
                 {
-                    self.context.clear();
+                    let declaration = self.parser.unread_declaration(&self.scratch).to_vec();
                     let fault = IsoFault { at: place(fault.at as usize) as u32, ..fault };
-                    return Ok(self.bad(buf, at, fault, eof));
+                    let next = self.bad(buf, at, fault, eof);
+                    return Ok(self.with_declaration(declaration, next));
                 }
                 // It is not over at the limit; or the input ends where it may be parted, as a part does that is
                 // tried again.
@@ -391,7 +459,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             let end = self.parser.part_at.filter(|end| *end > live);
             let limit = at + chunk;
             if let Some(what) = self.parser.refusal() {
-                self.context.clear();
+                self.context = self.parser.unread_declaration(&self.scratch).to_vec();
                 return Ok(bad_stretch(at, limit, what, at));
             }
             let Some(end) = end else {

@@ -10,7 +10,12 @@ const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";
 
 /// Lists the messages and faults in `text`: `type path=value …` or `!code length`, one line each.
 fn read(text: &[u8]) -> String {
-    let mut decoder = Iso20022Decoder::default();
+    read_bounded(1 << 20, text)
+}
+
+/// The same, of messages up to a bound.
+fn read_bounded(max_message: usize, text: &[u8]) -> String {
+    let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
     let mut leaves = ElementCollector::default();
     let (mut at, mut out) = (0, String::new());
     loop {
@@ -199,6 +204,57 @@ fn documents_in_sets_that_are_not_read_are_refused() {
         check::agree(1 << 20, false, input.as_bytes()).unwrap();
         check::cuts(1 << 20, false, input.as_bytes()).unwrap();
     }
+}
+
+// The message after a large or broken one of such a wrapper was read as if the wrapper declared nothing.
+#[test]
+fn a_set_that_is_not_read_is_that_of_the_whole_wrapper() {
+    const LIMIT: usize = 400;
+    let (one, two) = (doc("<A>+AOk-</A>"), doc("<B>2</B>"));
+    let small_header = "<AppHdr><MsgDefIdr>pacs.008.001.07</MsgDefIdr></AppHdr>";
+    for middle in [
+        doc(&"<A>+AOk-</A>".repeat(60)),
+        doc(&format!("<A>{}</A>", "+AOk-".repeat(200))),
+        doc(&format!("<A><![CDATA[{}]]></A>", "+AOk-".repeat(200))),
+        doc("<A>1</B>"),
+        doc("<A>"),
+    ] {
+        for wrapped in [
+            format!("<W>{middle}{one}{one}</W>"),
+            format!("<W>{one}{middle}{one}</W>"),
+            format!("<W><M>{one}</M>\n<M>{middle}</M>\n<M>{one}</M><M>{small_header}{one}</M></W>"),
+        ] {
+            for next in ["<?xml version=\"1.0\"?>", "\n<?xml version='1.0' encoding='utf-8'?>"] {
+                let input = format!("<?xml version=\"1.0\" encoding=\"UTF-7\"?>{wrapped}{next}{two}");
+                let got = read_bounded(LIMIT, input.as_bytes());
+                let (last, refused) = got.trim_end().rsplit_once('\n').map(|(a, b)| (b, a)).unwrap();
+                assert_eq!(last, TWO, "{input}\n{got}");
+                assert!(refused.lines().all(|line| line.starts_with('!')), "{input}\n{got}");
+                check::agree(LIMIT, false, input.as_bytes()).unwrap();
+                check::cuts(LIMIT, false, input.as_bytes()).unwrap();
+            }
+            let lone = read_bounded(
+                LIMIT,
+                format!("<?xml version=\"1.0\" encoding=\"UTF-7\"?>{wrapped} \n").as_bytes(),
+            );
+            assert!(lone.lines().all(|line| line.starts_with('!')), "{lone}");
+        }
+    }
+}
+
+// A message that is not over waits with its context: the rest of a broken one in a wrapper may not be read without it.
+#[test]
+fn a_context_is_kept_while_more_bytes_are_waited_for() {
+    let text = format!("<?xml version=\"1.0\" encoding=\"UTF-7\"?><W>{}<Document><A>1</B>", doc("<A>1</A>"));
+    let mut decoder = Iso20022Decoder::default();
+    let mut leaves = ElementCollector::default();
+    let NextIsoMessage::Bad { span, .. } = decoder.next(text.as_bytes(), 0, false, &mut leaves) else {
+        panic!("a set that is not read")
+    };
+    let context = decoder.context().to_vec();
+    let next = decoder.next(text.as_bytes(), span.end, false, &mut leaves);
+    assert!(matches!(next, NextIsoMessage::Incomplete { .. }), "{next:?}");
+    assert_eq!((decoder.context(), context.is_empty()), (&context[..], false));
 }
 
 // A file that was cut anywhere, and the next one right after it: the rest of the first is one fault, and all of

@@ -145,7 +145,7 @@ impl TextJsonWriter {
                 }
                 let leaf = &found[self.order[i].1 as usize];
                 match leaf.sort {
-                    PathValueKind::Nothing => self.put(b"null"),
+                    PathValueKind::Nothing | PathValueKind::EmptyList => self.put(b"null"),
                     _ => string(&mut self.lines.text, leaves.text(leaf)),
                 }
             }

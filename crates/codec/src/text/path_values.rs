@@ -57,8 +57,10 @@ pub enum PathValueKind {
     Number,
     /// `true` or `false`.
     Flag,
-    /// `null`, `[]` or `{}`: nothing.
+    /// `null` or `{}`: nothing.
     Nothing,
+    /// `[]`: a list without entries.
+    EmptyList,
 }
 
 /// An entry of a list: the values that are in it.

@@ -1,7 +1,11 @@
 //! Input of any framing to lines of JSON.
 
+#[path = "../../../feed/tests/common/fragments.rs"]
+mod fragments;
+
 use super::{made, root, templates};
 use crate::{Decoder, JsonDecodeOptions, StreamFraming, Templates, decode_json};
+use fragments::{cut, with_checksum};
 use std::sync::Arc;
 
 fn decoded(templates: &Arc<Templates>, framing: StreamFraming, input: &[u8]) -> Vec<String> {
@@ -172,4 +176,29 @@ fn a_large_message_is_written_in_parts() {
         elements.len() == 5_008 && elements.iter().all(|e| *e == serde_json::json!({&*name: 5, "V": [6, 7]}))
     );
     assert!(out.1 < 66 << 10, "{}", out.1);
+}
+
+/// The first fragment of one datagram and the last one of another, with the same identification, made a message that nobody sent.
+#[test]
+fn fragments_of_two_datagrams_are_no_message() {
+    let templates = made("<uInt32 name=\"A\"/>");
+    let (from, to) = ("10.0.0.1:9".parse().unwrap(), "239.1.1.1:5000".parse().unwrap());
+    let [one, other] = [0x85, 0x86].map(|byte| {
+        let mut record = Vec::new();
+        unitape_base::capture::write::datagram(&mut record, 1, from, to, &[0xc0, 0x81, byte]);
+        // The first fragment has the UDP header, and the last one the message.
+        cut(&with_checksum(&record), 7, 8)
+    });
+    let lines = |records: &[&Vec<u8>]| {
+        let mut pcap = Vec::new();
+        unitape_base::capture::write::file_header(&mut pcap);
+        records.iter().for_each(|record| pcap.extend_from_slice(record));
+        decoded(&templates, StreamFraming::Frames, &pcap)
+    };
+    let good = lines(&[&one[0], &one[1], &other[0], &other[1]]);
+    assert!(good.len() == 2 && good[0].contains("\"A\":5") && good[1].contains("\"A\":6"), "{good:?}");
+    for records in [[&one[0], &other[1]], [&other[1], &one[0]]] {
+        let bad = lines(&records);
+        assert!(bad.len() == 1 && bad[0].contains("fragments whose checksum differs"), "{bad:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! Helpers that the tests of consolidation share.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod fragments;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

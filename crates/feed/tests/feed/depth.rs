@@ -1,6 +1,6 @@
 //! Order books in JSON: levels as lists, by mappings of all makes and by the shipped ones.
 
-use crate::text::{mapped, mine, shipped, vectors};
+use crate::text::{entry_counts, mapped, mine, shipped, vectors};
 use serde_json::{Value, json};
 use unitape_feed::{Format, Mapping};
 
@@ -304,7 +304,20 @@ fn entries_of_lists_can_be_counted() {
         ("@count(a[])", r#"{"t":1,"a":[1,2,3]}"#, json!("3")),
         ("@count(a[])", r#"{"t":1,"a":[]}"#, json!("0")),
         ("@count(a[])", r#"{"t":1}"#, Value::Null),
-        ("@count(a[])", r#"{"t":1,"a":5}"#, json!("0")),
+        // A rule for messages in which nothing has changed took a number or `null` for an empty list.
+        ("@count(a[])", r#"{"t":1,"a":5}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":""}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":false}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":null}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":{}}"#, Value::Null),
+        ("@count(a[])", r#"{"t":1,"a":{"b":[]}}"#, Value::Null),
+        ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[1,2]},{"b":null},{"b":[]}]}"#, json!("2")),
+        ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[]},{"b":null}]}"#, json!("0")),
+        ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[1,2]},{"b":3}]}"#, Value::Null),
+        ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[1,2]},{"b":{"c":null}}]}"#, Value::Null),
+        ("@count(a[].b[])", r#"{"t":1,"a":[]}"#, Value::Null),
+        ("@count(a[][])", r#"{"t":1,"a":[[],[]]}"#, json!("0")),
+        ("@count(a[][])", r#"{"t":1,"a":[[1],2]}"#, Value::Null),
         ("@count(a[].b[])", r#"{"t":1,"a":[{"b":[1,2]},{"b":[3]},{}]}"#, json!("3")),
         ("@count(a[][])", r#"{"t":1,"a":[[1,2],[3],[]]}"#, json!("3")),
         ("@count([])", r#"[5,{"t":1}]"#, json!("2")),
@@ -342,4 +355,44 @@ fn unlisted_members_are_kept_with_their_entry() {
             [none, &json!("Y"), &json!("u"), &json!("v")]
         ]
     );
+}
+
+/// Nobody said what became of the unlisted members of an entry that the mapping ignores: the entry is counted, with all
+/// of its members.
+#[test]
+fn an_ignored_entry_is_counted_with_all_of_its_members() {
+    let fields =
+        "px={from='b[].p',required=true}\nqty='b[].q'\n[[rule.ignored]]\neach='b'\nwhen={'b[].k'='x'}";
+    let event = "[[rule.event]]\nkind='level'\n";
+    let format = bids("unlisted='keep'", "'b[].p', 'b[].q', 'b[].k'", fields);
+    let only = mine(&format!(
+        "[message]\nts='t@ms'\n[group.b]\ndelimiter='b[]'\nmembers=['b[]','b[].p','b[].q','b[].k']\n[[rule]]\n{event}\
+         each='b'\nwhen={{'b[].k'='y'}}\n[rule.event.fields]\ninstr='s'\naction={{const='C'}}\nside={{const='B'}}\n{fields}\n"
+    ));
+    let entries = r#"{"p":"1","k":"y"},{"p":"3","k":"x","maker":"Z"},{"p":"5","k":"y","maker":"Y"}"#;
+    let line = format!(r#"{{"t":1,"s":"X","b":[{entries}]}}"#);
+    let (events, refused) = mapped(&only, line.as_bytes());
+    assert_eq!(refused, [""; 0]);
+    let kept: Vec<_> = events.iter().map(|e| (&e["px"], &e["b[].maker"])).collect();
+    assert_eq!(kept, [(&json!("1"), &Value::Null), (&json!("5"), &json!("Y"))]);
+    assert_eq!(entry_counts(&only, line.as_bytes()), [3, 2, 0, 1]);
+    // An entry that an event takes is not ignored.
+    assert_eq!(entry_counts(&format, line.as_bytes()), [3, 3, 0, 0]);
+    // Nor is one of a kind that the mapping does not know.
+    assert_eq!(entry_counts(&only, line.replace(r#""k":"x""#, r#""k":"z""#).as_bytes()), [3, 0, 3, 0]);
+}
+
+/// Of a refused message only the entries before the fault were counted.
+#[test]
+fn all_entries_of_a_refused_message_are_counted() {
+    let format = bids("unlisted='drop'", "'b[][0]', 'b[][1]'", PAIRS);
+    let line = |levels: &str| format!(r#"{{"t":1,"s":"X","b":{levels}}}"#);
+    for (levels, counts) in [
+        (r#"[["1","2"],["3","4"],["5","6"]]"#, [3, 3, 0, 0]),
+        (r#"[["1"],["3","4"],["5","6"]]"#, [3, 0, 3, 0]),
+        (r#"[["1","2"],["3"],["5","6"]]"#, [3, 0, 3, 0]),
+        (r#"[["1","2"],["3","4"],["x","6"]]"#, [3, 0, 3, 0]),
+    ] {
+        assert_eq!(entry_counts(&format, line(levels).as_bytes()), counts, "{levels}");
+    }
 }

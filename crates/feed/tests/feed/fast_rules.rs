@@ -2,6 +2,7 @@
 //! however they are cut.
 
 use crate::common::{assert_same, events, files, run, run_in_parts};
+use crate::text::entry_counts;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -214,6 +215,38 @@ fn sequences_in_sequences() {
     );
     assert_eq!(mapped[3]["fills"], "2");
     assert_eq!(mapped[3]["Trader.Name"], "AN", "what an entry has and nothing names is kept");
+}
+
+/// An unlisted field of an entry was kept with the first event of the message.
+#[test]
+fn unlisted_fields_stay_with_their_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let rules = FILLS.replace("\"Qty\", \"Id\", ", "\"Qty\", ").replace("match_id = \"Id\", ", "");
+    let format = mapping(dir.path(), NESTED, "", &rules);
+    let (mapped, refused) = events_of(&format, &frame(&[&deal()]));
+    assert_eq!(refused, []);
+    let fills = mapped.iter().filter(|event| event["kind"] == "exec");
+    let kept: Vec<_> = fills.map(|event| json!([event["Orders.Fills.Id"], event["Desk"]])).collect();
+    let nothing = Value::Null;
+    assert_eq!(
+        kept,
+        [json!(["abcd", "D1"]), json!(["0f", nothing]), json!([nothing, nothing])],
+        "{mapped:?}"
+    );
+}
+
+/// Of a refused message only the entries before the fault were counted.
+#[test]
+fn all_entries_of_a_refused_message_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let format = mapping(dir.path(), NESTED, "", FILLS);
+    let good = deal();
+    // The price of the second fill has an exponent of -20.
+    let price = good.windows(2).position(|pair| pair == [0x80, 0x83]).unwrap();
+    let mut bad = good.clone();
+    bad[price] = 0xec;
+    assert_eq!(entry_counts(&format, &frame(&[&good])), [5, 5, 0, 0]);
+    assert_eq!(entry_counts(&format, &frame(&[&bad, &good])), [10, 5, 5, 0]);
 }
 
 /// A bad message takes no neighbour with it, and its reason says where.

@@ -1,14 +1,12 @@
 //! Captures whose datagrams IP cut into fragments: every tape is that of the capture in which nothing was cut.
 
+use crate::common::fragments::{cut, with_checksum};
 use crate::common::{assert_same, events, run, run_in_parts};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::path::Path;
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_feed::{FileFeed, Format, TapeAccount, quarantine};
-
-const RECORD_HEAD: usize = 16;
-const IP_HEAD: usize = 20;
 
 /// A datagram of lines, sent at a time in ms.
 struct Sent {
@@ -36,25 +34,6 @@ fn records(sent: &[Sent]) -> Vec<Vec<u8>> {
         out
     };
     sent.iter().map(record).collect()
-}
-
-/// The fragments of a record's packet, each a record, of `bytes` bytes but for the last.
-fn cut(record: &[u8], id: u16, bytes: usize) -> Vec<Vec<u8>> {
-    let (head, body) = record.split_at(RECORD_HEAD + IP_HEAD);
-    let parts: Vec<_> = body.chunks(bytes).enumerate().collect();
-    let fragment = |(n, part): &(usize, &[u8])| {
-        let mut out = head.to_vec();
-        let length = (IP_HEAD + part.len()) as u32;
-        out[8..16].copy_from_slice(&[length.to_le_bytes(); 2].concat());
-        out[RECORD_HEAD + 2..RECORD_HEAD + 4].copy_from_slice(&(length as u16).to_be_bytes());
-        out[RECORD_HEAD + 4..RECORD_HEAD + 6].copy_from_slice(&id.to_be_bytes());
-        let more = if n + 1 < parts.len() { 0x2000 } else { 0 };
-        let place = more | (n * bytes / 8) as u16;
-        out[RECORD_HEAD + 6..RECORD_HEAD + 8].copy_from_slice(&place.to_be_bytes());
-        out.extend_from_slice(part);
-        out
-    };
-    parts.iter().map(fragment).collect()
 }
 
 fn capture(path: &Path, records: &[Vec<u8>]) {
@@ -165,20 +144,6 @@ fn fragments_without_the_others_go_into_quarantine() {
 fn fragments_of_two_datagrams_with_one_identification_go_into_quarantine() {
     let dir = tempfile::tempdir().unwrap();
     let all: Vec<_> = records(&[(1, 2), (2, 30), (3, 30), (4, 2)].map(|(ms, lines)| Sent { ms, lines }));
-    let with_checksum = |record: &Vec<u8>| {
-        let mut record = record.clone();
-        let (head, datagram) = record.split_at_mut(RECORD_HEAD + IP_HEAD);
-        let length = datagram.len() as u16;
-        let pseudo_header = [&head[RECORD_HEAD + 12..], &[0, 17], &length.to_be_bytes()].concat();
-        let words = [&pseudo_header[..], datagram].map(|bytes| {
-            bytes.chunks(2).map(|b| u32::from(b[0]) << 8 | u32::from(*b.get(1).unwrap_or(&0))).sum::<u32>()
-        });
-        let sum = words[0] + words[1];
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        datagram[6..8].copy_from_slice(&checksum.to_be_bytes());
-        record
-    };
     let [one, other] = [1, 2].map(|n: usize| cut(&with_checksum(&all[n]), 7, 1024));
     assert_eq!((one.len(), other.len()), (2, 2));
     let rest = |n: usize| all[n].clone();

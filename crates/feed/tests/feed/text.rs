@@ -26,6 +26,18 @@ pub(crate) fn mapped(format: &Format, text: &[u8]) -> (Vec<Value>, Vec<String>) 
     (events, entries.into_iter().map(|e| format!("{}: {}", e.reason, e.detail)).collect())
 }
 
+/// Returns the counts of entries that the account has: all, with events, in quarantine, ignored.
+pub(crate) fn entry_counts(format: &Format, text: &[u8]) -> [u64; 4] {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tape) = (dir.path().join("in"), dir.path().join("tape"));
+    std::fs::write(&file, text).unwrap();
+    run(&tape, &[FileFeed { name: "f".to_owned(), format: format.clone(), files: vec![file] }], 1, 64 << 10);
+    let account = TapeAccount::load(&tape).unwrap();
+    assert!(account.sources.iter().all(|source| source.end && source.tally.is_balanced()));
+    let entries = account.sources[0].tally.entries;
+    [entries.total, entries.with_events, entries.quarantined, entries.ignored]
+}
+
 pub(crate) fn shipped(name: &str) -> Format {
     Format::from_mapping(Mapping::built_in(name).unwrap().clone()).unwrap()
 }

@@ -221,7 +221,7 @@ fn read_header(path: &Path) -> Option<CheckpointHeader> {
 
 const MAGIC: &[u8; 8] = b"UNITBOOK";
 /// Of the header and of the state, which is as [`unitape_book::TapeBooks::encode_state`] makes it.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const HEADER_BYTES: usize = 192;
 /// Offsets of the last fields of the header; 140 to 188 is zero.
 const STATE_HASH: usize = 104;

@@ -261,6 +261,23 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
+    /// Returns the declaration of a set of characters that is not read; empty if there is none.
+    pub(super) fn unread_declaration<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
+        match self.unread_charset {
+            Some(_) => self.declaration.slice(buf),
+            None => &[],
+        }
+    }
+
+    /// Returns whether the open elements begin with one around header and document.
+    pub(super) fn is_wrapped(&self, buf: &[u8]) -> bool {
+        self.stack.first().is_some_and(|open| {
+            let name = open.name as usize;
+            let local = name + usize::from(open.prefix_bytes)..name + usize::from(open.name_bytes);
+            !matches!(&buf[local], b"Document" | b"AppHdr")
+        })
+    }
+
     /// The header is over and no document came: a message of its own if nothing more comes.
     pub(super) fn header_alone(&self) -> Option<ParseOutcome> {
         let end = self.header_end.filter(|_| self.document.is_none() && self.stack.is_empty())?;

@@ -131,7 +131,7 @@ impl JsonWalker<'_> {
             self.path.truncate(before);
             names.push(name);
         }
-        let empty = names.is_empty();
+        let empty = names.is_empty().then_some(PathValueKind::Nothing);
         names.sort_unstable();
         if names.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(TextFault::new(
@@ -170,7 +170,7 @@ impl JsonWalker<'_> {
             count += 1;
         }
         self.path.truncate(before);
-        self.shallower(count == 0, start)
+        self.shallower((count == 0).then_some(PathValueKind::EmptyList), start)
     }
 
     /// An invalid path is reported where it begins, not where the value is.
@@ -196,13 +196,16 @@ impl JsonWalker<'_> {
         Ok(())
     }
 
-    fn shallower(&mut self, empty: bool, start: usize) -> Result<(), TextFault> {
+    /// Ends an object or a list that began at `start`; `empty` is its kind if nothing is in it.
+    fn shallower(&mut self, empty: Option<PathValueKind>, start: usize) -> Result<(), TextFault> {
         self.depth -= 1;
-        if empty && self.depth > 0 {
-            let mark = self.leaves.mark();
-            return self.leaves.put(&self.path, mark, PathValueKind::Nothing, start);
+        match empty.filter(|_| self.depth > 0) {
+            Some(kind) => {
+                let mark = self.leaves.mark();
+                self.leaves.put(&self.path, mark, kind, start)
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether the list or object ends here; steps over that, or over the comma before what comes next.

@@ -363,7 +363,8 @@ const RESET_SEQ_NUM_FLAG: u32 = 141;
 const TIMESTAMP_NANOS_LEN: u32 = 27;
 
 impl<'m> FixMessageView<'m> {
-    /// Index of the first token behind the count of a group; that of the last token where there is no count.
+    /// Returns the index of the first token behind the count of a group. `usize::MAX`, which is beyond all tokens, if the
+    /// message has no count.
     fn entries_start(&self, group: usize) -> usize {
         let count = self.slots[usize::from(self.tags.groups[group].count)];
         count.map_or(usize::MAX, |count| usize::from(count.get()))

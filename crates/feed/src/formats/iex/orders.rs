@@ -24,21 +24,31 @@ pub(super) struct IexOrderKey<'m> {
     pub order: u64,
 }
 
-/// All orders of a channel. No more than [`ORDERS_MAX`] live at a time.
-#[derive(Debug, Default)]
+/// All orders of a channel.
+///
+/// Symbols and ids come from outside. An order beyond [`ORDERS_MAX`] is refused as `orders_full`, and the quarantine counts
+/// it. A symbol without orders takes no memory, so the bound is one of symbols, too.
+#[derive(Debug)]
 pub(super) struct IexOrderTable {
-    /// Nothing depends on the order in which the maps are walked.
+    /// No map in it is empty. Nothing depends on the order in which the maps are walked.
     by_symbol: HashMap<[u8; 8], HashMap<u64, IexOrder>>,
     count: usize,
+    orders_max: usize,
 }
 
 /// Orders that may live at a time.
 const ORDERS_MAX: usize = 1 << 24;
 
+impl Default for IexOrderTable {
+    fn default() -> Self {
+        Self { by_symbol: HashMap::default(), count: 0, orders_max: ORDERS_MAX }
+    }
+}
+
 impl IexOrderTable {
     /// An order arrives.
     pub fn add(&mut self, key: IexOrderKey<'_>, order: IexOrder) -> Result<(), MessageRefusal> {
-        if self.count >= ORDERS_MAX {
+        if self.count >= self.orders_max {
             let detail = format!("no room for order {} beside {} others", key.order, self.count);
             return Err(MessageRefusal { code: "orders_full", detail });
         }
@@ -82,9 +92,12 @@ impl IexOrderTable {
 
     /// An order goes; returns it.
     pub fn remove(&mut self, key: IexOrderKey<'_>) -> Result<IexOrder, MessageRefusal> {
-        let removed = self.by_symbol.get_mut(key.symbol).and_then(|orders| orders.remove(&key.order));
-        let order = removed.ok_or_else(|| unknown(key))?;
+        let orders = self.by_symbol.get_mut(key.symbol).ok_or_else(|| unknown(key))?;
+        let order = orders.remove(&key.order).ok_or_else(|| unknown(key))?;
         self.count -= 1;
+        if orders.is_empty() {
+            self.by_symbol.remove(key.symbol);
+        }
         Ok(order)
     }
 
@@ -106,4 +119,45 @@ fn unknown(key: IexOrderKey<'_>) -> MessageRefusal {
     let symbol = symbol_name(key.symbol).escape_ascii();
     let detail = format!("no order {} of {symbol} lives", key.order);
     MessageRefusal { code: "unknown_order", detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDER: IexOrder = IexOrder { side: b'8', price: 10_000, left: 5, done: 0 };
+
+    /// A feed that names ever new symbols took memory for each of them, though no order of them lived.
+    #[test]
+    fn a_symbol_without_orders_takes_no_memory() {
+        let mut orders = IexOrderTable::default();
+        for n in 0..3_000_u64 {
+            let symbol = n.to_le_bytes();
+            let key = |order| IexOrderKey { symbol: &symbol, order };
+            orders.add(key(1), ORDER).unwrap();
+            orders.add(key(2), ORDER).unwrap();
+            assert_eq!(orders.execute(key(1), 5).unwrap().left, 0);
+            assert_eq!(orders.by_symbol.len(), 1);
+            match n % 2 {
+                0 => assert_eq!(orders.remove(key(2)).unwrap(), ORDER),
+                _ => assert_eq!(orders.clear(&symbol), 1),
+            }
+            assert_eq!(orders.remove(key(2)).unwrap_err().code, "unknown_order");
+            assert_eq!((orders.by_symbol.len(), orders.count), (0, 0));
+        }
+    }
+
+    #[test]
+    fn an_order_beyond_the_bound_is_refused() {
+        let mut orders = IexOrderTable { orders_max: 2, ..IexOrderTable::default() };
+        let symbols = [*b"A       ", *b"B       ", *b"C       "];
+        let keys = symbols.each_ref().map(|symbol| IexOrderKey { symbol, order: 7 });
+        orders.add(keys[0], ORDER).unwrap();
+        orders.add(keys[1], ORDER).unwrap();
+        let refusal = orders.add(keys[2], ORDER).unwrap_err();
+        assert_eq!((refusal.code, &*refusal.detail), ("orders_full", "no room for order 7 beside 2 others"));
+        assert_eq!(orders.by_symbol.len(), 2);
+        orders.remove(keys[0]).unwrap();
+        orders.add(keys[2], ORDER).unwrap();
+    }
 }

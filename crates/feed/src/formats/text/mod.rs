@@ -242,6 +242,8 @@ struct TextFieldTable {
     slots: Vec<Option<TextFieldValue>>,
     /// The targets of each path, by its number in the leaves.
     paths: Vec<Option<TextValueTarget>>,
+    /// By the number of a path, the counted lists in whose place a value of this path is.
+    list_positions: Vec<Vec<ListPosition>>,
     generation: u64,
 }
 
@@ -373,6 +375,17 @@ impl TextFieldSelection {
         this
     }
 
+    /// Returns the counted lists in whose place a value at a path of a message is.
+    fn list_positions(&self, path: &str) -> Vec<ListPosition> {
+        let position = |(index, (list, _)): (usize, &(String, u8))| {
+            let list = list.strip_suffix("[]")?;
+            let is_list = path == list || jsonl::path::has_positions(path) && jsonl::path::covers(list, path);
+            let is_member = path.strip_prefix(list).is_some_and(|member| member.starts_with('.'));
+            (is_list || is_member).then_some(ListPosition { index, is_member })
+        };
+        self.counts.iter().enumerate().filter_map(position).collect()
+    }
+
     /// Returns the targets of the values at a path of a message.
     fn target(&self, path: &str) -> Option<TextValueTarget> {
         let exact = self.by_path.get(path);
@@ -397,11 +410,21 @@ impl TextFieldSelection {
     }
 }
 
+/// A counted list in whose place there is another value.
+#[derive(Clone, Copy, Debug)]
+struct ListPosition {
+    /// Index of the list in [`TextFieldSelection::counts`].
+    index: usize,
+    /// The value is a member of the object that is in place of the list.
+    is_member: bool,
+}
+
 impl TextFieldTable {
     fn read(&mut self, wants: &TextFieldSelection, leaves: &PathValues) {
         if self.generation != leaves.generation() {
             self.generation = leaves.generation();
             self.paths.clear();
+            self.list_positions.clear();
         }
         self.slots.clear();
         self.slots.resize(wants.slots, None);
@@ -414,16 +437,14 @@ impl TextFieldTable {
         for slot in &wants.words {
             self.slots[usize::from(*slot)] = Some(whole(WORDS));
         }
-        for (list, slot) in &wants.counts {
-            let count = leaves.entries().iter().filter(|entry| leaves.path(entry.path) == list).count();
-            // An empty list is a value of nothing.
-            let is_list = count > 0 || leaves.iter().any(|(path, _)| list.strip_suffix("[]") == Some(path));
-            let value = TextFieldValue { to: count as u32, ..whole(ENTRIES) };
-            self.slots[usize::from(*slot)] = is_list.then_some(value);
-        }
         while self.paths.len() < leaves.path_count() {
             let path = leaves.path(self.paths.len() as u32);
             self.paths.push(wants.target(path));
+            self.list_positions.push(wants.list_positions(path));
+        }
+        for (index, (list, slot)) in wants.counts.iter().enumerate() {
+            let count = self.count_entries(index, list, leaves);
+            self.slots[usize::from(*slot)] = count.map(|to| TextFieldValue { to, ..whole(ENTRIES) });
         }
         for (i, leaf) in found.iter().enumerate() {
             let Some(want) = &self.paths[leaf.path as usize] else { continue };
@@ -437,6 +458,23 @@ impl TextFieldTable {
                 }
             }
         }
+    }
+
+    /// Returns the number of entries of a counted list. `None` if the message has no such list, or has a value other
+    /// than `null` in its place.
+    fn count_entries(&self, index: usize, list: &str, leaves: &PathValues) -> Option<u32> {
+        let count = leaves.entries().iter().filter(|entry| leaves.path(entry.path) == list).count();
+        let mut is_list = count > 0;
+        for value in leaves.as_slice() {
+            for position in self.list_positions[value.path as usize].iter().filter(|p| p.index == index) {
+                match value.sort {
+                    text::PathValueKind::EmptyList if !position.is_member => is_list = true,
+                    text::PathValueKind::Nothing if !position.is_member => {}
+                    _ => return None,
+                }
+            }
+        }
+        is_list.then_some(count as u32)
     }
 
     /// Returns the targets of a path by its number.

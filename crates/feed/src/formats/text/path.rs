@@ -12,7 +12,7 @@
 //! | `contentMeta/subject@qcode` | of XML: the attribute `qcode` of the element `subject` of `contentMeta`, from the item on |
 //! | `@kind` | what the message is: `object` or `list`, `mail`; of XML the item's element (`item`, `entry`, …), `feed` or `other` |
 //! | `@words` | of a mail: its subject, its text, markup without a plain alternative, each forwarded message under its head; of JSON and XML the values at the paths of the list `words` in `[message]`; blank lines between |
-//! | `@count(data[])` | of JSON: the number of entries of the list `data`, of all such lists where there are several; absent where there is none |
+//! | `@count(data[])` | of JSON: the number of entries of the list `data`, of all such lists where there are several; absent where there is none, or where a value other than `null` is in place of one |
 //!
 //! A group is a list (`delimiter = "messages[]"`), of XML the elements of one path; its members are that path and the
 //! longer ones.

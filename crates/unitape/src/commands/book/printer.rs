@@ -261,11 +261,10 @@ impl<'a> BookPrinter<'a> {
         }
         let is_partial = note_missing_part(replay);
         let refused = self.note_all_refused(tape, moment);
-        let repeated = chosen.iter().filter(|id| tape.books.lacks_book(**id)).count() as u64;
-        let repeated = if tape.books.counters().repeats > 0 { repeated } else { 0 };
+        let repeated = chosen.iter().filter(|id| tape.books.has_only_repeats(**id)).count() as u64;
         if repeated > 0 {
             note!(
-                "{} listings have no book: all of their events are of messages that may be there twice (`repeat`)",
+                "{} listings have no book: all events since their last clear are of messages that may be there twice (`repeat`)",
                 grouped(repeated)
             );
         }
