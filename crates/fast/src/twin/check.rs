@@ -1,9 +1,9 @@
 //! The engine held against the slow twin, on templates and messages made from any bytes; for tests and the fuzzer.
 
-use super::decode_json;
 use super::naive::{self, Node};
-use super::template::{self, TemplateFile, Templates};
-use super::{
+use crate::decode_json;
+use crate::template::{self, TemplateFile, Templates};
+use crate::{
     DecodedValue, Decoder, FieldValue, JsonDecodeOptions, Message, MessagePartIter, MessageToken,
     MessageVisitor, Projection, StreamFraming, TaggedToken, UNTAGGED,
 };
@@ -500,7 +500,7 @@ pub fn messages(stream: &[u8]) -> Vec<Vec<u8>> {
 /// Where engine and twin differ.
 pub fn any_bytes(bytes: &[u8]) {
     static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| {
-        let content = include_bytes!("../../../vectors/fast/mfast/example.xml");
+        let content = include_bytes!("../../../../vectors/fast/mfast/example.xml");
         let templates = Templates::load(&[TemplateFile { name: "example", content }]);
         Arc::new(templates.expect("it was looked at"))
     });

@@ -1,8 +1,8 @@
 //! The encoder held against both decoders, on templates and messages made from any bytes; for tests and the fuzzer.
 
-use super::{DraftFrameRef, Encoder, MessageDraft, TemplatePartRef};
-use crate::check::{EXPONENTS, FuzzChoices, nodes, template_file};
-use crate::naive::{self, Node};
+use super::check::{EXPONENTS, FuzzChoices, nodes, template_file};
+use super::naive::{self, Node};
+use crate::encode::{DraftFrameRef, Encoder, MessageDraft, TemplatePartRef};
 use crate::record;
 use crate::template::{
     FieldEncoding, FieldOperator, InitialValue, Instruction, Operator, TemplateField, TemplateFile,
@@ -98,7 +98,7 @@ pub fn from_bytes(bytes: &[u8]) -> usize {
     };
     let resets = |n: usize| every > 0 && n.is_multiple_of(every);
     let (made, stream) = rest.split_at(rest.len() / 2);
-    let messages = crate::check::messages(stream);
+    let messages = super::check::messages(stream);
     let (good, ..) = check_reencoding(&templates, messages.iter().map(Vec::as_slice), resets);
     let mut encoder = Encoder::new(templates.clone());
     let mut readers = DecoderPair::new(&templates);

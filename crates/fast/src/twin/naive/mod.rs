@@ -555,7 +555,7 @@ fn is_constant(field: &TemplateField) -> bool {
 }
 
 /// Fields that are no constants, of a decimal its parts, of a sequence also its length; and bytes of the constants.
-pub(super) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usize) {
+pub(crate) fn weight(templates: &Templates, body: &[Instruction]) -> (usize, usize) {
     let (mut fields, mut text) = (0, 0);
     for instruction in body {
         match instruction {
