@@ -1,12 +1,12 @@
 //! The slow twin: keeps all that ever happened and looks through it again for each event.
 
-use super::orders::{price, quantity, value_of};
-use super::rules::{BreakerAction, BreakerRules, LimitMeasure, UnknownPrice};
-use super::scope::ScopeKind;
-use super::trips::{ControlVerb, RecordedControl};
+use crate::breakers::orders::{price, quantity, value_of};
+use crate::breakers::{
+    BreakerAction, BreakerRules, ControlVerb, LimitMeasure, RecordedControl, ScopeKind, UnknownPrice,
+};
 use crate::exact::QuantitySum;
 use crate::ids::id_text;
-use crate::naive::after_reduction;
+use crate::twin::naive::after_reduction;
 use std::collections::BTreeMap;
 use unitape_model::{
     Decimal, Dictionary, Event, EventField, EventKind, EventValue, Position, Price, UnixNanos, flags,

@@ -3,9 +3,13 @@
 //! A twin keeps everything that ever came and searches it. It shares nothing with the fast code but exact numbers
 //! and the reading of events, so where both agree, both are what the words say.
 
+pub mod breakers;
 mod history;
+pub(crate) mod order_to_trade_ratio;
+pub(crate) mod spoofing;
 #[cfg(test)]
 pub(crate) mod stream;
+pub(crate) mod wash_trade;
 
 pub use history::{Happened, History, Id, after_reduction, sum, total};
 

@@ -1,7 +1,7 @@
 //! The words of the definition, each looked up in everything that happened.
 
-use crate::naive::{Happened, History, NaiveAlert, Twin, name};
 use crate::params::ScenarioParams;
+use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name};
 use std::collections::HashMap;
 use unitape_model::{Dictionary, EventKind, NameKind, UnixNanos};
 

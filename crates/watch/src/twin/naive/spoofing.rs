@@ -1,8 +1,8 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::{QuantitySum, at_most, times};
-use crate::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
 use crate::params::ScenarioParams;
+use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
 use unitape_model::{Dictionary, EventKind, NameKind};
 
 /// The scenario, slowly.

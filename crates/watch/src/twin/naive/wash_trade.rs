@@ -1,8 +1,8 @@
 //! The words of the definition, each looked up in everything that happened.
 
 use crate::exact::QuantitySum;
-use crate::naive::{Happened, History, Id, NaiveAlert, Twin, name};
 use crate::params::ScenarioParams;
+use crate::twin::naive::{Happened, History, Id, NaiveAlert, Twin, name};
 use std::collections::{HashMap, HashSet};
 use unitape_model::{Decimal, Dictionary, EventKind, InstrumentId, NameKind};
 
