@@ -63,7 +63,7 @@ pub struct FarmMeasurement {
 /// Runs `load` `repeats` times after one run to warm up.
 ///
 /// ```
-/// use unitape_ring::measure::{FarmBenchConfig, measure};
+/// use unitape_ring::twin::measure::{FarmBenchConfig, measure};
 /// let runs = measure(&FarmBenchConfig::empty(2, 10_000), 3).unwrap();
 /// assert_eq!(runs.len(), 3);
 /// assert_eq!(runs[0].stats.blocks, 157); // 156 blocks of 64 messages and one of 16
