@@ -1,6 +1,6 @@
 //! The books that a receiver has against the exchange's own.
 
-use super::{Exchange, ExchangeInstrument, ExchangeLevel, ExchangeProduct};
+use crate::exchange::{Exchange, ExchangeInstrument, ExchangeLevel, ExchangeProduct};
 
 /// A level as receivers have it, who know no exponents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
