@@ -1,6 +1,6 @@
 //! The contents of the binary: a build without `bench` holds no slow twin, one with it does.
 //!
-//! Twins are under the feature `naive` of the crate that they mirror, in modules whose names begin so. Each build is
+//! Twins, checks and samples are in the module `twin` of their crate, under its feature `twin`. Each build is
 //! unstripped and not optimised, so that no symbol is left out because it was inlined.
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn twins_in(binary: &Path) -> Result<Vec<String>, String> {
 }
 
 fn is_twin(line: &str) -> bool {
-    line.contains("unitape") && line.contains("naive")
+    line.contains("unitape") && line.contains("4twin")
 }
 
 #[cfg(test)]
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn twins_are_known_by_their_module() {
-        assert!(is_twin("0000 t _ZN13unitape_codec3fix5naive6tokens17hE"));
+        assert!(is_twin("0000 t _ZN13unitape_codec4twin3fix5naive6tokens17hE"));
         assert!(
-            !is_twin("0000 t _ZN13unitape_codec3fix6tokens17hE") && !is_twin("0000 t _ZN6chrono5naive17hE")
+            !is_twin("0000 t _ZN13unitape_codec3fix6tokens17hE") && !is_twin("0000 t _ZN6chrono4twin17hE")
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Ordered parallel work with nothing in it: ours, `crossbeam-channel` with a reorder map, `rayon` chunks, oneTBB's
 //! pipeline in a process of its own.
 //!
-//! The load is that of `unitape_ring::measure`: blocks of 64 messages of 200 bytes, each message's length read,
+//! The load is that of `unitape_ring::twin::measure`: blocks of 64 messages of 200 bytes, each message's length read,
 //! blocks numbered in order, the sum of the numbers checked.
 
 use crate::Asked;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::process::Command;
 use unitape_bench::record::{BenchRecord, RepeatTimes, cpu_ns};
-use unitape_ring::measure::{FarmBenchConfig, measure};
+use unitape_ring::twin::measure::{FarmBenchConfig, measure};
 
 const MESSAGE_BYTES: usize = 200;
 const PER_BLOCK: u64 = 64;

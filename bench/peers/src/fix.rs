@@ -13,7 +13,7 @@ use std::process::Command;
 use unitape_bench::passes::{FixPassResult, ProductValueReader, fast_pass, slow_pass};
 use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_bench::typed::TypedMessage;
-use unitape_codec::fix::sample::sample_orders;
+use unitape_codec::twin::fix::sample::sample_orders;
 use unitape_codec::fix::{FixFramer, MessageTokenizer, NextFixFrame};
 
 static JSE: &[u8] = include_bytes!("../../../vectors/fix/jse/jse_fix50_marketdata_head80.fix");

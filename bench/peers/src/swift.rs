@@ -10,7 +10,7 @@ use crate::messaging::pair::{fresh, shared_memory};
 use unitape_bench::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_bench::swift_passes::{MeasuredComponent, SwiftPassResult, fast_pass, slow_pass};
 use unitape_codec::swift_mt::parts::SubfieldFormat;
-use unitape_codec::swift_mt::sample::sample_messages;
+use unitape_codec::twin::swift_mt::sample::sample_messages;
 use unitape_codec::swift_mt::{SwiftFieldTokenizer, SwiftTag};
 
 /// How the subjects are asked for.

@@ -21,7 +21,8 @@ use unitape_store::{
     MasterKey, ReadDepth, RowScan, ScanFilter, SealOptions, Store, SystemRandomness, TickSchema, seal,
 };
 use unitape_tape::{ReadOptions, TapeId, TapeManifest, Writer, WriterOptions};
-use unitape_watch::{ScenarioSelection, Watch, sample};
+use unitape_watch::twin::sample;
+use unitape_watch::{ScenarioSelection, Watch};
 
 /// Runs `watch/alert-latency`.
 pub fn run_alert_latency(

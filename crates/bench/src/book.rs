@@ -4,7 +4,7 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
-use unitape_book::naive::{self, Naive};
+use unitape_book::twin::naive::{self, Naive};
 use unitape_book::{BookOptions, Books};
 use unitape_feed::{ConsolidateOptions as FeedOptions, consolidate, feed_of_option};
 use unitape_model::{

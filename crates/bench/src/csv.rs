@@ -4,8 +4,9 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::sync::Arc;
-use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow, naive};
+use unitape_codec::csv::{CsvLayout, CsvRowDecoder, NextCsvRow};
 use unitape_codec::fixed::ColumnValue;
+use unitape_codec::twin::csv::naive;
 use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
 
 /// A header, 60 trades and a trailer, in the columns of NYSE's Daily TAQ.
@@ -46,7 +47,7 @@ fn typed(context: &BenchContext, repeats: usize) -> Result<BenchRecord, Error> {
     let mut decoder = CsvRowDecoder::new(layout.clone());
     decoder.set_name(NAME);
     let mut hash = HexSha256::default();
-    let fast = unitape_codec::csv::check::fast(decoder.clone(), NAME, FILE, usize::MAX / 2);
+    let fast = unitape_codec::twin::csv::check::fast(decoder.clone(), NAME, FILE, usize::MAX / 2);
     if fast != naive::decode(&layout, NAME, FILE) {
         return Err(fail("the twin has other values".to_owned()));
     }

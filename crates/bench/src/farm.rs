@@ -3,7 +3,7 @@
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, InstructionMarks, RepeatTimes, cpu_ns, mark};
-use unitape_ring::measure::{FarmBenchConfig, measure};
+use unitape_ring::twin::measure::{FarmBenchConfig, measure};
 
 /// Runs the cases.
 pub fn run(

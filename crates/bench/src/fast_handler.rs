@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_marketdata::{BookUpdate, Handler, Listener, LiveOptions, Side, StoredLevel, Subscription};
 use unitape_sim::exchange::{
-    ChannelTemplates, DeliveredPacket, ExactLevel, Exchange, ExchangeConfig, ExchangeInstrument,
-    ExchangeLine, ReceivedBook,
+    ChannelTemplates, DeliveredPacket, Exchange, ExchangeConfig, ExchangeInstrument, ExchangeLine,
 };
+use unitape_sim::twin::{ExactLevel, ReceivedBook};
 
 /// Runs the cases.
 pub fn run(

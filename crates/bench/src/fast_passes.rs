@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use unitape_fast::naive::{self, Node};
 use unitape_fast::template::{FieldEncoding, InitialValue as Exact, WireType};
+use unitape_fast::twin::naive::{self, Node};
 use unitape_fast::{Decoder, FieldValue, MessageToken, Projection, TaggedToken, TemplateFile, Templates};
 
 /// The sets, by the case that measures them.

@@ -8,7 +8,7 @@ use crate::scaling::{ScalingModel, threads_ns};
 use std::fs;
 use std::path::Path;
 use unitape_codec::fix::MessageTokenizer;
-use unitape_codec::fix::sample::sample_orders;
+use unitape_codec::twin::fix::sample::sample_orders;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, Mapping, consolidate};
 
 /// Runs the cases.

@@ -6,7 +6,8 @@ use crate::fix::tape_hash;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use std::fs;
 use std::sync::Arc;
-use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord, naive};
+use unitape_codec::fixed::{ColumnValue, FixedWidthDecoder, FixedWidthLayout, NextRecord};
+use unitape_codec::twin::fixed::naive;
 use unitape_feed::mapping::UnlistedFields;
 use unitape_feed::{BLOCK_BYTES, ConsolidateOptions, FileFeed, Format, Mapping, SourceDecoder, consolidate};
 

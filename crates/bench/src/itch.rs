@@ -3,7 +3,7 @@
 use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
-use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_codec::twin::itch::sample::{SampleConfig, sample_messages};
 use unitape_feed::{BLOCK_BYTES, Format, Mapping, SourceDecoder};
 
 /// Runs the cases.

@@ -6,8 +6,9 @@ use crate::typed::{TypedGroupEntry, TypedMessage, ValueReader};
 use std::sync::Arc;
 use unitape_codec::fix::{
     ExtractedFields, FieldExtractor, FieldSelection, FixFramer, GroupSelection, MessageTokenizer,
-    NextFixFrame, naive, value,
+    NextFixFrame, value,
 };
+use unitape_codec::twin::fix::naive;
 
 /// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use crate::swift_passes::{fast_pass, slow_pass};
 use std::fs;
 use unitape_codec::swift_mt::SwiftFieldTokenizer;
-use unitape_codec::swift_mt::sample::sample_messages;
+use unitape_codec::twin::swift_mt::sample::sample_messages;
 use unitape_feed::{ConsolidateOptions, FileFeed, Format, consolidate};
 
 /// Runs the cases.

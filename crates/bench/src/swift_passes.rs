@@ -3,9 +3,8 @@
 //! Like `typed.rs` this is compiled by `bench/peers` too.
 
 use unitape_codec::swift_mt::parts::{SubfieldFormat, SwiftComponent, SwiftComponents, split_field};
-use unitape_codec::swift_mt::{
-    NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer, SwiftTag, naive, naive_parts,
-};
+use unitape_codec::swift_mt::{NextSwiftFrame, SwiftFieldTokenizer, SwiftFramer, SwiftTag};
+use unitape_codec::twin::swift_mt::{naive, naive_parts};
 
 /// The result of a pass over an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, HexSha256, RepeatTimes, sha256};
 use unitape_model::{Dictionary, Event, frames};
-use unitape_watch::naive::Twins;
-use unitape_watch::{Alert, ScenarioSelection, Watch, sample};
+use unitape_watch::twin::naive::Twins;
+use unitape_watch::twin::sample;
+use unitape_watch::{Alert, ScenarioSelection, Watch};
 
 /// The cases and the scenario each runs; `None` is all three.
 const CASES: [(&str, Option<&str>); 4] = [

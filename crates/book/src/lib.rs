@@ -74,9 +74,6 @@ mod listing_events;
 mod losses;
 mod mbo;
 mod mbp;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod qty;
 mod state;
 mod state_check;
@@ -84,6 +81,9 @@ mod store;
 mod tape;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;
 mod value;
 mod view;
 

@@ -48,3 +48,6 @@ pub mod itch;
 pub mod swift_mt;
 pub mod text;
 pub mod times;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;

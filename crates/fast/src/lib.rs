@@ -36,9 +36,6 @@
 //!  decode ─▶ frames, objects ─▶ json; encode   the face
 //! ```
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod compile;
 mod decode;
 mod dictionary;
@@ -49,9 +46,6 @@ mod exact;
 mod fault;
 mod frames;
 mod json;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod objects;
 mod ops;
 mod packed_value;
@@ -62,6 +56,9 @@ mod slot;
 pub mod template;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;
 mod visit;
 mod wire;
 mod workspace;

@@ -1,12 +1,12 @@
 mod framing;
 
-use super::check::{FuzzChoices, compare, from_bytes, nodes, template_file};
 use super::compile::compile;
-use super::naive;
 use super::{
     Decoder, FieldValue, JsonDecodeOptions, MessageFaultCode, Projection, StreamFraming, TemplateFile,
     Templates, decode_json,
 };
+use crate::twin::check::{FuzzChoices, compare, from_bytes, nodes, template_file};
+use crate::twin::naive;
 use proptest::prelude::*;
 use std::sync::Arc;
 

@@ -11,9 +11,9 @@ use unitape_marketdata::{
     BookUpdate, Handler, InstrumentId, Listener, Packet, Side, Subscription, UnixNanos,
 };
 use unitape_sim::exchange::{
-    BookHistory, ChannelTemplates, ExactLevel, Exchange, ExchangeConfig, FaultRates, ProductProgress,
-    ReceivedBook,
+    BookHistory, ChannelTemplates, Exchange, ExchangeConfig, FaultRates, ProductProgress,
 };
+use unitape_sim::twin::{ExactLevel, ReceivedBook};
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 60;

@@ -74,13 +74,14 @@
 
 mod error;
 pub mod farm;
-#[cfg(not(loom))]
-pub mod measure;
 mod scheduler;
 mod sleepers;
 pub mod spsc;
 mod sync;
 mod turnstile;
+#[cfg(all(not(loom), any(test, feature = "twin")))]
+#[doc(hidden)]
+pub mod twin;
 pub mod wait;
 
 pub use error::Error;

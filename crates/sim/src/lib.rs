@@ -47,6 +47,9 @@ mod error;
 pub mod exchange;
 mod rng;
 pub mod surveillance;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;
 mod wire;
 
 pub use book::{BestLevel, Fill, IncomingOrder, MatchingBook, OrderHandle, PlacementResult};

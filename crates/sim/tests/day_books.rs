@@ -2,7 +2,8 @@
 //! and what the events say after every event.
 
 use std::collections::{BTreeSet, HashMap};
-use unitape_book::{Basis, Books, ListingId, naive};
+use unitape_book::twin::naive;
+use unitape_book::{Basis, Books, ListingId};
 use unitape_model::{Event as Frame, Side, frames};
 use unitape_sim::BestLevel;
 use unitape_sim::day::{DayEventBody, MarketPhase, OrderLedger, Sim, SimConfig, SimulatedMarket};

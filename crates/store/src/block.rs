@@ -338,6 +338,7 @@ impl BlockEncoder {
     }
 
     /// Appends the block as it is before it is sealed: header and chunks.
+    #[cfg(any(test, feature = "twin"))]
     pub fn encode_plain(
         &mut self,
         schema: &EventSchema,

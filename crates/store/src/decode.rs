@@ -7,12 +7,11 @@ use unitape_model::frame::LINE;
 use unitape_model::schema::at;
 use unitape_model::{EventSchema, FrameHeader, InstrumentId, Position, UnixNanos, flags};
 
-use crate::bits::{PAD, take_varint};
-use crate::block::{BlockHeader, ENTRY, HEADER, START, special};
+use crate::bits::take_varint;
+use crate::block::{BlockHeader, ENTRY, START, special};
 use crate::cells::EventKindLayout;
 use crate::class::FieldClass;
 use crate::column::{ColumnReader, VECTOR};
-use crate::keys::SEAL_BYTES;
 
 /// A filter on the rows of a block. The scan has checked the conditions on whole blocks before.
 #[derive(Clone, Debug)]
@@ -104,7 +103,7 @@ pub(crate) struct BlockFault {
 /// A block whose chunks have been opened: all of them, or that of market data alone.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenBlock<'a> {
-    /// The block, with [`PAD`] bytes after it.
+    /// The block, with [`PAD`](crate::bits::PAD) bytes after it.
     pub bytes: &'a [u8],
     /// Where the opened chunks are, in the order of [`FieldClass::ALL`].
     pub parts: [Option<Range<usize>>; 3],
@@ -115,19 +114,21 @@ impl<'a> OpenBlock<'a> {
         self.parts.iter().all(Option::is_some)
     }
 
-    /// The block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written, with [`PAD`] bytes
-    /// after it. `None` if there is not as much of it as its header says.
+    /// The block that [`BlockEncoder::encode_plain`](crate::block::BlockEncoder::encode_plain) has written, with
+    /// [`PAD`](crate::bits::PAD) bytes after it. `None` if there is not as much of it as its header says.
+    #[cfg(any(test, feature = "twin"))]
     pub fn from_plain(bytes: &'a [u8], head: &BlockHeader) -> Option<Self> {
-        let mut end = HEADER;
+        let mut end = crate::block::HEADER;
         let parts = head.parts.map(|part| {
             let start = end;
-            end += (part.bytes as usize).saturating_sub(SEAL_BYTES);
+            end += (part.bytes as usize).saturating_sub(crate::keys::SEAL_BYTES);
             Some(start..end)
         });
-        (end + PAD <= bytes.len()).then_some(Self { bytes, parts })
+        (end + crate::bits::PAD <= bytes.len()).then_some(Self { bytes, parts })
     }
 
     /// The block as a reader has it who has the key of market data alone.
+    #[cfg(any(test, feature = "twin"))]
     pub fn market_alone(&self) -> Self {
         let [market, ..] = self.parts.clone();
         Self { bytes: self.bytes, parts: [market, None, None] }
@@ -558,6 +559,7 @@ fn open<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::PAD;
     use crate::block::{BlockEncoder, BlockPlace, BlockRows, BlockSealer};
     use crate::day::Day;
     use crate::file::{BlockOpener, FileId};
@@ -780,9 +782,9 @@ mod tests {
                 let at = at.index(bytes.len());
                 bytes[at] ^= byte;
             }
-            crate::check::any_block(&bytes);
+            crate::twin::check::any_block(&bytes);
             bytes.truncate(cut.index(bytes.len()));
-            crate::check::any_block(&bytes);
+            crate::twin::check::any_block(&bytes);
         }
     }
 

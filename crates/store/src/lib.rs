@@ -47,7 +47,6 @@ mod answer;
 mod bits;
 mod block;
 mod cells;
-pub mod check;
 mod class;
 mod column;
 mod day;
@@ -66,6 +65,9 @@ mod selection;
 mod source;
 mod store;
 mod stripe;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;
 mod verify;
 
 pub use answer::{Answer, AnswerIndex, AnswerReader, BlockFetch, LeafAccess, ReadDepth, SealedBlock};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use unitape_model::{FrameHeader, LINE, flags, frames};
-use unitape_tape::measure::BenchFrameGenerator;
+use unitape_tape::twin::measure::BenchFrameGenerator;
 use unitape_tape::{
     Backing, Publication, Reader, RecorderLocation, RemovalOptions, StartPosition, Subscription, SyncPolicy,
     TapeId, Writer, WriterOptions, record, verify,

@@ -7,7 +7,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use unitape_tape::measure::{one_way, peer, percentile, raw_round_trips, round_trips};
+use unitape_tape::measure::percentile;
+use unitape_tape::twin::measure::{one_way, peer, raw_round_trips, round_trips};
 use unitape_tape::{Backing, WriterOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

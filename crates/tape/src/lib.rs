@@ -36,7 +36,7 @@
 //! The folders import downwards only:
 //!
 //! ```text
-//!  verify, keeping, measure
+//!  twin ─▶ verify, keeping, measure
 //!  repair ─▶ write ─▶ gate ─▶ read ─▶ record ─▶ keep ─▶ trust ─▶ disk ─▶ lockfree, error
 //! ```
 //!
@@ -54,6 +54,9 @@ mod repair;
 mod retention;
 mod retention_status;
 mod trust;
+#[cfg(any(test, feature = "twin"))]
+#[doc(hidden)]
+pub mod twin;
 mod verify;
 mod write;
 

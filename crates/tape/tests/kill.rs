@@ -285,7 +285,7 @@ fn killed_recorders(segment_bytes: u64, burst: u64, part: u64) {
 /// The figures of the docs come from here; a measurement that hangs or miscounts would be worse than none.
 #[test]
 fn measurements_run_to_their_end() {
-    use unitape_tape::measure;
+    use unitape_tape::twin::measure;
     if std::env::var("UNITAPE_PEER").is_ok() {
         return;
     }
@@ -320,7 +320,7 @@ fn measurements_run_to_their_end() {
 fn peer() {
     let Ok(arguments) = std::env::var("UNITAPE_PEER") else { return };
     let arguments: Vec<String> = arguments.lines().map(Into::into).collect();
-    unitape_tape::measure::peer(&arguments).unwrap();
+    unitape_tape::twin::measure::peer(&arguments).unwrap();
 }
 
 fn equal_to_one_go(dir: &Path, seed: u64, units: u64, segment_bytes: u64) {

@@ -121,7 +121,7 @@ impl PartialOrd for QuantitySum {
 
 impl QuantityProduct {
     /// Times another factor.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub(crate) fn times(mut self, factor: u64) -> Self {
         scale(&mut self.0, factor);
         self

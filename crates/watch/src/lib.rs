@@ -42,17 +42,15 @@ mod ids;
 mod jsonl;
 mod kept;
 mod market;
-#[cfg(any(test, feature = "naive"))]
-pub mod naive;
 mod orders;
 mod params;
 mod parties;
-#[cfg(feature = "naive")]
-pub mod sample;
 pub mod scenarios;
 mod table;
 mod tape;
 mod timers;
+#[cfg(any(test, feature = "twin"))]
+pub mod twin;
 mod watch;
 mod windows;
 

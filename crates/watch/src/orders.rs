@@ -232,7 +232,7 @@ fn parent(event: &Event<'_>, record: &OrderRecord) -> Option<IdKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naive::stream::{Op, SILENT, arena};
+    use crate::twin::naive::stream::{Op, SILENT, arena};
     use proptest::prelude::*;
     use unitape_model::frames;
 

@@ -57,7 +57,7 @@ impl TimerQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naive::stream::{Op, SILENT, arena, run};
+    use crate::twin::naive::stream::{Op, SILENT, arena, run};
     use crate::{
         Alert, ConductClass, Scenario, ScenarioContext, ScenarioDef, ScenarioInput, ScenarioMetrics,
         ScenarioOutput, Watch,

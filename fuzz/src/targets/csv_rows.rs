@@ -2,5 +2,5 @@
 //! any bytes as a layout.
 
 pub fn run(data: &[u8]) {
-    unitape_codec::csv::check::any_bytes(data)
+    unitape_codec::twin::csv::check::any_bytes(data)
 }

@@ -1,5 +1,5 @@
 //! FAST messages encoded by made-up templates, and encoded again: both decoders read what was encoded.
 
 pub fn run(data: &[u8]) {
-    unitape_fast::encode::check::from_bytes(data);
+    unitape_fast::twin::encode_check::from_bytes(data);
 }

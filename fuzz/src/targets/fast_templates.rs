@@ -1,5 +1,5 @@
 //! Files of FAST templates of any bytes; those that load are run.
 
 pub fn run(data: &[u8]) {
-    unitape_fast::check::any_templates(data);
+    unitape_fast::twin::check::any_templates(data);
 }

@@ -2,5 +2,5 @@
 //! columns against the decoder; and any bytes as a layout.
 
 pub fn run(data: &[u8]) {
-    unitape_codec::fixed::check::any_bytes(data)
+    unitape_codec::twin::fixed::check::any_bytes(data)
 }

@@ -2,7 +2,7 @@
 //! chooses between bytes as they are and a good block with changes of four bytes each, checksums made right.
 use std::sync::OnceLock;
 
-use unitape_store::check;
+use unitape_store::twin::check;
 
 pub fn run(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };

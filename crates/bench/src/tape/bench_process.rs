@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use unitape_ring::{WaitStrategy, Waiter};
-use unitape_tape::measure::{BenchFrameGenerator, pin};
+use unitape_tape::measure::pin;
+use unitape_tape::twin::measure::BenchFrameGenerator;
 use unitape_tape::{Reader, RemovalOptions, StartPosition, SyncPolicy};
 
 /// A second process; ends with us.

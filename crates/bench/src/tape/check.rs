@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::record::HexSha256;
 use std::path::Path;
-use unitape_tape::measure::BenchFrameGenerator;
+use unitape_tape::twin::measure::BenchFrameGenerator;
 use unitape_tape::{Reader, StartPosition};
 
 /// Hashes of what should be on the tape and of what is, both without the header words.

@@ -11,7 +11,7 @@ use crate::record::{
     BenchRecord, LatencyHistogram, LatencyPercentiles, RepeatTimes, cpu_ns, histogram, note, rounded,
 };
 use std::path::{Path, PathBuf};
-use unitape_tape::measure::raw_round_trips;
+use unitape_tape::twin::measure::raw_round_trips;
 
 /// The distance of the two cores, by the control's median.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

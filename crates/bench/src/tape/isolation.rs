@@ -9,7 +9,8 @@ use crate::context::BenchContext;
 use crate::error::Error;
 use crate::record::{BenchRecord, LatencyHistogram, cpu_ns, histogram, note};
 use std::time::Instant;
-use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
+use unitape_tape::measure::pin;
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
 use unitape_tape::{Reader, StartPosition, TapeId, Writer, WriterOptions};
 
 /// Messages a second on the trading path.

@@ -22,7 +22,7 @@ use check::TapeHashes;
 use control::ControlMeasurement;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::{Command, Stdio};
-use unitape_tape::measure::payload_of;
+use unitape_tape::twin::measure::payload_of;
 use unitape_tape::{Backing, WriterOptions};
 
 /// The cases, in the order in which they run.
@@ -141,7 +141,7 @@ pub fn peer(unpinned: bool, arguments: &[String]) -> Result<(), Error> {
     if let Some(result) = bench_process::role(arguments) {
         return result;
     }
-    unitape_tape::measure::peer(arguments)?;
+    unitape_tape::twin::measure::peer(arguments)?;
     Ok(())
 }
 

@@ -13,7 +13,8 @@ use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns};
 use std::path::Path;
 use std::time::Instant;
-use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
+use unitape_tape::measure::pin;
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
 use unitape_tape::{TapeId, Writer, WriterOptions};
 
 const READERS: [(u32, &str); 3] = [(1, "readers1"), (4, "readers4"), (20, "readers20")];

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use rustix::process::Signal;
 use std::time::Instant;
-use unitape_tape::measure::{BenchFrameGenerator, payload_of, pin, settle};
+use unitape_tape::measure::pin;
+use unitape_tape::twin::measure::{BenchFrameGenerator, payload_of, settle};
 use unitape_tape::{HelperThreadAffinity, RecorderLocation, TapeId, Writer, WriterOptions};
 
 /// Messages a second.

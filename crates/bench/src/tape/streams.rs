@@ -6,7 +6,8 @@ use super::{BackingBench, LINES, RecordSink, frame_bytes, moved, spawn};
 use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns, rounded};
 use std::time::Duration;
-use unitape_tape::measure::{StreamMeasurement, disk, one_way, payload_of, sustained};
+use unitape_tape::measure::disk;
+use unitape_tape::twin::measure::{StreamMeasurement, one_way, payload_of, sustained};
 use unitape_tape::{Backing, HelperThreadAffinity, RetentionLimits, SyncPolicy, WriterOptions};
 
 /// The bytes at the tape's end that `sustained` keeps, so that the disk does not fill.

@@ -6,7 +6,9 @@ use super::{BackingBench, LINES, RecordSink, frame_bytes, moved, spawn};
 use crate::error::Error;
 use crate::record::{BenchRecord, cpu_ns, histogram, note};
 use std::time::Duration;
-use unitape_tape::measure::{SendSchedule, payload_of, raw_round_trips_at, round_trips, round_trips_at};
+use unitape_tape::twin::measure::{
+    SendSchedule, payload_of, raw_round_trips_at, round_trips, round_trips_at,
+};
 use unitape_tape::{SyncPolicy, WriterOptions};
 
 /// Messages a second of `rtt-rate`; the first is the one of `rtt-load`.

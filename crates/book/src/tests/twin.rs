@@ -1,7 +1,7 @@
 //! Books against the slow twin, and what holds of any book after any events.
 
 use super::{BookFixture, long};
-use crate::naive::{self, Naive};
+use crate::twin::naive::{self, Naive};
 use crate::value::price_key;
 use crate::{Basis, BookOptions, Books, DepthLimit, LevelAction, LevelBook, LevelChange, TapeBooks};
 use proptest::{prelude::*, sample};

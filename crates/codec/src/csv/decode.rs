@@ -151,7 +151,7 @@ impl CsvRowDecoder {
     }
 
     /// This decoder with the kernel that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
         self.kernel = CsvKernel::PORTABLE;

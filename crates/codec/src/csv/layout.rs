@@ -13,36 +13,36 @@ use toml::Spanned;
 /// A layout that holds together.
 #[derive(Debug, Clone)]
 pub struct CsvLayout {
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) separator: u8,
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) separator: u8,
     /// The layout names its separator: a file must not state another.
-    pub(super) states_separator: bool,
+    pub(crate) states_separator: bool,
     /// Lines at the start of the file that say nothing.
-    pub(super) skip: usize,
+    pub(crate) skip: usize,
     /// The header is the first line that has all columns.
-    pub(super) finds_header: bool,
-    pub(super) quote: Option<u8>,
-    pub(super) comment: Option<u8>,
-    pub(super) encoding: TextEncoding,
-    pub(super) header: bool,
+    pub(crate) finds_header: bool,
+    pub(crate) quote: Option<u8>,
+    pub(crate) comment: Option<u8>,
+    pub(crate) encoding: TextEncoding,
+    pub(crate) header: bool,
     /// A row may end early, the rest is blank.
-    pub(super) pad: bool,
-    pub(super) row_bytes_max: usize,
-    pub(super) day: Option<i32>,
-    pub(super) trailer: Option<CsvTrailerLayout>,
+    pub(crate) pad: bool,
+    pub(crate) row_bytes_max: usize,
+    pub(crate) day: Option<i32>,
+    pub(crate) trailer: Option<CsvTrailerLayout>,
     /// The columns as the layout describes them.
-    pub(super) row: RecordLayout,
-    pub(super) zones: Vec<CachedTimeZone>,
+    pub(crate) row: RecordLayout,
+    pub(crate) zones: Vec<CachedTimeZone>,
     /// The zone of the layout, among them.
-    pub(super) zone: Option<u16>,
+    pub(crate) zone: Option<u16>,
     /// Columns of which a header must have some, besides those that it must have.
-    pub(super) needs: ColumnNeeds,
+    pub(crate) needs: ColumnNeeds,
 }
 
 /// How the last row is known, and where in it is how many rows there are.
 #[derive(Debug, Clone)]
-pub(super) struct CsvTrailerLayout {
+pub(crate) struct CsvTrailerLayout {
     pub first: Vec<u8>,
     /// From 0.
     pub count: Option<usize>,
@@ -121,7 +121,7 @@ enum CsvSeparator {
 
 /// How text that is not ASCII is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TextEncoding {
+pub(crate) enum TextEncoding {
     Utf8,
     Declared(Charset),
 }
@@ -288,7 +288,7 @@ impl CsvLayout {
     }
 
     /// The day that a file's name contains: the last `YYYYMMDD`, `YYYY-MM-DD` or `YYYY_MM_DD` in it that is a day.
-    pub(super) fn day_of(name: &str) -> Option<i32> {
+    pub(crate) fn day_of(name: &str) -> Option<i32> {
         let bytes = name.as_bytes();
         let day = |at: usize| {
             let plain = bytes.get(at..at + 8).and_then(parse_day);

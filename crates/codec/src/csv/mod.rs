@@ -16,16 +16,10 @@
 //!
 //! It keeps no state but the header and the day of the file, which is known by the file's name.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod decode;
 mod fault;
 mod json;
-mod layout;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
+pub(crate) mod layout;
 mod needs;
 mod preamble;
 mod row;

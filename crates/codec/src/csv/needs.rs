@@ -36,7 +36,7 @@ impl ColumnNeeds {
     }
 
     /// Returns the choices that a header of these names does not meet; none if it has what it must have.
-    pub(super) fn unmet<'n>(&'n self, names: &[String]) -> Vec<&'n ColumnChoice> {
+    pub(crate) fn unmet<'n>(&'n self, names: &[String]) -> Vec<&'n ColumnChoice> {
         let always = self.always.iter().filter(|choice| !choice.is_met(names));
         let mut unmet: Vec<&ColumnChoice> = always.collect();
         if !self.cases.is_empty() && !self.cases.iter().any(|case| case.iter().all(|c| c.is_met(names))) {

@@ -29,7 +29,7 @@ pub(super) enum ScanStop {
 
 impl CsvKernel {
     /// The one that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = CsvKernel(CsvInstructionSet::Portable);
 
     /// The fastest that this processor runs.

@@ -1,7 +1,7 @@
 //! Rows that went wrong somewhere, and the fast path against its slow twin.
 
-use super::check::{ALL, BARE, LATIN, any_bytes, both};
 use super::{CsvLayout, decode_json};
+use crate::twin::csv::check::{ALL, BARE, LATIN, any_bytes, both};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::sync::Arc;

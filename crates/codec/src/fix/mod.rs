@@ -35,9 +35,6 @@
 //!  slots, encoding ─▶ json              what is wanted of it; it as text
 //! ```
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod data;
 mod dict;
 pub mod encoding;
@@ -46,11 +43,7 @@ mod frame;
 mod group;
 mod head;
 mod json;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod plain;
-pub mod sample;
 mod scan;
 mod sep;
 mod shapes;

@@ -60,7 +60,7 @@ impl MessageTokenizer {
     }
 
     /// One table for each kernel that this processor can run, for tests that compare them.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     #[doc(hidden)]
     #[must_use]
     pub fn each_kernel() -> Vec<Self> {

@@ -25,9 +25,6 @@
 
 mod batch;
 mod build;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod code;
 mod csv_columns;
 mod decode;
@@ -36,16 +33,13 @@ mod ebcdic;
 mod error;
 mod fault;
 mod json;
-mod layout;
+pub(crate) mod layout;
 mod marks;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod plan;
 mod step;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod value;
 
 pub use batch::{

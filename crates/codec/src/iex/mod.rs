@@ -12,29 +12,29 @@
 //! [`IexPacket::parts`] the messages in one of them:
 //!
 //! ```
-//! use unitape_codec::iex::{IexFramer, IexMessage, IexPacketPart, NextIexPacket, sample};
+//! use unitape_codec::iex::{IexFramer, IexMessage, IexPacketPart, NextIexPacket};
 //!
-//! let payload = sample::one_of_each(unitape_codec::iex::IexProtocol::Deep);
+//! // A packet of DEEP 1.0 with one message, the system event `O`.
+//! let mut payload = vec![1, 0, 0x04, 0x80, 1, 0, 0, 0, 7, 0, 0, 0, 12, 0, 1, 0];
+//! for number in [0i64, 1, 1_700_000_000_000_000_000] {
+//!     payload.extend(number.to_le_bytes());
+//! }
+//! payload.extend([10, 0, b'S', b'O']);
+//! payload.extend(1_700_000_000_000_000_000i64.to_le_bytes());
+//!
 //! let NextIexPacket::Message(packet) = IexFramer.frame(&payload, 0, true) else { panic!() };
 //! let Some(IexPacketPart::Message { span, sequence }) = packet.parts(&payload).next() else { panic!() };
 //! let message = IexMessage::read(packet.header.protocol, &payload[span.start + 2..span.end]).unwrap();
 //! let IexMessage::SystemEvent(event) = message else { panic!() };
-//! assert_eq!((sequence, event.event()), (1, b'A'));
+//! assert_eq!((sequence, event.event()), (1, b'O'));
 //! ```
 //!
 //! It keeps no orders and no books, and asks nobody for packets that are missing.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod fault;
 mod json;
 mod message;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod packet;
-pub mod sample;
 #[cfg(test)]
 mod tests;
 

@@ -33,19 +33,12 @@
 //! that may not be in names, `]]>` in text, and the characters U+FFFE and U+FFFF.
 
 mod charset;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod fault;
 mod frame;
 mod identifier;
 mod json;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 mod parse;
 mod recode;
-pub mod sample;
 #[cfg(test)]
 mod tests;
 pub mod value;

@@ -1,9 +1,9 @@
 //! Behaviour at the boundary: what is in a stream, message by message.
 
-use super::check;
 use super::frame::{Iso20022Decoder, NextIsoMessage};
 use super::json::{ElementCollector, decode_json};
-use super::sample::sample_messages;
+use crate::twin::iso20022::check;
+use crate::twin::iso20022::sample::sample_messages;
 use proptest::prelude::*;
 
 const NS: &str = "urn:iso:std:iso:20022:tech:xsd:pacs.002.001.11";

@@ -24,20 +24,14 @@
 //! It keeps no orders and knows no day: which order a delete is about and on which day its time was, is the feed
 //! crate's to say.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod fault;
 mod frame;
 mod json;
 mod message;
 mod mold;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
-pub mod sample;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub use fault::{ItchFault, ItchFaultCode};
 pub use frame::{FramedItchMessage, GARBAGE_BYTES_MAX, ItchFramer, ItchTransport, NextItchFrame};
@@ -50,6 +44,7 @@ pub use message::{
     size_of_type, specs, stock_name,
 };
 pub use mold::{MOLD_HEAD_BYTES, MoldPacketHeader};
+pub use write::{ItchMessageHeader, ItchSampleValue, write};
 
 /// Nanoseconds of a day: a time of day is less.
 pub const DAY_NANOS: u64 = 86_400_000_000_000;

@@ -39,22 +39,12 @@
 
 mod bare;
 mod blocks;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod entries;
 mod fault;
 mod frame;
 mod header;
 mod json;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive_parts;
 pub mod parts;
-pub mod sample;
 mod simd;
 #[cfg(test)]
 mod tests;

@@ -71,7 +71,7 @@ const EAGER: usize = 8;
 
 impl SwiftKernel {
     /// The one that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = SwiftKernel(SwiftInstructionSet::Portable);
 
     /// The fastest that this processor runs.

@@ -137,7 +137,7 @@ impl SwiftFieldTokenizer {
     }
 
     /// No fields, as `new` gives, on the kernel that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     #[doc(hidden)]
     #[must_use]
     pub fn portable() -> Self {

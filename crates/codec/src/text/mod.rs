@@ -30,9 +30,6 @@
 //!
 //! It gives no field a meaning: that is a mapping's.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod fault;
 mod json;
 pub mod jsonl;

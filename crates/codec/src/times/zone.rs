@@ -133,7 +133,7 @@ impl CachedTimeZone {
     }
 
     /// The rules.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub fn time_zone(&self) -> &TimeZone {
         &self.zone
     }

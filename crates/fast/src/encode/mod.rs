@@ -40,9 +40,6 @@
 //! # Ok::<(), unitape_fast::TemplateError>(())
 //! ```
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod draft;
 mod operators;
 mod plan;

@@ -1,7 +1,7 @@
-use super::check::{check_reencoding, from_bytes};
 use super::*;
 use crate::record::FieldValue;
 use crate::tests::{self, framed, some_bytes};
+use crate::twin::encode_check::{check_reencoding, from_bytes};
 use crate::{Decoder, TemplateFile};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};

@@ -77,7 +77,7 @@ fn whatever_is_wrong_has_a_line() {
         assert!(!crate::try_mapping(text, b""), "{text}");
     }
     let orders = include_str!("../../../../mappings/fix44-orders.toml");
-    assert!(crate::try_mapping(orders, &unitape_codec::fix::sample::sample_orders(2, 1)));
+    assert!(crate::try_mapping(orders, &unitape_codec::twin::fix::sample::sample_orders(2, 1)));
 }
 
 /// The columns are the layout's: a mapping for another layout must not compile.

@@ -5,9 +5,9 @@ use crate::common::{self, assert_same, events, run};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unitape_codec::iex::IexProtocol;
-use unitape_codec::iex::sample::{IexSampleConfig, capture, sample_packets};
 use unitape_codec::itch::MoldPacketHeader;
-use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
+use unitape_codec::itch::{ItchMessageHeader, ItchSampleValue, write};
+use unitape_codec::twin::iex::sample::{IexSampleConfig, capture, sample_packets};
 use unitape_feed::{FileFeed, Mapping, TapeAccount, detect, feed_of_file, feed_of_option, quarantine};
 
 fn vectors() -> PathBuf {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use unitape_codec::iso20022::sample::sample_messages;
+use unitape_codec::twin::iso20022::sample::sample_messages;
 use unitape_feed::{FileFeed, Format, Mapping, TapeAccount, quarantine};
 
 fn vectors() -> PathBuf {

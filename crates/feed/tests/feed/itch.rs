@@ -4,7 +4,7 @@
 use crate::common::{self, assert_same, run};
 use proptest::prelude::*;
 use std::path::Path;
-use unitape_codec::itch::sample::{SampleConfig, one_of_each, sample_messages};
+use unitape_codec::twin::itch::sample::{SampleConfig, one_of_each, sample_messages};
 use unitape_feed::{
     ConsolidateOptions, FileFeed, TapeAccount, consolidate, detect, feed_of_file, feed_of_option, quarantine,
 };

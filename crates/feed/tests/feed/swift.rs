@@ -4,7 +4,7 @@ use crate::common::{assert_same, events, feed, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use unitape_codec::swift_mt::sample::sample_messages;
+use unitape_codec::twin::swift_mt::sample::sample_messages;
 use unitape_feed::{FileFeed, Format, TapeAccount, quarantine};
 
 fn vectors() -> PathBuf {

@@ -17,7 +17,7 @@ use crate::error::Error;
 use rustc_hash::FxHashMap;
 use unitape_codec::fixed::midnight;
 use unitape_codec::itch::DAY_NANOS;
-use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
+use unitape_codec::itch::{ItchMessageHeader, ItchSampleValue, write};
 use unitape_model::{InstrumentId, Side};
 
 /// Writes the messages of one venue's day.

@@ -33,7 +33,6 @@
 //! ```
 
 mod book;
-mod check;
 mod faults;
 mod flow;
 mod mapping;
@@ -46,7 +45,6 @@ mod world;
 
 pub use crate::error::Error;
 pub use book::{ExchangeLevel, MdUpdateAction, PublishedTrade, PublishedUpdate};
-pub use check::{ExactLevel, ReceivedBook};
 pub use faults::{FaultCounts, FaultRates};
 pub use flow::Exchange;
 pub use truth::{BookHistory, HALTED, ProductProgress, PublishedBookSnapshot, TRADED};

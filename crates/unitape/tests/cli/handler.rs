@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use unitape_base::capture::write::{datagram, file_header};
 use unitape_model::Price;
-use unitape_sim::exchange::{
-    ChannelTemplates, ExactLevel, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine, ReceivedBook,
-};
+use unitape_sim::exchange::{ChannelTemplates, Exchange, ExchangeChannel, ExchangeConfig, ExchangeLine};
+use unitape_sim::twin::{ExactLevel, ReceivedBook};
 
 /// A capture of a short day, the handler's configuration, and the exchange at its end.
 fn day(dir: &Path) -> (PathBuf, PathBuf, Exchange) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use unitape_book::naive::Naive;
+use unitape_book::twin::naive::Naive;
 use unitape_feed::TapeAccount;
 use unitape_model::{DefinitionTable, NameKind, Price};
 use unitape_tape::{Reader, StartPosition};

@@ -7,7 +7,7 @@ use common::run::{Bench, orders};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_codec::twin::itch::sample::{SampleConfig, sample_messages};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use unitape_base::capture::write;
 use unitape_codec::iex::IexProtocol;
-use unitape_codec::iex::sample::{IexSampleConfig, capture as iex_capture, sample_packets};
-use unitape_codec::iso20022::sample::sample_messages as payments;
-use unitape_codec::itch::sample::{SampleConfig, sample_messages};
-use unitape_codec::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
-use unitape_codec::text::mail::sample::sample_mbox;
-use unitape_codec::text::xml::sample::{SampleFeedKind as News, sample_feed};
+use unitape_codec::twin::iex::sample::{IexSampleConfig, capture as iex_capture, sample_packets};
+use unitape_codec::twin::iso20022::sample::sample_messages as payments;
+use unitape_codec::twin::itch::sample::{SampleConfig, sample_messages};
+use unitape_codec::twin::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
+use unitape_codec::twin::text::mail::sample::sample_mbox;
+use unitape_codec::twin::text::xml::sample::{SampleFeedKind as News, sample_feed};
 use unitape_feed::run as run_live;
 use unitape_feed::{
     ConsolidateOptions, FarmEnding, FeedInput, FileFeed, Mapping, MasterLoader, RunFeed, RunOptions,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use unitape_base::capture;
 use unitape_codec::itch::MoldPacketHeader;
-use unitape_codec::itch::sample::{ItchMessageHeader, ItchSampleValue, write};
+use unitape_codec::itch::{ItchMessageHeader, ItchSampleValue, write};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use unitape_model::Event;
 use unitape_sim::day::{Scenario, Sim, SimConfig, write_frame};
-use unitape_watch::naive::Twins;
+use unitape_watch::twin::naive::Twins;
 use unitape_watch::{Alert, ScenarioSelection, Watch};
 
 /// Scenario, key as text, time, event.

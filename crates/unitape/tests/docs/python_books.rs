@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use unitape_base::capture;
 use unitape_codec::itch::MoldPacketHeader;
-use unitape_codec::itch::sample::{SampleConfig, sample_messages};
+use unitape_codec::twin::itch::sample::{SampleConfig, sample_messages};
 use unitape_sim::Rng;
 use unitape_sim::day::{ItchDayWriter, Sim, SimConfig};
 

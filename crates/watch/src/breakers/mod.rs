@@ -27,9 +27,7 @@
 //! ```
 
 mod limits;
-#[cfg(any(test, feature = "naive"))]
-pub mod naive;
-mod orders;
+pub(crate) mod orders;
 mod rules;
 mod scope;
 mod trips;

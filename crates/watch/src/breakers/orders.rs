@@ -124,7 +124,7 @@ fn is_cancelled(event: &Event<'_>) -> bool {
 }
 
 /// The price of a field.
-pub(super) fn price(event: &Event<'_>, field: EventField) -> Option<Price> {
+pub(crate) fn price(event: &Event<'_>, field: EventField) -> Option<Price> {
     match event.field(field, &mut [0; 36]) {
         Some(EventValue::Price(px)) => Some(px),
         _ => None,
@@ -132,7 +132,7 @@ pub(super) fn price(event: &Event<'_>, field: EventField) -> Option<Price> {
 }
 
 /// The quantity of an event.
-pub(super) fn quantity(event: &Event<'_>) -> Option<Decimal> {
+pub(crate) fn quantity(event: &Event<'_>) -> Option<Decimal> {
     match event.field(EventField::Qty, &mut [0; 36]) {
         Some(EventValue::Decimal(qty)) => Some(qty),
         _ => None,
@@ -140,7 +140,7 @@ pub(super) fn quantity(event: &Event<'_>) -> Option<Decimal> {
 }
 
 /// Price times quantity in billionths, without its sign, rounded up; at most [`VALUE_MAX`].
-pub(super) fn value_of(px: Price, qty: Decimal) -> i128 {
+pub(crate) fn value_of(px: Price, qty: Decimal) -> i128 {
     let product = i128::from(px.0).unsigned_abs() * u128::from(qty.mantissa().unsigned_abs());
     let scale = 10u128.checked_pow(u32::from(qty.exponent().unsigned_abs()));
     let value = match (qty.exponent() < 0, scale) {

@@ -111,8 +111,8 @@ impl Limit {
 /// Limits, and the tree of scopes.
 #[derive(Clone, Debug, Default)]
 pub struct BreakerRules {
-    pub(super) limits: Vec<Limit>,
-    pub(super) tree: ScopeTree,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) tree: ScopeTree,
 }
 
 #[derive(Deserialize)]

@@ -125,7 +125,7 @@ const LEVELS: usize = 4;
 
 /// Who belongs to whom.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ScopeTree {
+pub(crate) struct ScopeTree {
     /// By level and name: the names above, by level.
     above: BTreeMap<(usize, String), [Option<String>; LEVELS]>,
 }

@@ -1,6 +1,6 @@
-//! The scenarios, one folder each: definition, code, its slow twin, and its own cases beside it.
+//! The scenarios, one folder each: definition, code, and its own cases beside it. The slow twins are in `twin/naive`.
 //!
-//! A new one is its folder and its line in [`ALL`]; `docs/writing-a-scenario.md` explains how.
+//! A new one is its folder, its twin and its line in [`ALL`]; `docs/writing-a-scenario.md` explains how.
 
 pub mod order_to_trade_ratio;
 pub mod spoofing;
@@ -8,9 +8,9 @@ pub mod wash_trade;
 
 use crate::def::ScenarioDef;
 use crate::error::Error;
-#[cfg(any(test, feature = "naive"))]
-use crate::naive::Twin;
 use crate::params::{ScenarioParams, ScenarioSelection};
+#[cfg(any(test, feature = "twin"))]
+use crate::twin::naive::Twin;
 use crate::watch::Scenario;
 
 /// A scenario that can be run.
@@ -20,7 +20,7 @@ pub struct ScenarioEntry {
     /// Makes one with empty state.
     pub make: fn(&ScenarioParams) -> Box<dyn Scenario>,
     /// Makes its slow twin.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub twin: fn(&ScenarioParams) -> Box<dyn Twin>,
 }
 
@@ -29,8 +29,8 @@ macro_rules! entry {
         ScenarioEntry {
             def: &$folder::DEF,
             make: |params| Box::new($folder::$scenario::new(params)),
-            #[cfg(any(test, feature = "naive"))]
-            twin: |params| Box::new($folder::naive::Slow::new(params)),
+            #[cfg(any(test, feature = "twin"))]
+            twin: |params| Box::new(crate::twin::naive::$folder::Slow::new(params)),
         }
     };
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::jsonl::replay;
-use crate::naive::Twins;
 use crate::replay_jsonl;
+use crate::twin::naive::Twins;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -71,7 +71,7 @@ impl FixKernel {
     }
 
     /// Every kernel this processor can run, for tests that compare them.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub(crate) fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "elsewhere than on x86-64 there is only one")]
         let mut all = vec![FixKernel(FixInstructionSet::Portable)];

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::{check, sample};
+use crate::twin::fix::{check, sample};
 
 // An input that once broke something stays in the corpus; it must not break it again.
 #[test]

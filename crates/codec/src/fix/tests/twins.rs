@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::super::simd::FixKernel;
 use super::super::{
-    ExtractedFields, FieldExtractor, FieldSelection, GroupSelection, MessageTokenizer, NextFixFrame, check,
-    sample,
+    ExtractedFields, FieldExtractor, FieldSelection, GroupSelection, MessageTokenizer, NextFixFrame,
 };
 use super::*;
+use crate::twin::fix::{check, sample};
 
 /// Fragments that bad streams are made of.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {

@@ -248,7 +248,7 @@ impl BatchReader {
     }
 
     /// This reader with the kernel that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
         self.kernel = BatchKernel::PORTABLE;

@@ -33,7 +33,7 @@ enum BatchInstructionSet {
 
 impl BatchKernel {
     /// The one that every processor runs.
-    #[cfg(any(test, feature = "naive"))]
+    #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = BatchKernel(BatchInstructionSet::Portable);
 
     /// The fastest that this processor runs.

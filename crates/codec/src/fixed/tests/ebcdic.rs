@@ -2,8 +2,9 @@
 //! the zone lost, an accent that became two bytes and moved every column after it.
 
 use super::{fast, layout};
-use crate::fixed::check::EBCDIC;
-use crate::fixed::{decode_json, naive};
+use crate::fixed::decode_json;
+use crate::twin::fixed::check::EBCDIC;
+use crate::twin::fixed::naive;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ mod records;
 mod twins;
 
 use super::FixedWidthLayout;
-use super::check::{ALL, fast};
+use crate::twin::fixed::check::{ALL, fast};
 use std::sync::Arc;
 
 pub fn layout(text: &str) -> Arc<FixedWidthLayout> {

@@ -1,7 +1,8 @@
 //! The fast path against its slow twin, on real records, on made ones, and on both with bytes changed.
 
 use super::{ALL, fast, layout};
-use crate::fixed::{FixedWidthLayout, naive};
+use crate::fixed::FixedWidthLayout;
+use crate::twin::fixed::naive;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ proptest! {
 
     #[test]
     fn what_the_fuzzer_checks(data in prop::collection::vec(any::<u8>(), 0..200)) {
-        crate::fixed::check::any_bytes(&data);
+        crate::twin::fixed::check::any_bytes(&data);
     }
 
     #[test]

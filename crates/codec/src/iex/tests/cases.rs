@@ -1,11 +1,11 @@
 //! Bad input: each fault is reported with its code at its place, and the neighbours are kept.
 
-use crate::iex::check::fast;
-use crate::iex::sample::{self, IexPacketWriter, IexSampleValue, message};
 use crate::iex::{
     GARBAGE_BYTES_MAX, IexFramer, IexMessage, IexPacketHeader, IexPacketPart, IexProtocol, NextIexPacket,
-    naive,
 };
+use crate::twin::iex::check::fast;
+use crate::twin::iex::naive;
+use crate::twin::iex::sample::{self, IexPacketWriter, IexSampleValue, message};
 
 /// Codes, and letters and numbers of good messages, in order; `+2` behind one is bytes behind its fields.
 fn decoded(input: &[u8]) -> String {

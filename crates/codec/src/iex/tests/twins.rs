@@ -1,8 +1,9 @@
 //! The fast path against its slow twin, on good sessions and on such with bytes changed, dropped and put in.
 
-use crate::iex::check::{any_bytes, fast};
-use crate::iex::sample::{IexSampleConfig, one_of_each, sample_packets};
-use crate::iex::{IexProtocol, naive};
+use crate::iex::IexProtocol;
+use crate::twin::iex::check::{any_bytes, fast};
+use crate::twin::iex::naive;
+use crate::twin::iex::sample::{IexSampleConfig, one_of_each, sample_packets};
 use proptest::prelude::*;
 
 proptest! {

@@ -1,10 +1,11 @@
 //! The vectors, written from the specifications' tables, and what the table of fields says of itself.
 
-use crate::iex::check::fast;
 use crate::iex::{
     AddOrder, AuctionInformation, IexFieldType, IexFramer, IexMessage, IexPacketPart, IexProtocol,
-    NextIexPacket, decode_json, naive, sample, spec_of, specs,
+    NextIexPacket, decode_json, spec_of, specs,
 };
+use crate::twin::iex::check::fast;
+use crate::twin::iex::{naive, sample};
 use serde_json::{Value, json};
 
 /// A file of the vectors.

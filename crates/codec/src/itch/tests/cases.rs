@@ -1,8 +1,7 @@
 //! Bad input: each fault is reported with its code at its place, and the neighbours are kept.
 
-use crate::itch::{
-    GARBAGE_BYTES_MAX, ItchFramer, ItchTransport, MoldPacketHeader, NextItchFrame, check::fast, naive, sample,
-};
+use crate::itch::{GARBAGE_BYTES_MAX, ItchFramer, ItchTransport, MoldPacketHeader, NextItchFrame};
+use crate::twin::itch::{check::fast, naive, sample};
 
 /// Codes, and letters of good messages, in order; `-` is the framing's own.
 fn decoded(framing: ItchTransport, input: &[u8]) -> String {

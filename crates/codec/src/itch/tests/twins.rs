@@ -1,7 +1,8 @@
 //! The fast path against its slow twin, on good streams and on such with bytes changed, dropped and put in.
 
-use crate::itch::check::{any_bytes, fast};
-use crate::itch::{ItchTransport, naive, sample};
+use crate::itch::ItchTransport;
+use crate::twin::itch::check::{any_bytes, fast};
+use crate::twin::itch::{naive, sample};
 use proptest::prelude::*;
 
 proptest! {

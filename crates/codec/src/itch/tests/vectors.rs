@@ -2,8 +2,9 @@
 
 use crate::itch::{
     AddOrderMpid, CrossTrade, DirectListing, Imbalance, ItchFieldType, ItchFramer, ItchMessage,
-    MESSAGE_BYTES_MAX, NextItchFrame, StockDirectory, decode_json, naive, sample, size_of_type, specs,
+    MESSAGE_BYTES_MAX, NextItchFrame, StockDirectory, decode_json, size_of_type, specs,
 };
+use crate::twin::itch::{naive, sample};
 use serde_json::Value;
 
 /// Hex and expected line of each message in the file.

@@ -1,6 +1,7 @@
 //! Small cases, each for something that a reader of MT files got wrong once or could.
 
-use super::super::{SwiftFramer, SwiftTag, check, decode_json, parts, value};
+use super::super::{SwiftFramer, SwiftTag, decode_json, parts, value};
+use crate::twin::swift_mt::check;
 use serde_json::Value;
 
 /// `decode_json` of the input, as JSON.

@@ -1,6 +1,6 @@
 //! The fuzzer's checks over its corpus and seeds, so that they run without a fuzzer.
 
-use super::super::{check, sample};
+use crate::twin::swift_mt::{check, sample};
 use std::path::PathBuf;
 
 // An input that once broke something stays in the corpus; it must not break it again.

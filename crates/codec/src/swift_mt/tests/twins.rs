@@ -1,7 +1,7 @@
 //! Fast and slow path on made-up streams, whole and cut, and on values of every tag.
 
 use super::super::frame::SwiftFramer;
-use super::super::{check, sample};
+use crate::twin::swift_mt::{check, sample};
 use proptest::prelude::*;
 
 /// Pieces of streams, good and nearly good.

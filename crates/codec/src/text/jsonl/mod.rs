@@ -22,15 +22,8 @@
 //!
 //! **Values** are text: numbers as they were written, never through a float.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod list;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
 pub mod path;
-pub mod sample;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -60,14 +53,14 @@ pub const LIST_KIND: &str = "list";
 /// Finds lines and takes them apart.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonlDecoder {
-    max_line: usize,
-    shape: InputShape,
+    pub(crate) max_line: usize,
+    pub(crate) shape: InputShape,
     fallback: FallbackCharset,
 }
 
 /// What the first bytes of an input say of all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InputShape {
+pub(crate) enum InputShape {
     /// A message is a line.
     Lines,
     /// A message is an entry of a list.

@@ -1,7 +1,7 @@
 //! Paths of JSON: as values have them, and as people write them.
 
 /// Appends the member `name` to a path.
-pub(in crate::text) fn push(path: &mut String, name: &str) {
+pub(crate) fn push(path: &mut String, name: &str) {
     if !path.is_empty() {
         path.push('.');
     }

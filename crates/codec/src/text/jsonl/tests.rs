@@ -1,7 +1,8 @@
-use super::check::{agree, any_bytes};
-use super::sample::{JsonlSampleFormat, sample_lines};
 use super::*;
-use crate::text::{check, decode_json};
+use crate::text::decode_json;
+use crate::twin::text::check;
+use crate::twin::text::jsonl::check::{agree, any_bytes};
+use crate::twin::text::jsonl::sample::{JsonlSampleFormat, sample_lines};
 use proptest::prelude::*;
 
 /// The output of `decode` for this input, without the name of the file.

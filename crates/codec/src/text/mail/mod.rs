@@ -42,12 +42,8 @@
 mod address;
 mod body;
 mod charsets;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod header;
 mod mime_field;
-pub mod sample;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -64,7 +60,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 pub const KIND: &str = "mail";
 
 /// The longest line that is a postmark.
-const POSTMARK_BYTES_MAX: usize = 512;
+pub(crate) const POSTMARK_BYTES_MAX: usize = 512;
 
 /// Finds messages and takes them apart.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
-use super::check::any_bytes;
-use super::sample::sample_mbox;
 use super::*;
-use crate::text::{check, decode_json};
+use crate::text::decode_json;
+use crate::twin::text::check;
+use crate::twin::text::mail::check::any_bytes;
+use crate::twin::text::mail::sample::sample_mbox;
 use proptest::prelude::*;
 
 /// The content of each message of this input: its values as `path=text`, or the code of its fault and where it is.

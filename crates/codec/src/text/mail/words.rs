@@ -213,7 +213,7 @@ mod tests {
     proptest! {
         #[test]
         fn base64_comes_back(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            prop_assert_eq!(base64(crate::text::mail::sample::base64(&bytes).as_bytes()), Some(bytes));
+            prop_assert_eq!(base64(crate::twin::text::mail::sample::base64(&bytes).as_bytes()), Some(bytes));
         }
 
         #[test]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// What a document's declaration says of its set of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum XmlEncoding {
+pub(crate) enum XmlEncoding {
     /// Nothing; or UTF-16, where the bytes are plainly not.
     #[default]
     Undeclared,
@@ -51,7 +51,7 @@ impl XmlEncoding {
     /// # Errors
     /// A byte that is no character of the declared set, or of the mapping's.
     #[inline]
-    pub(super) fn text<'b>(
+    pub(crate) fn text<'b>(
         self,
         bytes: &'b [u8],
         fallback: FallbackCharset,

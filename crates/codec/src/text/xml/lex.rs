@@ -9,7 +9,7 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 
 /// The token at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum XmlToken {
+pub(crate) enum XmlToken {
     /// Characters up to `end`, references among them.
     Text { end: usize },
     /// A start tag; the text after its name is in `attributes`.
@@ -28,7 +28,7 @@ pub(super) enum XmlToken {
 
 /// Why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LexStop {
+pub(crate) enum LexStop {
     /// More bytes decide.
     Need,
     /// A token that begins here, and would hold whatever follows, is not over.
@@ -38,7 +38,7 @@ pub(super) enum LexStop {
 }
 
 /// Reads the piece that begins at `buf[at]`, which is there.
-pub(super) fn token(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
+pub(crate) fn token(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     if buf[at] != b'<' {
         let end = memchr::memchr(b'<', &buf[at..]).map_or(buf.len(), |n| at + n);
         return Ok(XmlToken::Text { end });

@@ -35,19 +35,12 @@
 //! `head`, `style` and `script` are left out. Markup in disguise (`type="html"`, a `description` with `&lt;p>`) is
 //! text and stays unchanged.
 
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod check;
 mod encoding;
-mod lex;
-#[cfg(any(test, feature = "naive"))]
-#[doc(hidden)]
-pub mod naive;
+pub(crate) mod lex;
 pub mod path;
-pub mod sample;
 #[cfg(test)]
 mod tests;
-mod walk;
+pub(crate) mod walk;
 
 use super::undeclared::without_place;
 use super::{NextTextMessage, PathValues, Span, TextFault, TextFaultCode, TextMessage, TextMessageDecoder};
@@ -128,8 +121,8 @@ const BESIDE: [&str; 34] = [
 pub struct XmlDecoder {
     max_message: usize,
     /// Of the document in hand.
-    encoding: XmlEncoding,
-    fallback: FallbackCharset,
+    pub(crate) encoding: XmlEncoding,
+    pub(crate) fallback: FallbackCharset,
     /// Names of the elements that are not over.
     open: Vec<Span>,
 }

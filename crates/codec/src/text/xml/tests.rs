@@ -1,7 +1,8 @@
-use super::check::{agree, any_bytes};
-use super::sample::{SampleFeedKind, sample_feed};
 use super::*;
-use crate::text::{check, decode_json};
+use crate::text::decode_json;
+use crate::twin::text::check;
+use crate::twin::text::xml::check::{agree, any_bytes};
+use crate::twin::text::xml::sample::{SampleFeedKind, sample_feed};
 use proptest::prelude::*;
 
 /// The content of each message of this input: its kind and its values as `path=text`, or the code of its fault and

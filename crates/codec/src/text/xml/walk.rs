@@ -11,10 +11,10 @@ use unitape_base::xml::{control, is_white};
 const ATTRIBUTES_MAX: usize = 64;
 
 /// Where a line of a text that is markup begins or ends; no character of XML.
-pub(super) const BREAK: char = '\u{1}';
+pub(crate) const BREAK: char = '\u{1}';
 
 /// Elements of markup that are on lines of their own.
-pub(super) const BLOCKS: [&str; 25] = [
+pub(crate) const BLOCKS: [&str; 25] = [
     "p",
     "div",
     "br",
@@ -43,7 +43,7 @@ pub(super) const BLOCKS: [&str; 25] = [
 ];
 
 /// Elements of markup that are no text.
-pub(super) const SILENT: [&str; 3] = ["head", "style", "script"];
+pub(crate) const SILENT: [&str; 3] = ["head", "style", "script"];
 
 /// Puts the values of `message` into `path_values`. `item`: its first element is one.
 pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
@@ -271,7 +271,7 @@ impl<'w> XmlItemWalker<'w> {
 const WHITE: [char; 5] = [' ', '\t', '\n', '\r', BREAK];
 
 /// Lines between breaks, white space within drawn together; without empty ones.
-pub(super) fn collapse_white_space(flow: &str) -> String {
+pub(crate) fn collapse_white_space(flow: &str) -> String {
     let mut out = String::with_capacity(flow.len());
     for line in flow.split(BREAK) {
         let mut words = line.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty());

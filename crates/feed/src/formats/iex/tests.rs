@@ -6,7 +6,7 @@ use crate::formats::format::FormatDecoder;
 use crate::mapping::Mapping;
 use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_codec::iex::IexProtocol;
-use unitape_codec::iex::sample::{IexPacketWriter, IexSampleValue, message};
+use unitape_codec::twin::iex::sample::{IexPacketWriter, IexSampleValue, message};
 use unitape_model::{Dictionary, Event, NameKind, frames};
 
 fn decoder() -> IexDecoder {

@@ -8,9 +8,8 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use unitape_codec::events::{EmptySourceLookup, EventLineDetail, write_event};
 use unitape_codec::itch::MoldPacketHeader;
-use unitape_codec::itch::sample::{
-    ItchMessageHeader, ItchSampleValue, SampleConfig, one_of_each, sample_messages, write,
-};
+use unitape_codec::itch::{ItchMessageHeader, ItchSampleValue, write};
+use unitape_codec::twin::itch::sample::{SampleConfig, one_of_each, sample_messages};
 use unitape_model::{Dictionary, Event, NameKind, frames};
 
 const DAY: &[u8] = b"2026-03-02";

@@ -9,8 +9,6 @@
 //!   belongs into its window may be forgotten; then the late event is counted as `late`.
 //! - An alert that is held back by the cooldown is counted and does not begin a new one.
 
-#[cfg(any(test, feature = "naive"))]
-pub(crate) mod naive;
 #[cfg(test)]
 mod tests;
 

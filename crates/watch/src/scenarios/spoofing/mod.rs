@@ -21,8 +21,6 @@
 //!   there (`orders_bound_hit`).
 
 mod evidence;
-#[cfg(any(test, feature = "naive"))]
-pub(crate) mod naive;
 #[cfg(test)]
 mod tests;
 

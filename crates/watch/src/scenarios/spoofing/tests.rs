@@ -1,5 +1,5 @@
 use super::DEF;
-use crate::naive::stream::{Op, SILENT, hold, hold_reset, step};
+use crate::twin::naive::stream::{Op, SILENT, hold, hold_reset, step};
 use proptest::prelude::*;
 use unitape_model::EventKind;
 

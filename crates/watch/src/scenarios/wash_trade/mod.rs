@@ -21,8 +21,6 @@
 
 mod legs;
 mod matches;
-#[cfg(any(test, feature = "naive"))]
-pub(crate) mod naive;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::naive::stream::{Op, SILENT, arena, hold, hold_reset, names, step};
 use crate::orders::OrderTable;
 use crate::params::ParamOverlay;
+use crate::twin::naive::stream::{Op, SILENT, arena, hold, hold_reset, names, step};
 use proptest::prelude::*;
 use unitape_model::{Event, frames};
 

@@ -1,0 +1,4 @@
+//! Rows of separated values: the slow twin, the checks.
+
+pub mod check;
+pub mod naive;

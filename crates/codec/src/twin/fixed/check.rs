@@ -1,0 +1,252 @@
+//! Checks of the tests and the fuzzer: the fast path finds the same as the slow twin, however the input comes.
+
+use super::naive;
+use crate::fixed::{
+    BatchReader, ColumnValue, FixedWidthDecoder, FixedWidthLayout, FramedRecord, LANES, NextRecord,
+    NumberKind, RecordBatch, RecordFramer, StridedRecords,
+};
+use std::sync::Arc;
+
+/// Every kind of column, every sign, dates and times of three origins, a header and a trailer.
+pub const ALL: &str = r#"
+name = "all"
+record_bytes = 80
+terminator = "newline"
+zone = "America/New_York"
+short = "pad"
+
+[[record]]
+name = "head"
+role = "header"
+count = "n"
+column = [
+  { name = "mark", length = 2, type = "literal", is = "HD" },
+  { name = "day", length = 8, type = "date", form = "YYYYMMDD" },
+  { name = "n", length = 6, type = "int" },
+  { name = "rest", length = 64, type = "filler" },
+]
+
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "TR" }
+count = "n"
+column = [
+  { name = "mark", length = 2 },
+  { name = "n", length = 6, type = "int" },
+  { name = "rest", length = 72, type = "filler" },
+]
+
+[[record]]
+name = "data"
+column = [
+  { name = "c", length = 1 },
+  { name = "text", length = 6, squeeze = true },
+  { name = "right", length = 4, trim = "left", pad = "*" },
+  { name = "raw", length = 3, trim = "none" },
+  { name = "int", length = 5, type = "int", none = ["99999"] },
+  { name = "lead", length = 5, type = "int", sign = "leading" },
+  { name = "trail", length = 5, type = "decimal", decimals = 2, sign = "trailing" },
+  { name = "over", length = 4, type = "decimal", decimals = 1, sign = "overpunch" },
+  { name = "lover", length = 3, type = "int", sign = "leading-overpunch" },
+  { name = "point", length = 7, type = "decimal", sign = "leading" },
+  { name = "date", length = 6, type = "date", form = "YYMMDD", pivot = 1970 },
+  { name = "clock", length = 9, type = "time", form = "HHMMSSfff", date = "header.day" },
+  { name = "local", length = 6, type = "time", form = "HHMMSS", date = "date", zone = "Europe/London" },
+  { name = "bare", length = 5, type = "time", form = "HH:MM" },
+  { name = "flag", length = 1, type = "flag", yes = ["Y", "1"], no = ["N", "0", " "] },
+  { name = "big", length = 10, type = "int" },
+]
+"#;
+
+/// Records without a terminator.
+const PLAIN: &str = "name='x'\nterminator='none'\n[[record]]\nname='r'\n\
+    column=[{name='a',length=3,type='int'},{name='b',length=2}]";
+
+/// Records of a mainframe: EBCDIC text, zoned, packed and binary numbers, distinguished by their first character.
+pub const EBCDIC: &str = r#"
+name = "mainframe"
+terminator = "none"
+encoding = "ebcdic-037"
+
+[[record]]
+name = "tail"
+role = "trailer"
+when = { mark = "T" }
+count = "n"
+column = [
+  { name = "mark", length = 1 },
+  { name = "n", length = 3, type = "int", storage = "packed" },
+  { name = "rest", length = 26, type = "filler" },
+]
+
+[[record]]
+name = "data"
+column = [
+  { name = "mark", length = 1 },
+  { name = "name", length = 6, squeeze = true },
+  { name = "zoned", length = 4, type = "decimal", decimals = 2, sign = "overpunch" },
+  { name = "packed", length = 3, type = "decimal", decimals = 2, storage = "packed" },
+  { name = "wide", length = 10, type = "int", storage = "packed" },
+  { name = "half", length = 2, type = "int", storage = "binary", required = true },
+  { name = "count", length = 4, type = "int", storage = "unsigned" },
+]
+"#;
+
+/// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
+///
+/// # Panics
+/// When the fast path and the twin differ.
+pub fn any_bytes(data: &[u8]) {
+    let [which, piece, input @ ..] = data else { return };
+    let taq = FixedWidthLayout::built_in("nyse-taq-bbo-98").unwrap_or_default();
+    let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*which) % 4];
+    let layout = Arc::new(FixedWidthLayout::parse(text, "layout").expect("a good layout"));
+    let slow = naive::decode(&layout, input);
+    assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);
+    assert_eq!(fast(&layout, input, |_| usize::from(*piece) + 1), slow);
+    batches(&layout, input);
+    // Layouts come from outside too.
+    if let Ok(text) = std::str::from_utf8(input) {
+        _ = FixedWidthLayout::parse(text, "any");
+    }
+}
+
+/// Batches against the decoder: the records that are framed are those it finds, and those that are said to be good
+/// are, with the same values, on every kernel.
+///
+/// # Panics
+/// When they differ.
+pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
+    decoder.read_header(input);
+    let mut at = FixedWidthDecoder::head(layout, input).len();
+    let kinds = 0..layout.records().len() as u16;
+    let columns: Vec<Option<BatchReader>> = kinds.map(|kind| BatchReader::new(layout, kind)).collect();
+    let (frames, mut framed) = (RecordFramer::new(layout), [FramedRecord::default(); LANES]);
+    while at < input.len() {
+        let count = frames.fill(layout, input, at, &mut framed);
+        if let Some((first, even)) = frames.even(layout, input, at) {
+            assert!((1..=count).contains(&even));
+            let whole = first.end as usize - at;
+            for (i, framed) in framed[..even].iter().enumerate() {
+                let end = (at + (i + 1) * whole) as u32;
+                assert_eq!(*framed, FramedRecord { end, ..first });
+            }
+            if let Some(columns) = &columns[usize::from(first.kind)]
+                && let Some(rows) = StridedRecords::new(input, at, whole, even, columns.reach())
+            {
+                let starts: Vec<u32> = (0..rows.count()).map(|i| (at + i * whole) as u32).collect();
+                for mut columns in [columns.clone(), columns.clone().portable()] {
+                    let good = columns.read_even(&mut decoder, rows, &input[at + even * whole..]);
+                    same_values(good, &columns, &mut decoder, input, &starts);
+                }
+            }
+        }
+        let mut starts = vec![Vec::new(); columns.len()];
+        for framed in &framed[..count] {
+            // Not the first of a file.
+            let next = decoder.next(input, at, 1, true);
+            match next {
+                NextRecord::Record { span, kind, end } => {
+                    let found = FramedRecord { length: span.len() as u32, end: end as u32, kind };
+                    assert_eq!((span.start, found), (at, *framed));
+                }
+                NextRecord::Bad { span, end, .. } => {
+                    assert_eq!(
+                        (span.start, span.len(), end),
+                        (at, framed.length as usize, framed.end as usize)
+                    );
+                }
+                other => panic!("{other:?} at {at}, where a record was framed"),
+            }
+            starts[usize::from(framed.kind)].push(at as u32);
+            at = framed.end as usize;
+        }
+        for (columns, starts) in columns.iter().zip(&mut starts) {
+            let Some(columns) = columns else { continue };
+            starts.retain(|start| *start as usize + columns.reach() <= input.len());
+            for mut columns in [columns.clone(), columns.clone().portable()] {
+                let good = columns.read(&mut decoder, input, starts);
+                same_values(good, &columns, &mut decoder, input, starts);
+            }
+        }
+        if count == 0 {
+            match decoder.next(input, at, 1, true) {
+                NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => at = end,
+                NextRecord::Incomplete { .. } | NextRecord::End => return,
+            }
+        }
+    }
+}
+
+fn same_values(
+    good: u64,
+    columns: &BatchReader,
+    decoder: &mut FixedWidthDecoder,
+    input: &[u8],
+    starts: &[u32],
+) {
+    for (lane, start) in starts.iter().enumerate().filter(|(lane, _)| good >> lane & 1 == 1) {
+        let next = decoder.next(input, *start as usize, 1, true);
+        assert!(matches!(next, NextRecord::Record { .. }), "{next:?} at {start}, said to be good");
+        for (i, value) in decoder.values().iter().enumerate() {
+            let Some((place, numbers)) = columns.find(i as u16) else { continue };
+            let n = columns.values(place)[lane];
+            let found = match (columns.none(place) >> lane & 1, numbers) {
+                (1, _) => ColumnValue::None,
+                (_, NumberKind::Int) => ColumnValue::Int(n),
+                (_, NumberKind::Instant) => ColumnValue::Instant(n),
+                (_, NumberKind::Decimal(exponent)) => ColumnValue::Decimal { mantissa: n, exponent },
+            };
+            assert_eq!(found, *value, "column {i} at {start}");
+        }
+    }
+}
+
+/// All of an input by the fast path, given to it in pieces that end where `cut` says.
+pub fn fast(
+    layout: &Arc<FixedWidthLayout>,
+    input: &[u8],
+    cut: impl Fn(usize) -> usize,
+) -> Vec<naive::NaiveRecord> {
+    let mut decoder = FixedWidthDecoder::new(layout.clone());
+    let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
+    let mut at = 0;
+    loop {
+        let buf = &input[start..end];
+        match decoder.next(buf, at, start as u64, end == input.len()) {
+            NextRecord::Record { span, kind, end } => {
+                let record = &layout.records()[usize::from(kind)];
+                let raw = decoder.record(span.slice(buf));
+                let mut fields = Vec::new();
+                for (column, value) in record.columns().iter().zip(decoder.values()) {
+                    if *value != ColumnValue::None && column.is_output() {
+                        let mut text = Vec::new();
+                        value.write(raw, column.collapses_blanks(), &mut text);
+                        fields.push((column.name().to_owned(), text));
+                    }
+                }
+                let what = Ok((record.name().to_owned(), fields));
+                out.push(naive::NaiveRecord { offset: start + span.start, length: span.len(), what });
+                at = end;
+            }
+            NextRecord::Bad { span, fault, end } => {
+                assert!(!fault.text(layout, span.slice(buf)).is_empty());
+                out.push(naive::NaiveRecord {
+                    offset: start + span.start,
+                    length: span.len(),
+                    what: Err(fault.code),
+                });
+                at = end;
+            }
+            NextRecord::Incomplete { from, need } => {
+                assert!(need > buf.len(), "more is asked for than is there");
+                start += from;
+                at = 0;
+                end = (start + need).max(end + cut(end).max(1)).min(input.len());
+            }
+            NextRecord::End => return out,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Fixed-width records: the slow twin, the checks.
+
+pub mod check;
+pub mod naive;

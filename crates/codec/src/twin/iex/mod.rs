@@ -1,0 +1,5 @@
+//! IEX market data: the slow twin, the checks, the sample.
+
+pub mod check;
+pub mod naive;
+pub mod sample;

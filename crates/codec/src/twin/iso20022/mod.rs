@@ -1,0 +1,5 @@
+//! ISO 20022: the slow twin, the checks, the sample.
+
+pub mod check;
+pub mod naive;
+pub mod sample;

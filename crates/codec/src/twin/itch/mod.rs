@@ -1,0 +1,5 @@
+//! ITCH 5.0: the slow twin, the checks, the sample.
+
+pub mod check;
+pub mod naive;
+pub mod sample;

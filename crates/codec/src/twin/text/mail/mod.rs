@@ -1,0 +1,4 @@
+//! Mail: the checks, the sample.
+
+pub mod check;
+pub mod sample;

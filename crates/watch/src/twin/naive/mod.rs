@@ -1,0 +1,98 @@
+//! Slow twins: every scenario once more, straight from the words of its definition.
+//!
+//! A twin keeps everything that ever came and searches it. It shares nothing with the fast code but exact numbers
+//! and the reading of events, so where both agree, both are what the words say.
+
+pub mod breakers;
+mod history;
+pub(crate) mod order_to_trade_ratio;
+pub(crate) mod spoofing;
+#[cfg(test)]
+pub(crate) mod stream;
+pub(crate) mod wash_trade;
+
+pub use history::{Happened, History, Id, after_reduction, sum, total};
+
+use crate::alert::Alert;
+use crate::def::ScenarioDef;
+use crate::error::Error;
+use crate::jsonl::{ReplayEngine, replay};
+use crate::params::{ParamOverlay, ScenarioSelection};
+use crate::scenarios;
+use crate::watch::{ScenarioMetrics, SharedMetrics};
+use std::io::{self, BufRead};
+use unitape_model::{Dictionary, Event, NameKind, UnixNanos};
+
+/// A scenario as slow and as plain as it can be.
+pub trait Twin {
+    /// The alerts that the current event, the last of `history`, completes.
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert>;
+}
+
+/// An alert of a twin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NaiveAlert {
+    /// When: the time of the event at hand, or that of a timer.
+    pub ts: UnixNanos,
+    /// The key, names and values.
+    pub key: Vec<(&'static str, String)>,
+}
+
+/// The name of an id; an id without one is shown by its number.
+pub fn name(names: &Dictionary, dict: NameKind, id: u32) -> String {
+    names.name(dict, id).map_or_else(|| format!("#{id}"), str::to_owned)
+}
+
+/// The twins of the scenarios of a selection, on one stream of events.
+pub struct Twins {
+    twins: Vec<(&'static ScenarioDef, Box<dyn Twin>)>,
+    history: History,
+}
+
+impl Twins {
+    /// With nothing happened yet.
+    pub fn new(selection: &ScenarioSelection) -> Result<Self, Error> {
+        Self::with_selection(selection, &[])
+    }
+
+    /// Takes the next event; alerts, without detail, are appended to `out` in the order they are printed.
+    pub fn on_event(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+        self.history.push(event, seq);
+        let from = out.len();
+        for (def, twin) in &mut self.twins {
+            out.extend(
+                twin.on_event(&self.history, names)
+                    .into_iter()
+                    .map(|found| Alert::new(def.id, found.ts, seq, found.key, serde_json::Value::Null)),
+            );
+        }
+        out[from..].sort_by(Alert::order);
+    }
+}
+
+impl ReplayEngine for Twins {
+    fn with_selection(selection: &ScenarioSelection, input: &[&ParamOverlay]) -> Result<Self, Error> {
+        let entries = scenarios::selected(selection)?;
+        let params = selection.params_over(input);
+        let twins = entries.map(|entry| (entry.def, (entry.twin)(&params(entry.def)))).collect();
+        Ok(Self { twins, history: History::default() })
+    }
+
+    fn take(&mut self, event: &Event<'_>, seq: u64, names: &Dictionary, out: &mut Vec<Alert>) {
+        self.on_event(event, seq, names, out);
+    }
+
+    fn counters(&self) -> (Vec<(&'static str, ScenarioMetrics)>, SharedMetrics) {
+        (Vec::new(), SharedMetrics::default())
+    }
+}
+
+/// As [`crate::replay_jsonl`], by the slow twins.
+pub fn replay_jsonl(
+    input: impl BufRead,
+    label: &str,
+    selection: &ScenarioSelection,
+    sink: impl FnMut(&Alert, Option<&str>) -> io::Result<()>,
+) -> Result<(), Error> {
+    replay::<Twins>(input, label, selection, sink).map(|_| ())
+}

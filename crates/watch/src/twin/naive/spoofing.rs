@@ -1,0 +1,101 @@
+//! The words of the definition, each looked up in everything that happened.
+
+use crate::exact::{QuantitySum, at_most, times};
+use crate::params::ScenarioParams;
+use crate::twin::naive::{Happened, History, NaiveAlert, Twin, name, sum, total};
+use unitape_model::{Dictionary, EventKind, NameKind};
+
+/// The scenario, slowly.
+pub struct Slow {
+    params: ScenarioParams,
+}
+
+impl Slow {
+    /// With nothing happened.
+    pub fn new(params: &ScenarioParams) -> Self {
+        Self { params: params.clone() }
+    }
+
+    fn judge(&self, history: &History, names: &Dictionary) -> Option<NaiveAlert> {
+        // "On order_cancel of live order O (owner P)"
+        let cancel = history.now();
+        if cancel.kind != EventKind::OrderCancel {
+            return None;
+        }
+        let life = history.of_order(cancel);
+        let new = *life.first().filter(|e| e.kind == EventKind::OrderNew)?;
+        if life.iter().any(|e| e.kind == EventKind::OrderCancel) {
+            return None;
+        }
+        // "(latest amended qty/px)"
+        let shapes = life.iter().filter(|e| e.kind != EventKind::Exec);
+        let qty = total(shapes.clone().copied())?;
+        let px = shapes.rev().find_map(|e| e.px)?;
+        let filled = sum(life.iter().filter(|e| e.kind == EventKind::Exec).copied());
+        if filled >= QuantitySum::from_decimal(qty) {
+            return None;
+        }
+        // "An owner named only on the cancel counts when the order had none."
+        let (owner, instr, side) = (new.owner.or(cancel.owner)?, new.instr?, new.side?);
+        let (cancel_ts, new_ts) = (i128::from(cancel.ts.0), i128::from(new.ts.0));
+        // "life=cancel.ts-new.ts <= max_life_ms"
+        let short = cancel_ts - new_ts <= self.params.millis("max_life_ms");
+        // "O.cum_exec*100 <= max_filled_pct*O.qty"; parameters of this kind are in billionths.
+        let hardly_filled = filled.times(100).times(1_000_000_000)
+            <= QuantitySum::from_decimal(qty).times(self.params.nano("max_filled_pct"));
+        // "O.qty*O.px >= min_notional"; a price has nine places.
+        let mut notional = times(qty, px.0.unsigned_abs());
+        notional.exponent -= 9;
+        let large = px.0 >= 0 && at_most(times(self.params.amount("min_notional"), 1), notional);
+        // "distance of the entry price behind the same-side best (BBO last seen before entry; improving = 0)
+        // <= max_dist_ticks"
+        let of_instr = |kind| history.of_instr(instr).filter(move |e| e.kind == kind);
+        let same_book = |e: &&Happened| e.venue == new.venue && e.instr == Some(instr);
+        let before = of_instr(EventKind::Bbo).filter(same_book).filter(|e| e.seq < new.seq);
+        // A partial quote states only what it has; a quantity of zero states that the side is empty.
+        let price_of = |e: &Happened| if side == 'B' { (e.bid, e.bid_qty) } else { (e.ask, e.ask_qty) };
+        let is_stated = |e: &&Happened| {
+            let (px, qty) = price_of(e);
+            !e.partial || px.is_some() || qty.is_some_and(|qty| qty.mantissa() <= 0)
+        };
+        let best = price_of({ before }.find(is_stated)?).0?;
+        let tick = of_instr(EventKind::Ref).find_map(|e| e.tick)?;
+        let entry_px = i128::from(new.px?.0);
+        let behind = i128::from(best.0) - entry_px;
+        let behind = if side == 'B' { behind } else { -behind };
+        let max_dist = i128::from(self.params.nano("max_dist_ticks"));
+        let near = tick.0 > 0 && behind.max(0) * 1_000_000_000 <= max_dist * i128::from(tick.0);
+        // "P has exec(s) on the opposite side, same venue+instrument, between O's entry and cancel (by seq)"
+        let execs: Vec<&Happened> = history
+            .of_owner(owner)
+            .take_while(|e| e.seq > new.seq)
+            .filter(|e| e.kind == EventKind::Exec && e.seq < cancel.seq)
+            .filter(same_book)
+            .filter(|e| matches!((side, e.side), ('B', Some('S')) | ('S', Some('B'))))
+            .filter(|e| e.qty.is_some_and(|q| q.mantissa() > 0))
+            .collect();
+        // "the last of them is <= cancel_after_exec_ms before the cancel"; latest first.
+        let last = i128::from(execs.first()?.ts.0);
+        let pulled = cancel_ts - last <= self.params.millis("cancel_after_exec_ms");
+        // "O.qty >= min_ratio * sum of those exec quantities"
+        let executed = sum(execs.into_iter());
+        let out_of_proportion = executed.times(self.params.nano("min_ratio"))
+            <= QuantitySum::from_decimal(qty).times(1_000_000_000);
+        let fires = short && hardly_filled && large && near && pulled && out_of_proportion;
+        fires.then(|| NaiveAlert {
+            ts: cancel.ts,
+            key: vec![
+                ("owner", name(names, NameKind::Owner, owner)),
+                ("venue", name(names, NameKind::Venue, new.venue.unwrap_or(0))),
+                ("instr", name(names, NameKind::Instrument, instr.0)),
+                ("side", side.to_string()),
+            ],
+        })
+    }
+}
+
+impl Twin for Slow {
+    fn on_event(&mut self, history: &History, names: &Dictionary) -> Vec<NaiveAlert> {
+        self.judge(history, names).into_iter().collect()
+    }
+}
