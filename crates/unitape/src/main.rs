@@ -87,6 +87,13 @@ enum CliCommand {
     /// Measure the figures of the docs on this machine
     #[cfg(feature = "bench")]
     Bench(bench::BenchArgs),
+    /// Say how to build `unitape bench`
+    #[cfg(not(feature = "bench"))]
+    #[command(hide = true)]
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _args: Vec<std::ffi::OsString>,
+    },
     /// The second process of a measurement
     #[cfg(feature = "bench")]
     #[command(hide = true)]
@@ -137,6 +144,10 @@ fn run(cli: CommandLine) -> output::Result {
         CliCommand::Calendar(args) => calendar::run(args),
         #[cfg(feature = "bench")]
         CliCommand::Bench(args) => bench::run(args),
+        #[cfg(not(feature = "bench"))]
+        CliCommand::Bench { .. } => Err(output::CommandFailure::Usage(
+            "this build has no measurements; build them with: cargo build --release --package unitape --features bench".to_owned(),
+        )),
         #[cfg(feature = "bench")]
         CliCommand::BenchPeer(args) => bench::run_peer(args),
         CliCommand::Doctor(args) => doctor::run(args),

@@ -71,7 +71,7 @@ pub(crate) fn short(commit: &str) -> &str {
     commit.get(..10).unwrap_or(commit)
 }
 
-const UNITAPE: &[&str] = &["--package", "unitape", "--bin", "unitape"];
+const UNITAPE: &[&str] = &["--package", "unitape", "--bin", "unitape", "--features", "bench"];
 const EXAMPLE: &[&str] = &["--package", "unitape-tape", "--example", "instructions"];
 
 /// The earlier build, if it is there and the cases of the tape are still the same.
