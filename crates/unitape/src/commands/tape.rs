@@ -49,7 +49,7 @@ enum TapeCommand {
 Exit code 3 when retention has removed --from, or when the tape is damaged or cannot be checked. Events after the damage are printed with --skip-damage alone. Durable events are compared with their checksums before they are printed.
 
 If a power loss cuts the tape back while cat follows it, cat reports the cut on stderr and, with --json, as an object of kind rewound. It then prints the events after the cut, and ends with exit code 3.")]
-    Cat(CatArgs),
+    Cat(Box<CatArgs>),
     /// Print sizes, positions and sources
     #[command(
         after_help = "Example:\n  unitape tape info tape --json\n\nThe command reads the whole tape and compares it with its checksums. Exit code 3 when something is damaged or cannot be checked."

@@ -77,7 +77,7 @@ A tape is compared with its checksums as it is read. Exit code 3 when it is dama
         #[command(flatten)]
         scenarios: ScenarioArgs,
         #[command(flatten)]
-        replay: ReplayArgs,
+        replay: Box<ReplayArgs>,
     },
     /// List the scenarios, with their exact definitions and the regulations they implement
     #[command(after_help = "Example:\n  unitape watch scenarios")]
