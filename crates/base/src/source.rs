@@ -33,7 +33,8 @@ impl<'s> InputBuffer<'s> {
         &self.buf[..self.len]
     }
 
-    /// As [`InputBuffer::fill`], with the error that most formats have.
+    /// Drops the bytes before `from` and reads until `wanted` bytes are there, or the input ends. The bytes read before an error
+    /// are there.
     ///
     /// # Errors
     /// When the input cannot be read.

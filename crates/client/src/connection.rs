@@ -193,7 +193,11 @@ pub(crate) fn broken_answer(error: io::Error) -> io::Error {
 
 fn explain(error: io::Error, ended: &str) -> io::Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => io::Error::new(io::ErrorKind::ConnectionAborted, ended),
+        // A write to a channel that the other side closed fails with one of the others, by the moment of the close.
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted => io::Error::new(io::ErrorKind::ConnectionAborted, ended),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             let what = format!("nothing came for {} seconds", SILENCE_MAX.as_secs());
             io::Error::new(io::ErrorKind::TimedOut, what)

@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// This is no time.
     #[error(
-        "`{text}` is neither a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC) nor nanoseconds since 1970"
+        "`{text}` is not a time like `2026-03-02` or `2026-03-02 09:30:00.5` (UTC), and not nanoseconds since 1970"
     )]
     Time {
         /// As it was written.

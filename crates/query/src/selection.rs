@@ -3,6 +3,7 @@
 use crate::address::EventAddress;
 use crate::follow::TapeRange;
 use unitape_model::{Dictionary, Event, EventKind, EventValue, NameKind};
+use unitape_tape::Frame;
 
 /// A selection of events. The default selects all.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +54,14 @@ pub struct FilterCounts {
     pub of_kinds: u64,
     /// Events that name an instrument, and events that name a venue, of those that were asked for.
     pub of_names: [u64; 2],
+}
+
+impl EventSelection {
+    /// Returns whether the selection has more conditions than its part of the tape.
+    pub fn is_narrowed(&self) -> bool {
+        let is_of_all_kinds = self.kinds.is_empty() && !self.messages;
+        !is_of_all_kinds || !self.instruments.is_empty() || !self.venues.is_empty() || self.limit.is_some()
+    }
 }
 
 impl EventFilter {
@@ -144,6 +153,16 @@ impl EventFilter {
         counts.messages += 1;
         counts.of_kinds += u64::from(self.messages);
         self.count(self.messages && self.names.iter().all(|filter| filter.wanted.is_empty()))
+    }
+
+    /// Returns whether the event or message of this frame is selected, and counts it. A frame that has neither is selected: its
+    /// reader must refuse it.
+    #[inline]
+    pub fn select_frame(&mut self, frame: &Frame<'_>, address: EventAddress) -> bool {
+        if frame.message().is_some() {
+            return self.select_message(address);
+        }
+        Event::new(frame.bytes).is_none_or(|event| self.select(&event, address))
     }
 
     fn count(&mut self, is_selected: bool) -> bool {

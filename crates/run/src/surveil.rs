@@ -10,10 +10,11 @@ use crate::alert_tape::AlertTape;
 use crate::derived_tape::DerivedTotals;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use unitape_model::{LostNameCounts, Position};
+use unitape_model::{Event, EventKind, LostNameCounts, Position};
 use unitape_query::address::EventAddress;
 use unitape_query::follow::{FollowOutcome, SkippedDefinitions, TapeFollower, TapeRange};
-use unitape_tape::{Cursor, ReadOptions, Reader};
+use unitape_query::{EventFilter, EventSelection};
+use unitape_tape::{Cursor, Frame, ReadOptions, Reader};
 use unitape_watch::{Alert, ReplaySummary, ScenarioSelection, TapeWatch};
 
 /// A step of surveillance.
@@ -37,6 +38,8 @@ pub struct Surveillance {
     follower: TapeFollower,
     watch: TapeWatch,
     range: TapeRange,
+    /// The conditions beside the range, if there are any.
+    filter: Option<EventFilter>,
     skipped: Option<SkippedDefinitions>,
     is_complete: bool,
     alerts: Vec<Alert>,
@@ -45,17 +48,18 @@ pub struct Surveillance {
 }
 
 impl Surveillance {
-    /// Begins at the start of `range` in the tape in `dir`.
+    /// Begins at the start of the range of `events` in the tape in `dir`. The scenarios see the selected events alone.
     ///
     /// # Errors
     /// Fails if a scenario is unknown, or if the tape or its log of definitions cannot be read.
     pub fn open(
         dir: &Path,
-        selection: &ScenarioSelection,
-        range: TapeRange,
+        scenarios: &ScenarioSelection,
+        events: &EventSelection,
         read: ReadOptions,
     ) -> Result<Self, Error> {
-        let mut watch = TapeWatch::new(selection)?;
+        let mut watch = TapeWatch::new(scenarios)?;
+        let range = events.range;
         let (mut follower, names) = TapeFollower::open(dir, read)?;
         watch.names = names;
         let begins_at_start = follower.reader().position() == Position(0);
@@ -64,10 +68,15 @@ impl Surveillance {
         // A part that begins at a place or time of its own does not ask for what is before.
         let is_complete = is_complete && (begins_at_start || range.from.is_some() || has_since);
         let skipped = range.times.and_then(|times| follower.keep_times(times));
+        let mut filter = events.is_narrowed().then(|| EventFilter::new(events));
+        if let Some(filter) = &mut filter {
+            filter.learn(watch.names.dictionary());
+        }
         Ok(Self {
             follower,
             watch,
             range,
+            filter,
             skipped,
             is_complete,
             alerts: Vec::new(),
@@ -90,20 +99,30 @@ impl Surveillance {
         };
         let (position, seq) = (frame.position, ordinal + 1);
         let address = EventAddress { seq, position };
-        if self.range.is_over(address) {
+        let is_done = self.filter.as_ref().is_some_and(|filter| filter.is_done(address));
+        if is_done || self.range.is_over(address) {
             return Ok(SurveilOutcome::AtEnd);
         }
         if let Some(skipped) = &mut self.skipped {
             skipped.learn_before(&frame, &mut self.watch.names)?;
+            if let Some(filter) = &mut self.filter {
+                filter.learn(self.watch.names.dictionary());
+            }
         }
         let is_meta = frame.header.is_meta();
-        if is_meta || self.range.has(address, &frame) {
+        let is_selected = is_meta
+            || self.range.has(address, &frame)
+                && self.filter.as_mut().is_none_or(|filter| is_wanted(filter, &frame, address));
+        if is_selected {
             self.events += u64::from(!is_meta);
             match self.watch.on_frame(position, frame.bytes, seq, &mut self.alerts) {
                 Err(unitape_watch::Error::Frame { message, .. }) => {
                     self.follower.refuse(position, &message)?
                 }
                 other => other?,
+            }
+            if let Some(filter) = self.filter.as_mut().filter(|_| is_meta) {
+                filter.learn(self.watch.names.dictionary());
             }
             self.alert_count += self.alerts.len() as u64;
         }
@@ -141,6 +160,11 @@ impl Surveillance {
         self.watch.names.lost_names()
     }
 
+    /// Returns the conditions beside the range, if there are any.
+    pub fn filter(&self) -> Option<&EventFilter> {
+        self.filter.as_ref()
+    }
+
     /// Returns the watch with its names.
     pub fn watch(&self) -> &TapeWatch {
         &self.watch
@@ -153,6 +177,12 @@ impl Surveillance {
         summary.add_counters(&self.watch.watch);
         summary
     }
+}
+
+/// Returns whether the watch gets this frame. A message in quarantine may be of any instrument, so that it always gets these.
+fn is_wanted(filter: &mut EventFilter, frame: &Frame<'_>, address: EventAddress) -> bool {
+    let is_quarantine = Event::new(frame.bytes).is_some_and(|event| event.kind() == EventKind::Quarantine);
+    is_quarantine || filter.select_frame(frame, address)
 }
 
 /// Decides when a live watch ends, and how it waits.
@@ -196,7 +226,7 @@ pub fn watch_live<E: From<Error>>(
     control: &LiveControl<'_>,
     mut sink: impl FnMut(&Alert, bool) -> Result<(), E>,
 ) -> Result<Option<LiveReport>, E> {
-    let open = || Surveillance::open(source, selection, TapeRange::default(), read);
+    let open = || Surveillance::open(source, selection, &EventSelection::default(), read);
     let Some(mut surveillance) = open_when_there(control, open)? else { return Ok(None) };
     if surveillance.reader().position() != Position(0) {
         let what = "retention has removed its beginning; a watch needs all events before an alert, so it cannot begin here";

@@ -42,39 +42,39 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Sample feeds onto a tape, watched and replayed, with a summary that explains itself
+    /// Put sample feeds onto a tape, watch and replay it, and explain the results
     Demo(demo::DemoArgs),
-    /// Bytes to fields, without a mapping
+    /// Print the fields of raw messages
     Decode(decode::DecodeArgs),
-    /// Many feeds onto one ordered, durable tape
+    /// Put many feeds onto one ordered, durable tape
     Consolidate(consolidate::ConsolidateArgs),
-    /// The configured feeds onto a tape, until stopped
+    /// Put the configured feeds onto a tape, until stopped
     Run(run::RunArgs),
     /// Print whether a run is well, and if not, why
     Status(status::StatusArgs),
-    /// What a configuration says, and where each value came from
+    /// Print a configuration, with the origin of each value
     Config(commands::config::ConfigArgs),
-    /// Look at a tape, check it, play it again
+    /// Print, verify, replay and repair tapes
     Tape(tape::TapeArgs),
     /// Send a tape to another process, or receive one
     Link(link::LinkArgs),
-    /// Sealed days of ticks: from a tape, and back to events
+    /// Seal, scan and inspect days of ticks
     Store(store::StoreArgs),
-    /// What could not become events, and another try at it
+    /// List, show and retry quarantined input
     Quarantine(quarantine::QuarantineArgs),
-    /// Check a mapping, and what it makes of a sample
+    /// Check, list and print mappings
     Mapping(mapping::MappingArgs),
     /// Print books and best prices of a tape, derive an NBBO, draw a book
     Book(book::BookArgs),
     /// Print the books that a FAST handler makes of captured packets
     Handler(handler::HandlerArgs),
-    /// The best price of many banks, and the quotes behind it
+    /// Print the best price of many banks, and the quotes behind it
     Fx(fx::FxArgs),
-    /// Surveillance: scenarios over events
+    /// Run surveillance scenarios over events
     Watch(watch::WatchArgs),
-    /// Circuit breakers: limits over a tape, and controls when they are passed
+    /// Run circuit breakers: halt a scope when it passes a limit
     Breaker(breaker::BreakerArgs),
-    /// Turn alerts into cases, work on them, close them with two persons, audit what was done
+    /// Turn alerts into cases, work on them, close them by two persons, and audit them
     Case(case::CaseArgs),
     /// Serve sealed days to those who may read them, or the desk in a browser
     Serve(serve::ServeArgs),
@@ -98,9 +98,9 @@ enum CliCommand {
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchPeer(bench::PeerArgs),
-    /// What is missing or misconfigured here, and how to mend it
+    /// Check this machine, and say how to mend what is missing or misconfigured
     Doctor(doctor::DoctorArgs),
-    /// Simulated markets with their truth; also shell completions and man pages
+    /// Generate simulated markets with their truth, shell completions and man pages
     Generate(commands::generate::GenerateArgs),
 }
 

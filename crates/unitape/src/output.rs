@@ -13,7 +13,7 @@ mod rows;
 mod stdout;
 
 pub use destination::{Destination, write_file, write_private_file};
-pub use empty_result::list_known_names;
+pub use empty_result::{list_known_names, refuse_name};
 pub use escape::plain;
 pub use failure::{CommandFailure, CommandOutcome, Result, cause_of, exit_code};
 pub use files::{file_failure, open_file, read_bytes, read_text};

@@ -1,5 +1,6 @@
 //! The errors, and where they are.
 
+use unitape_base::toml::suggest_word;
 use unitape_codec::events::LineFault;
 use unitape_model::{ErrorCause, Position};
 
@@ -8,7 +9,7 @@ use unitape_model::{ErrorCause, Position};
 #[non_exhaustive]
 pub enum Error {
     /// No scenario of this name.
-    #[error("no scenario is called `{name}`; there are: {known}")]
+    #[error("no scenario is called `{name}`{}; there are: {known}", suggest_word(name, known.split(", ")))]
     UnknownScenario {
         /// The requested name.
         name: String,
@@ -16,7 +17,10 @@ pub enum Error {
         known: String,
     },
     /// No parameter of this name.
-    #[error("scenario {scenario} has no parameter `{name}`; it has: {known}")]
+    #[error(
+        "scenario {scenario} has no parameter `{name}`{}; it has: {known}",
+        suggest_word(name, known.split(", "))
+    )]
     UnknownParam {
         /// The scenario.
         scenario: &'static str,

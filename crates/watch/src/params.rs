@@ -290,12 +290,12 @@ mod tests {
             (
                 "[wash]\nx = 1",
                 None,
-                "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade",
+                "no scenario is called `wash`; did you mean `wash_trade`?; there are: order_to_trade_ratio, spoofing, wash_trade",
             ),
             (
                 r#"{"window":7}"#,
                 Some("wash_trade"),
-                "scenario wash_trade has no parameter `window`; it has: window_ms, px_tol_bps, qty_tol_pct",
+                "scenario wash_trade has no parameter `window`; did you mean `window_ms`?; it has: window_ms, px_tol_bps, qty_tol_pct",
             ),
             (
                 r#"{"window_ms":"7"}"#,

@@ -39,7 +39,7 @@ fn what_cannot_be_replayed_is_named() {
     for (input, want) in [
         (
             r#"{"rec":"header","params":{"spoof":{}}}"#,
-            "in.jsonl:1: no scenario is called `spoof`; there are: order_to_trade_ratio, spoofing, wash_trade",
+            "in.jsonl:1: no scenario is called `spoof`; did you mean `spoofing`?; there are: order_to_trade_ratio, spoofing, wash_trade",
         ),
         (
             r#"{"rec":"header","scenario":"luld"}"#,
@@ -63,7 +63,7 @@ fn what_cannot_be_replayed_is_named() {
     let none = ScenarioSelection { scenarios: vec!["wash".into()], ..ScenarioSelection::default() };
     assert_eq!(
         replayed("", &none).unwrap_err(),
-        "no scenario is called `wash`; there are: order_to_trade_ratio, spoofing, wash_trade"
+        "no scenario is called `wash`; did you mean `wash_trade`?; there are: order_to_trade_ratio, spoofing, wash_trade"
     );
 }
 

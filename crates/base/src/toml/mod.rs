@@ -4,7 +4,7 @@ mod line;
 mod suggest;
 
 pub use line::{TomlLineIndex, line_at, origin};
-pub use suggest::suggest_word;
+pub use suggest::{nearest_words, suggest_word};
 
 use crate::whole_file;
 use serde::de::DeserializeOwned;

@@ -1,14 +1,35 @@
 //! Suggestions for misspelled words.
 
-/// The word among `known` that is nearest to `word`, as the end of a sentence: `; did you mean `X`?`; empty where none is
-/// near.
+/// Returns the known word that is most like `word`, as the end of a sentence: `; did you mean `X`?`. The text is empty if no
+/// known word is like it.
 pub fn suggest_word<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    let most = (word.chars().count() / 3).clamp(1, 3);
-    let near = known.into_iter().map(|k| (distance(word, k), k)).filter(|(n, _)| *n <= most);
-    match near.min() {
-        Some((_, k)) => format!("; did you mean `{k}`?"),
+    match nearest_words(word, known).first() {
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
         None => String::new(),
     }
+}
+
+/// Returns the known words that are like `word`, the most similar first. Two words are alike if few letters differ, or if one is
+/// the beginning of the other. Case does not count.
+pub fn nearest_words<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let lower_word = word.to_lowercase();
+    let letters = lower_word.chars().count();
+    let distance_max = (letters / 3).clamp(1, 3);
+    let distance_to = |candidate: &'k str| {
+        let lower_candidate = candidate.to_lowercase();
+        let candidate_letters = lower_candidate.chars().count();
+        if letters.max(candidate_letters) > LETTERS_MAX {
+            return None;
+        }
+        let is_beginning = letters.min(candidate_letters) >= BEGINNING_MIN
+            && (lower_candidate.starts_with(&lower_word) || lower_word.starts_with(&lower_candidate));
+        let distance = strsim::osa_distance(&lower_word, &lower_candidate);
+        let distance = if is_beginning { distance.min(1) } else { distance };
+        (distance <= distance_max).then_some((distance, candidate))
+    };
+    let mut nearest: Vec<(usize, &str)> = known.into_iter().filter_map(distance_to).collect();
+    nearest.sort_unstable();
+    nearest.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Suggests a key for an error of TOML that names an unknown key and the expected ones.
@@ -18,36 +39,32 @@ pub fn suggest_key(error: &str) -> String {
     suggest_word(word, rest.split('`').skip(1).step_by(2))
 }
 
-/// Letters to change, add, leave out or swap with the next one, in small letters; words beyond 64 letters are far.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    if a.len().max(b.len()) > 64 {
-        return usize::MAX;
-    }
-    let (mut before, mut above) = (Vec::new(), (0..=b.len()).collect::<Vec<_>>());
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = change.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                let swapped: &Vec<usize> = &before;
-                least = least.min(swapped[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        (before, above) = (above, row);
-    }
-    above[b.len()]
-}
+/// Longer words are like no other.
+const LETTERS_MAX: usize = 64;
+/// A shorter beginning says nothing.
+const BEGINNING_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// `wash` for the scenario `wash_trade` differs in more letters than it has.
     #[test]
-    fn what_is_near_is_meant() {
+    fn a_beginning_is_like_the_word() {
+        let known = ["wash_trade", "spoofing", "order_to_trade_ratio"];
+        for word in ["wash", "WASH_", "wash_trades", "wahs_trade"] {
+            assert_eq!(suggest_word(word, known), "; did you mean `wash_trade`?", "{word}");
+        }
+        assert_eq!(nearest_words("w", known), [""; 0]);
+        assert_eq!(
+            nearest_words("bbo", ["bbo-1m", "bbo-1s", "tbbo", "mbo"]),
+            ["bbo-1m", "bbo-1s", "mbo", "tbbo"]
+        );
+        assert_eq!(nearest_words(&"x".repeat(65), [&*"x".repeat(65)]), [""; 0]);
+    }
+
+    #[test]
+    fn a_similar_word_is_suggested() {
         let known = ["when", "ignore", "event"];
         for (word, want) in [("whn", "when"), ("ignroe", "ignore"), ("Event", "event")] {
             assert_eq!(suggest_word(word, known), format!("; did you mean `{want}`?"));

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::formats::format::{Format, FormatEntry};
 use crate::mapping::{Mapping, ShippedMapping};
 use std::path::Path;
-use unitape_base::toml;
+use unitape_base::toml::{self, suggest_word};
 
 /// Each format in the order of errors and help.
 static FORMATS: &[&FormatEntry] = &[
@@ -48,7 +48,12 @@ impl Format {
         match entry(format) {
             None if format == events::NAME => Ok(Self::events()),
             None if format == clock::NAME => Ok(Self::clock()),
-            None => Err(config(format!("no format `{format}`; formats: {}, {}", names(), events::NAME))),
+            None => {
+                let suggestion =
+                    suggest_word(format, FORMATS.iter().map(|entry| entry.name).chain([events::NAME]));
+                let known = format!("{}, {}", names(), events::NAME);
+                Err(config(format!("no format `{format}`{suggestion}; formats: {known}")))
+            }
             Some(_) if mapping.is_empty() => {
                 Err(config(format!("format {format} needs a mapping: name={format}:MAPPING:path")))
             }
@@ -113,20 +118,23 @@ impl Mapping {
         }
         match toml::text_of(Path::new(name_or_path)) {
             Ok(text) => Self::parse(&text, name_or_path),
-            Err(e) => Err(Error::Mapping {
-                origin: name_or_path.to_owned(),
-                what: format!(
-                    "neither a shipped mapping ({}) nor a readable file: {e}",
-                    ShippedMapping::all().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
-                ),
-            }),
+            Err(e) => {
+                let shipped: Vec<&str> = ShippedMapping::all().map(|shipped| shipped.name).collect();
+                let suggestion = suggest_word(name_or_path, shipped.iter().copied());
+                let shipped = shipped.join(", ");
+                let what =
+                    format!("neither a shipped mapping ({shipped}) nor a readable file: {e}{suggestion}");
+                Err(Error::Mapping { origin: name_or_path.to_owned(), what })
+            }
         }
     }
 }
 
 fn entry_of(mapping: &Mapping) -> Result<&'static FormatEntry, Error> {
     entry(&mapping.format).ok_or_else(|| {
-        let what = format!("format `{}` has no mapping; formats with one: {}", mapping.format, names());
+        let suggestion = suggest_word(&mapping.format, FORMATS.iter().map(|entry| entry.name));
+        let what =
+            format!("format `{}` has no mapping{suggestion}; formats with one: {}", mapping.format, names());
         mapping.refuse_key("format", what)
     })
 }

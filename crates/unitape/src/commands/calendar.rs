@@ -12,9 +12,7 @@ use unitape_run::address::utc;
   unitape calendar examples/calendar.csv --venue XLON --at 2026-12-24 --json
   unitape calendar examples/calendar.csv --pair EURUSD --at 2026-03-06T22:00
 
---json prints of a venue: `venue`, `ts` (nanoseconds since 1970), `session_date`, `day` (`open`,
-`half`, `holiday` or `weekend`), `closes` (the end of a half day, else null) and its `zone`. Of a
-pair: `pair`, `ts`, `trade_date` and `spot_date`. Without a line in the file, dates are those of UTC.
+For a venue, --json prints `venue`, `ts` (nanoseconds since 1970), `session_date`, `day` (`open`, `half`, `holiday` or `weekend`), `closes` (the end of a half day, else null) and its `zone`. For a pair, it prints `pair`, `ts`, `trade_date` and `spot_date`. A venue or pair without a line in the file has the dates of UTC.
 
 calendar.csv:
   what,key,date,time,zone,value

@@ -14,12 +14,11 @@ pub struct ConfigArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ConfigCommand {
-    /// Every value of a configuration, defaults included
+    /// Print every value of a configuration, defaults included
     #[command(after_help = "Example:
   unitape config show feeds.toml --origin
 
-Defaults are overlaid by the file, the file by variables (UNITAPE_RUN__WORKERS=4, UNITAPE_FEED__ORDERS__LISTEN=…),
-and these by options of `unitape run`.")]
+The file overrides the defaults. Environment variables (UNITAPE_RUN__WORKERS=4, UNITAPE_FEED__ORDERS__LISTEN=…) override the file. Options of `unitape run` override the variables.")]
     Show {
         /// The configuration
         #[arg(value_name = "CONFIG.toml")]

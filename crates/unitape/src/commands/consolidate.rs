@@ -24,16 +24,13 @@ use unitape_run::inputs::{InputArguments, LoadedInputs};
   unitape consolidate --tape-in monday --tape-in tuesday --tape week
   unitape consolidate --tape-in us=new-york/tape --tape-in uk=london/tape --tape both --json
 
-unitape recognises a file by its content; --feed sets it. Feeds are merged by event time, each in its own
-order. A rerun resumes where the last one ended and does nothing when all is done; it reads the rest of a grown file.
-Other content under a name that the tape has, and the same content under another name, are errors: --new-source and
---again say that it is meant so. With reference data (a file of
-instruments and the mapping that reads it) an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of
-the event; what is not in it keeps its name and is counted as unresolved.
+unitape recognises the format of a file by its content; --feed sets it. Feeds are merged by event time; each feed keeps its own order.
 
-With --tape-in existing tapes are merged, each up to where it ends now, in the order of their times; ties go to the tape
-named first. A rerun resumes where the last merge ended, however that ended, and reads what the tapes got since. What
-retention removed of a tape before it was merged is listed in gaps: exit code 3.
+A rerun resumes where the last run ended. It reads the rest of a file that has grown, and does nothing when all is done. Different content under a known file name is an error; --new-source treats it as a new source. Known content under a new file name is an error, too; --again accepts it.
+
+Reference data are a file of instruments and the mapping that reads it. With them, an ISIN, a FIGI and a symbol on its venue become one instrument, by the day of the event. An instrument that the file does not have keeps its name and is counted as unresolved.
+
+--tape-in merges existing tapes by event time, each up to its present end. The tape that is named first wins a tie. A rerun resumes where the last merge ended, also after a kill, and reads the new events. Events that retention removed before they were merged are listed as gaps, and the exit code is 3.
 
 feeds.toml:
   [[feed]]

@@ -23,101 +23,89 @@ pub struct DecodeArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum FormatArgs {
-    /// FAST, by the templates of its venue
+    /// Decode FAST by the templates of its venue
     #[command(after_help = "Examples:
   unitape decode fast --templates templates.xml day.frames --json | head -n 3
   unitape decode fast --templates EMDI.xml --framing emdi --reset-per-packet eurex.pcap --json
   unitape decode fast --templates cme.xml --framing cme --reset-per-message packets.pcap --json
   echo 'c0 81 85' | unitape decode fast --templates T.xml --framing hexlines - --json
 
-One decoder reads all files, and dictionaries are carried from message to message; after a bad one they are as before
-it. Exit code 3 when messages were bad; they are printed with the error of the specification (D2, R6, …), and exit code
-1 when a template file is wrong: the error (S1 to S5) names file and line. docs/formats-fast.md has the details.")]
+One decoder reads all files and carries its dictionaries from message to message. A bad message leaves the dictionaries unchanged. Exit code 3 when messages were bad: each is printed with its error of the specification (D2, R6, …). Exit code 1 when a template file is wrong: the error (S1 to S5) names the file and the line. docs/formats-fast.md has the details.")]
     Fast(FastArgs),
-    /// FIX tag=value
+    /// Decode FIX tag=value
     #[command(after_help = "Examples:
   unitape decode fix market.fix --json | head -n 3
   unitape decode fix orders.log --sep '|' --dictionary FIX44.xml --json
   unitape decode fix gateway.log --log --sep '^A' --json
   cat orders.fix | unitape decode fix - --json
 
-Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept. What a
-dictionary held, and what of it was left out and why, is printed on stderr. docs/formats-fix.md has the details.")]
+Exit code 3 when messages were bad: each is printed with its error, and all others are decoded. The content of a dictionary, and what unitape left out of it and why, goes to stderr. docs/formats-fix.md has the details.")]
     Fix(FixArgs),
-    /// Fixed-width records, by a layout
+    /// Decode fixed-width records by a layout
     #[command(after_help = "Examples:
   unitape decode fixed --layout nyse-taq-bbo-98 quotes.txt --json | head -n 3
   unitape decode fixed --layout mine.toml records.dat --json
 
-The layout is a shipped one or a file; docs/formats-fixed.md describes layouts. Exit code 3 when records were
-bad; they are printed with their error and their neighbours are kept.")]
+The layout is a shipped one or a file; docs/formats-fixed.md describes layouts. Exit code 3 when records were bad: each is printed with its error, and all others are decoded.")]
     Fixed(FixedArgs),
-    /// Rows of separated values (CSV, TSV, pipes), by a layout
+    /// Decode rows of separated values (CSV, TSV, pipes) by a layout
     #[command(after_help = "Examples:
   unitape decode csv --layout nyse-taq-trades EQY_US_ALL_TRADE_20161024.txt --json | head -n 3
   unitape decode csv --layout mine.toml prices.csv --json
 
-The layout is a shipped one or a file; docs/formats-csv.md describes layouts. A day that the layout looks for in
-the file's name is not known for stdin. Exit code 3 when rows were bad; they are printed with their error and their
-neighbours are kept.")]
+The layout is a shipped one or a file; docs/formats-csv.md describes layouts. If the layout takes the day from the name of the file, stdin has no day. Exit code 3 when rows were bad: each is printed with its error, and all others are decoded.")]
     Csv(FixedArgs),
-    /// SWIFT MT: messages in blocks, RJE files, statements without blocks
+    /// Decode SWIFT MT: messages in blocks, RJE files, statements without blocks
     #[command(after_help = "Examples:
   unitape decode swift payments.rje --json | head -n 3
   unitape decode swift statement.sta --json
   cat payments.fin | unitape decode swift - --json
 
-Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept. A value that
-is not of its tag's form has an error in its place, and its message is none the worse for it.")]
+Exit code 3 when messages were bad: each is printed with its error, and all others are decoded. A value that breaks the format of its tag is printed as an error; the rest of its message is decoded.")]
     Swift(PlainArgs),
-    /// NASDAQ TotalView-ITCH 5.0, each message with two bytes of length before it
+    /// Decode NASDAQ TotalView-ITCH 5.0, each message with two bytes of length before it
     #[command(after_help = "Examples:
   unitape decode itch 01302020.NASDAQ_ITCH50 --json | head -n 3
   gzip -dc 01302020.NASDAQ_ITCH50.gz | unitape decode itch - --json | grep '\"type\":\"Q\"'
   unitape decode itch session.soup --framing soup --json
 
-Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.")]
+Exit code 3 when messages were bad: each is printed with its error, and all others are decoded.")]
     Itch(ItchArgs),
-    /// IEX TOPS, DEEP and DEEP+: packets of IEX-TP, in a capture or back to back
+    /// Decode IEX TOPS, DEEP and DEEP+: packets of IEX-TP, in a capture or back to back
     #[command(after_help = "Examples:
   unitape decode iex capture.pcap --json | head -n 3
   gzip -dc 20260302_IEXTP1_DEEP1.0.pcap.gz | unitape decode iex - --json | grep '\"type\":\"T\"'
 
-Exit code 3 when messages were bad; they are printed with their error and their neighbours are kept.
-docs/formats-iex.md has the fields.")]
+Exit code 3 when messages were bad: each is printed with its error, and all others are decoded. docs/formats-iex.md has the fields.")]
     Iex(PlainArgs),
-    /// ISO 20022: messages in XML, bare or wrapped
+    /// Decode ISO 20022 messages in XML, bare or wrapped
     #[command(after_help = "Examples:
   unitape decode iso20022 payments.xml --json | head -n 3
   unitape decode iso20022 statement.xml
   cat batch.xml | unitape decode iso20022 - --json
 
-A file may hold any number of documents, each in whatever is wrapped around it. Exit code 3 when messages were bad;
-they are printed with their error and their neighbours are kept.")]
+A file may have any number of documents, with or without envelopes. Exit code 3 when messages were bad: each is printed with its error, and all others are decoded.")]
     Iso20022(PlainArgs),
-    /// JSON Lines of any make: one object a line, as values by path
+    /// Decode JSON Lines, one object a line, into values by path
     #[command(after_help = "Examples:
   unitape decode jsonl news.jsonl --json | head -n 3
   jq -c '.[]' export/general/2026-03-02.json | unitape decode jsonl - --json
 
-Numbers are printed as they were written. Exit code 3 when lines were bad; they are printed with their error and their
-neighbours are kept. docs/formats-text.md has the details.")]
+Numbers are printed as they were written. Exit code 3 when lines were bad: each is printed with its error, and all others are decoded. docs/formats-text.md has the details.")]
     Jsonl(PlainArgs),
-    /// E-mail: RFC 5322 messages with MIME, alone or in an mbox
+    /// Decode e-mail: RFC 5322 messages with MIME, alone or in an mbox
     #[command(after_help = "Examples:
   unitape decode mail message.eml --json
   unitape decode mail archive.mbox --json | head -n 3
 
-Text is decoded to UTF-8, attachments are named. Exit code 3 when messages were bad; they are printed with their error
-and their neighbours are kept. docs/formats-text.md has the details.")]
+Text is decoded to UTF-8. Attachments are printed by name alone. Exit code 3 when messages were bad: each is printed with its error, and all others are decoded. docs/formats-text.md has the details.")]
     Mail(PlainArgs),
-    /// News in XML: RSS, Atom and NewsML-G2, item by item
+    /// Decode news in XML (RSS, Atom, NewsML-G2) item by item
     #[command(after_help = "Examples:
   unitape decode newsxml feed.xml --json | head -n 3
   curl -s https://wire.example/feed.xml | unitape decode newsxml - --json
 
-Elements and attributes are printed by path, from the item on; markup as text. Exit code 3 when messages were bad; they
-are printed with their error and their neighbours are kept. docs/formats-text.md has the details.")]
+Elements and attributes are printed by their path below the item. Markup is printed as text. Exit code 3 when messages were bad: each is printed with its error, and all others are decoded. docs/formats-text.md has the details.")]
     Newsxml(PlainArgs),
 }
 
@@ -348,8 +336,10 @@ fn layout(
     let text = match shipped {
         Some(text) => text.to_owned(),
         None => toml::text_of(name).map_err(|e| {
-            let what = format!("neither a shipped layout ({}) nor a readable file: {e}", names.join(", "));
-            CommandFailure::Error(format!("--layout {}: {what}", name.display()))
+            let suggestion = toml::suggest_word(&name.to_string_lossy(), names.iter().copied());
+            let names = names.join(", ");
+            let message = format!("neither a shipped layout ({names}) nor a readable file: {e}{suggestion}");
+            CommandFailure::Error(format!("--layout {}: {message}", name.display()))
         })?,
     };
     Ok((text, name.display().to_string()))

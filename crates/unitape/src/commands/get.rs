@@ -1,7 +1,7 @@
 //! `unitape get`: rows and events of sealed days, from a data server.
 
 use super::login::PasswordArgs;
-use super::store::scan::{self, PrintArgs, PrintedScan, ScanOutput, SelectArgs, TickSource};
+use super::store::scan::{PrintArgs, PrintedScan, ScanOutput, ScanPrinter, SealedArgs, TickSource};
 use crate::output::{self, CommandFailure, note};
 use std::path::PathBuf;
 use unitape_client::wire::DataQuery;
@@ -17,12 +17,9 @@ use unitape_store::{ReadDepth, ScanFilter};
   unitape get unitape://ticks.example:7411/ticks --user quant --ca authority.pem --schema trades --symbols VOD --date 2024-03-11
   unitape get unitape://127.0.0.1:7411 --user quant --password-file pw --fingerprint 9f86d0… --request request.xml --json
 
-It prints what `unitape store scan` prints of the store, of that which the user may read. What he may not read does not exist
-for him: neither the instrument nor its name, in messages too. With --request, dataset, instruments, schemas and times are those
-of an XML request (docs/data-request.md); rows of several schemas come one schema after the other, in its order.
+`unitape get` prints what `unitape store scan` would print, as far as the user may read it. Instruments that the user may not read do not appear, in messages neither. --request takes dataset, instruments, schemas and times from an XML request (docs/data-request.md). It prints the rows of several schemas one schema after the other, in the order of the request.
 
-The days are sealed all the way: the server sends blocks as they lie in the store, and the keys for them apart, over TLS. Exit code
-3 when blocks are damaged; 1 when the server cannot be reached, is not the one that was named, refuses the user, or breaks off.")]
+The server sends the encrypted blocks of the store, and their keys apart, over TLS. Exit code 3 when blocks are damaged. Exit code 1 when the server cannot be reached, has another certificate, refuses the user, or closes the connection.")]
 pub struct GetArgs {
     /// The dataset: unitape://HOST:PORT/NAME; without /NAME the datasets are listed
     #[arg(value_name = "ADDRESS")]
@@ -35,9 +32,9 @@ pub struct GetArgs {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
-    select: SelectArgs,
+    select: SealedArgs,
     /// Take dataset, instruments, schemas and times from this XML request
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["symbols", "symbol", "since", "until", "date", "schema", "venue"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["symbols", "symbol", "from", "to", "since", "until", "date", "schema", "kind", "venue"])]
     request: Option<PathBuf>,
     #[command(flatten)]
     print: PrintArgs,
@@ -87,14 +84,16 @@ pub fn run(args: &GetArgs) -> output::Result {
         };
         return Err(CommandFailure::Usage(what));
     }
-    let (mut all, mut limit) = (PrintedScan::default(), args.print.limit.unwrap_or(u64::MAX));
-    for Question { dataset, filter, output } in &mut questions {
-        let printed = ask(&mut client, dataset, filter, output.clone(), &args.print, limit)?;
+    let (mut all, mut limit) = (PrintedScan::default(), args.select.limit().unwrap_or(u64::MAX));
+    let mut printer = ScanPrinter::open(&args.print, args.select.kinds()?)?;
+    for question in &mut questions {
+        let printed = ask(&mut client, question, &mut printer, limit)?;
         limit -= printed.events;
         all.events += printed.events;
         all.problems += printed.problems;
     }
-    if all.events == 0 && all.problems == 0 && args.print.limit != Some(0) {
+    printer.finish()?;
+    if all.events == 0 && all.problems == 0 && args.select.limit() != Some(0) {
         note!("unitape: nothing that you may read is in what was asked for");
     }
     Ok(all.outcome())
@@ -104,7 +103,7 @@ pub fn run(args: &GetArgs) -> output::Result {
 fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
     let Some(path) = &args.request else {
         let filter = args.select.filter()?;
-        let output = ScanOutput::new(&args.print, &filter.schemas)?;
+        let output = ScanOutput::new(&args.print, &filter.schemas, &args.select.kinds()?)?;
         return Ok(vec![Question { dataset: args.address.dataset.clone(), filter, output }]);
     };
     let failed = |e: std::io::Error| CommandFailure::from(e).with_subject(path.display());
@@ -124,7 +123,7 @@ fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
         ..ScanFilter::default()
     };
     let question = |schemas: Vec<_>| {
-        let output = ScanOutput::new(&args.print, &schemas)?;
+        let output = ScanOutput::new(&args.print, &schemas, &[])?;
         Ok(Question { dataset: request.dataset.clone(), filter: filter(schemas), output })
     };
     match args.print.events || args.print.full {
@@ -136,12 +135,11 @@ fn questions(args: &GetArgs) -> Result<Vec<Question>, CommandFailure> {
 /// Asks one question, and prints the answer.
 fn ask(
     client: &mut Client,
-    dataset: &str,
-    filter: &mut ScanFilter,
-    output: ScanOutput,
-    print: &PrintArgs,
+    question: &mut Question,
+    printer: &mut ScanPrinter<'_>,
     limit: u64,
 ) -> Result<PrintedScan, CommandFailure> {
+    let Question { dataset, filter, output } = question;
     let depth = match output {
         ScanOutput::Events => ReadDepth::Events,
         ScanOutput::Rows(..) => ReadDepth::Rows,
@@ -155,7 +153,7 @@ fn ask(
         note!("unitape: nothing that you may read, in what was asked for, has the name {name}");
     }
     let limit = if is_left { limit } else { 0 };
-    let printed = scan::print(&TickSource::Answer(&answer), filter, output, print, limit)?;
+    let printed = printer.print(&TickSource::Answer(&answer), filter, output.clone(), limit)?;
     let problems = printed.problems + answer.problems().len() as u64;
     Ok(PrintedScan { problems, ..printed })
 }

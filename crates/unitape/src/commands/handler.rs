@@ -1,6 +1,7 @@
 //! `unitape handler`: the books that a FAST handler makes of the packets of a capture.
 
 use super::book::ladder;
+use super::range_args::InstrumentArgs;
 use crate::channels;
 use crate::output::{self, CommandFailure, CommandOutcome, grouped, note, say_to};
 use serde_json::json;
@@ -29,11 +30,10 @@ pub struct HandlerArgs {
     /// Configuration of the handler
     #[arg(long, value_name = "CONFIG")]
     pub config: PathBuf,
-    /// Only these instruments, by id or symbol (repeatable)
-    #[arg(long, visible_alias = "instr", value_name = "X")]
-    pub symbols: Vec<String>,
+    #[command(flatten)]
+    pub instruments: InstrumentArgs,
     /// Only this group of products
-    #[arg(long, value_name = "G", conflicts_with = "symbols")]
+    #[arg(long, value_name = "G", conflicts_with_all = ["symbols", "symbol"])]
     pub group: Option<String>,
     /// Read a file that has four bytes of length before each packet, as packets of this channel
     #[arg(long, value_name = "NAME")]
@@ -93,7 +93,7 @@ impl Listener for HandlerProblems {
 /// Reads the packets and prints the books.
 pub fn run(args: &HandlerArgs) -> output::Result {
     let mut handler = Handler::open(&args.config)?;
-    let instruments = args.symbols.iter().cloned().map(Subscription::Instrument);
+    let instruments = args.instruments.names().into_iter().map(Subscription::Instrument);
     let mut subscriptions: Vec<Subscription> =
         instruments.chain(args.group.clone().map(Subscription::Group)).collect();
     if subscriptions.is_empty() {
@@ -169,7 +169,7 @@ fn has_selection(args: &HandlerArgs, handler: &Handler) -> Result<bool, CommandF
             args.config.display()
         )));
     }
-    if let Some(name) = args.symbols.iter().find(|name| handler.find(name).is_none()) {
+    if let Some(name) = args.instruments.names().iter().find(|name| handler.find(name).is_none()) {
         let there =
             output::list_known_names(name, "instruments", tables.instruments.iter().map(|i| i.id.as_str()));
         note!("unitape: no book: no instrument {name} in these packets; {there}");

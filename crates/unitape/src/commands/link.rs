@@ -21,23 +21,18 @@ enum LinkCommand {
   unitape link send tape --listen 127.0.0.1:7400
   unitape link send tape --listen 127.0.0.1:7400 --once --json
 
-Each receiver that asks gets the whole tape, and what is appended later. A receiver that holds another tape is refused. A slow
-or dead receiver holds up neither the tape nor other receivers.
+Each receiver gets the whole tape, and later events as they are appended. A receiver that holds another tape is refused. A slow or dead receiver holds up neither the tape nor other receivers.
 
-Only addresses of this machine are possible, because there are no keys yet. Exit code 3 when the tape is damaged: damage is
-never sent.")]
+Only addresses of this machine are possible, because there are no keys yet. Exit code 3 when the tape is damaged: damage is never sent.")]
     Send(SendArgs),
     /// Write the tape of a sender into a directory
     #[command(after_help = "Examples:
   unitape link receive copy --from 127.0.0.1:7400
   unitape link receive copy --from 127.0.0.1:7400 --once --json
 
-DIR becomes the same tape as the sender's: each unit once, in order, at the same position. All commands can read it while it
-grows. Start the command again to continue. The sender refuses a DIR that holds another tape, or other bytes before its end;
-then nothing in DIR is changed, and the exit code is 1.
+DIR becomes the same tape as the sender's: each unit once, in order, at the same position. All commands can read it while it grows. Start the command again to continue. The sender refuses a DIR that holds another tape, or other bytes before its end; then nothing in DIR is changed, and the exit code is 1.
 
-Only addresses of this machine are possible, because there are no keys yet. Exit code 3 when the sender's tape is damaged, or
-retention has removed there what comes next; what is in DIR stays usable.")]
+Only addresses of this machine are possible, because there are no keys yet. Exit code 3 when the sender's tape is damaged, or when retention there has removed the next events. The tape in DIR stays usable.")]
     Receive(ReceiveArgs),
 }
 

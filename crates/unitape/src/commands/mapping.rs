@@ -19,19 +19,18 @@ pub struct MappingArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum MappingCommand {
-    /// Check a mapping; with a sample, say what becomes of its messages and why
+    /// Check a mapping; with a sample, explain what becomes of its messages
     #[command(after_help = "Examples:
   unitape mapping check mine.toml
   unitape mapping check fix44-orders orders.fix
   unitape mapping check mine.toml orders.fix --messages 20
   unitape mapping check mine.toml orders.fix --json | head -n 1
 
-Errors name the file and the line. With a sample: the account, and for one message of each
-sort (each rule, each reason of quarantine) which rule decided and why those before it did not, each event, and each
-field with the tag, column or path and the value it came from, the table it went through, and what is on the tape
-in the end. Nothing is left behind. Exit code 3 when messages would go into quarantine.
+Errors name the file and the line.
 
-Without a sample: a hint for each value of a file that is kept under the name of a field.")]
+With a sample, the command prints the account, and explains one message for each rule and for each reason of quarantine. The explanation names the rule that decided, and why the rules before it did not. It lists each event, and for each field its tag, column or path, its raw value, the table that translated it, and the value on the tape. The command leaves no files behind. Exit code 3 when messages would go into quarantine.
+
+Without a sample, the command prints a hint for each value that the mapping keeps under the name of a field.")]
     Check {
         /// A mapping file, or the name of a shipped one
         file: String,
@@ -44,10 +43,10 @@ Without a sample: a hint for each value of a file that is kept under the name of
         #[arg(long)]
         json: bool,
     },
-    /// Name the shipped mappings
+    /// List the shipped mappings
     #[command(after_help = "Example:\n  unitape mapping list")]
     List,
-    /// Print a shipped mapping, or with --layout the layout or templates it names, to begin one of your own with
+    /// Print a shipped mapping, or with --layout its layout or templates, as a start for your own
     #[command(
         after_help = "Examples:\n  unitape mapping show fix44-orders > mine.toml\n  unitape mapping show nyse-taq-trades --layout > my-layout.toml"
     )]
@@ -109,9 +108,8 @@ pub fn run(args: MappingArgs) -> output::Result {
 
 fn show(name: &str, layout: bool) -> output::Result {
     let Some(mapping) = Mapping::built_in(name) else {
-        let names: Vec<_> = Mapping::all_built_in().map(|m| m.name.as_str()).collect();
-        let what = format!("no shipped mapping `{name}`; there are {}", names.join(", "));
-        return Err(CommandFailure::Usage(what));
+        let names = Mapping::all_built_in().map(|mapping| mapping.name.as_str());
+        return Err(output::refuse_name(name, "shipped mapping", "mappings", names));
     };
     // To begin one of your own with: as they are.
     let print = |text: &str| output::unbuffered().write_all(format!("{}\n", text.trim_end()).as_bytes());

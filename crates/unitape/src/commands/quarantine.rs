@@ -18,9 +18,9 @@ pub struct QuarantineArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum QuarantineCommand {
-    /// What is in quarantine, and why
+    /// List the messages in quarantine, with their reasons
     #[command(
-        after_help = "Example:\n  unitape quarantine list tape --json\n\nThe bytes of each message are compared with the checksum of its event. Exit code 3 when something is in quarantine, or\ndamaged."
+        after_help = "Example:\n  unitape quarantine list tape --json\n\nThe bytes of each message are compared with the checksum of its event. Exit code 3 when something is in quarantine, or damaged."
     )]
     List {
         /// Directory of the tape
@@ -31,7 +31,7 @@ enum QuarantineCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
-    /// One entry with its raw bytes
+    /// Print one entry with its raw bytes
     #[command(after_help = "Example:\n  unitape quarantine show tape 1408 --raw > message.fix")]
     Show {
         /// Directory of the tape
@@ -48,7 +48,7 @@ enum QuarantineCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
-    /// Try again with a mended mapping; what is recovered is appended, flagged late
+    /// Retry with a mended mapping; recovered events are appended, flagged late
     #[command(after_help = "Examples:
   unitape quarantine retry tape --mapping mended.toml
   unitape quarantine retry tape --reference master.txt:nyse-taq-master")]

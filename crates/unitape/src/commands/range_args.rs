@@ -1,21 +1,25 @@
-//! Options of commands that read a part of a tape.
+//! The selection of events, as every command takes it: the options, what they mean, and hints where one is mistaken for another.
 
-use unitape_run::address::{self, TapeRangeBound};
+use std::fmt;
+use std::path::PathBuf;
+use unitape_model::{Dictionary, EventKind, UnixNanos};
+use unitape_query::{EventSelection, NameFilter};
+use unitape_run::address::{self, TapeRangeBound, TapeStopPoint};
 use unitape_run::follow::{TapeFollower, TapeRange};
 use unitape_tape::TimeRange;
 
-use crate::output::{CommandFailure, grouped, note};
+use crate::output::{CommandFailure, grouped, list_known_names, note, refuse_name};
 
-/// Which part of a tape.
+/// A part of a tape by place and by time, or of a store by time.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RangeArgs {
-    /// First event: an ordinal, or @position; 0 is the oldest that there is
+    /// First event, included: an ordinal, or @position; 0 is the oldest that there is
     #[arg(long)]
     pub from: Option<String>,
-    /// Last event: an ordinal, or @position
+    /// Last event, included: an ordinal, or @position
     #[arg(long)]
     pub to: Option<String>,
-    /// Only events of this time or later, in UTC, or nanoseconds since 1970
+    /// Only events of this time or later: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub since: Option<String>,
     /// Only events before this time
@@ -23,19 +27,64 @@ pub struct RangeArgs {
     pub until: Option<String>,
 }
 
+/// Which events.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SelectionArgs {
+    #[command(flatten)]
+    pub range: RangeArgs,
+    #[command(flatten)]
+    pub instruments: InstrumentArgs,
+    /// Only events of this venue, or of this bank that quotes (repeatable)
+    #[arg(long, value_name = "VENUE")]
+    pub venue: Vec<String>,
+    /// Only events of these kinds (repeatable, or with commas)
+    #[arg(long, value_delimiter = ',', value_name = "KIND")]
+    pub kind: Vec<String>,
+    /// Print the rows of a schema: bbo or trades
+    #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
+    pub schema: Vec<String>,
+    /// Print at most N
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+}
+
+/// Which instruments.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct InstrumentArgs {
+    /// Only these instruments (repeatable, or with commas)
+    #[arg(long, visible_alias = "instr", value_delimiter = ',', value_name = "SYMBOLS")]
+    symbols: Vec<String>,
+    /// Only the instrument with this name, which may have commas in it (repeatable)
+    #[arg(long, value_name = "NAME")]
+    symbol: Vec<String>,
+}
+
+/// The form of the output, and where it goes.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct OutputArgs {
+    /// Print as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Print rows as CSV, with a header
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Write to this file, which gets its name when it is complete
+    #[arg(id = "output", long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
 impl RangeArgs {
-    /// Whether no part is asked for.
+    /// Returns whether the options ask for no part.
     pub fn is_empty(&self) -> bool {
         [&self.from, &self.to, &self.since, &self.until].iter().all(|option| option.is_none())
     }
 
-    /// Reads the options.
+    /// Reads the options as a part of a tape.
     ///
     /// # Errors
-    /// When they are no bounds, or nothing can be between them.
+    /// Fails if an option has no value that it can have, or if the part cannot have an event.
     pub fn parse(&self) -> Result<TapeRange, CommandFailure> {
-        let bound = |text: &Option<String>| text.as_deref().map(TapeRangeBound::parse).transpose();
-        let (from, to) = (bound(&self.from)?, bound(&self.to)?);
+        let (from, to) = (parse_bound(RangeEnd::First, &self.from)?, parse_bound(RangeEnd::Last, &self.to)?);
         if let (Some(from), Some(to)) = (&from, &to)
             && from.is_after(to)
         {
@@ -43,21 +92,131 @@ impl RangeArgs {
                 "--from {from} is after --to {to}: nothing can be between them"
             )));
         }
-        let time = |option: &str, text: &Option<String>| {
-            let parsed = text.as_deref().map(address::parse_time).transpose();
-            parsed.map_err(|e| CommandFailure::from(e).with_subject(option))
-        };
-        let (since, until) = (time("--since", &self.since)?, time("--until", &self.until)?);
-        if let (Some(since), Some(until)) = (since, until)
-            && since >= until
-        {
-            return Err(CommandFailure::Usage(
-                "--since is not before --until: nothing can be between them".to_owned(),
-            ));
-        }
-        let times = (since.is_some() || until.is_some()).then_some(TimeRange { since, until });
-        Ok(TapeRange { from, to, times })
+        Ok(TapeRange { from, to, times: parse_times(&self.since, &self.until)? })
     }
+
+    /// Reads the options as times of a store, which has no ordinals. A time behind `--from` or `--to`, the names of these options
+    /// in earlier releases, still counts.
+    ///
+    /// # Errors
+    /// Fails if an option has no value that it can have, or if the first time is after the last.
+    pub fn parse_sealed(&self) -> Result<(Option<UnixNanos>, Option<UnixNanos>), CommandFailure> {
+        let parse = |end: RangeEnd, place: &Option<String>, time: &Option<String>| {
+            let (option, text) = match (place, time) {
+                (Some(_), Some(_)) => {
+                    let message =
+                        format!("{} is the old name of {}: give one of them", end.place(), end.time());
+                    return Err(CommandFailure::Usage(message));
+                }
+                (Some(text), None) => (end.place(), text),
+                (None, Some(text)) => (end.time(), text),
+                (None, None) => return Ok(None),
+            };
+            parse_time(option, text, |point| {
+                format!("is {point}, and sealed days are selected by time: use {} TIME", end.time())
+            })
+            .map(Some)
+        };
+        let since = parse(RangeEnd::First, &self.from, &self.since)?;
+        let until = parse(RangeEnd::Last, &self.to, &self.until)?;
+        // Equal bounds are a window without events.
+        if let (Some(since), Some(until)) = (since, until)
+            && since > until
+        {
+            let (since, until) = (address::utc(since.0), address::utc(until.0));
+            return Err(CommandFailure::Usage(format!(
+                "--since {since} is after --until {until}: nothing can be between them"
+            )));
+        }
+        Ok((since, until))
+    }
+}
+
+impl InstrumentArgs {
+    /// Returns the choice of one instrument, or of all.
+    pub fn from_name(name: Option<String>) -> Self {
+        Self { symbols: Vec::new(), symbol: name.into_iter().collect() }
+    }
+
+    /// Returns whether no instrument is named, which chooses all.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty() && self.symbol.is_empty()
+    }
+
+    /// Returns the options as they could be written.
+    pub fn words(&self) -> impl Iterator<Item = String> + '_ {
+        let symbols = (!self.symbols.is_empty()).then(|| format!("--symbols {}", self.symbols.join(",")));
+        symbols.into_iter().chain(self.symbol.iter().map(|name| format!("--symbol {name}")))
+    }
+
+    /// Returns the names.
+    pub fn names(&self) -> Vec<String> {
+        self.symbols.iter().chain(&self.symbol).cloned().collect()
+    }
+}
+
+impl SelectionArgs {
+    /// Returns whether the options select all.
+    pub fn is_empty(&self) -> bool {
+        let lists = [&self.venue, &self.kind, &self.schema];
+        self.range.is_empty()
+            && self.instruments.is_empty()
+            && self.limit.is_none()
+            && lists.iter().all(|list| list.is_empty())
+    }
+
+    /// Reads the kinds, and whether users' messages are among them.
+    ///
+    /// # Errors
+    /// Fails if a kind is unknown.
+    pub fn kinds(&self) -> Result<(Vec<EventKind>, bool), CommandFailure> {
+        let mut kinds = Vec::new();
+        for name in self.kind.iter().filter(|name| *name != MESSAGE) {
+            let refuse = || refuse_name(name, "kind", "kinds", kind_names());
+            kinds.push(EventKind::from_name(name).ok_or_else(refuse)?);
+        }
+        Ok((kinds, self.kind.iter().any(|name| name == MESSAGE)))
+    }
+
+    /// Reads the options as a selection of events of a tape. It has nothing of `--schema`.
+    ///
+    /// # Errors
+    /// Fails if an option has no value that it can have, or if options contradict each other.
+    pub fn parse(&self) -> Result<EventSelection, CommandFailure> {
+        let (kinds, messages) = self.kinds()?;
+        Ok(EventSelection {
+            range: self.range.parse()?,
+            kinds,
+            messages,
+            instruments: self.instruments.names(),
+            venues: self.venue.clone(),
+            bookkeeping: false,
+            limit: self.limit,
+        })
+    }
+}
+
+/// Reads `--since` and `--until` of a tape.
+///
+/// # Errors
+/// Fails if one is no time, or if no time can be between them.
+pub fn parse_times(
+    since: &Option<String>,
+    until: &Option<String>,
+) -> Result<Option<TimeRange>, CommandFailure> {
+    let parse = |end: RangeEnd, text: &Option<String>| {
+        let hint = |point: &str| format!("is {point}: use {}", end.place());
+        text.as_deref().map(|text| parse_time(end.time(), text, hint)).transpose()
+    };
+    let (since, until) = (parse(RangeEnd::First, since)?, parse(RangeEnd::Last, until)?);
+    if let (Some(since), Some(until)) = (since, until)
+        && since >= until
+    {
+        return Err(CommandFailure::Usage(
+            "--since is not before --until: nothing can be between them".to_owned(),
+        ));
+    }
+    Ok((since.is_some() || until.is_some()).then_some(TimeRange { since, until }))
 }
 
 /// Prints that retention has removed the beginning of the range.
@@ -69,3 +228,101 @@ pub fn print_removed(range: &TapeRange, follower: &TapeFollower) {
         reader.position()
     );
 }
+
+/// Returns a sentence for each filter with a name that the tape does not have, with the names that it has.
+pub fn unknown_names<'a>(
+    filters: &'a [NameFilter; 2],
+    names: &'a Dictionary,
+) -> impl Iterator<Item = String> + 'a {
+    NAME_NOUNS.iter().zip(filters).filter_map(|(noun, filter)| {
+        let dict = filter.dict();
+        let is_missing = |name: &&String| names.get(dict, name.as_bytes()).is_none();
+        let missing: Vec<&str> = filter.wanted().iter().filter(is_missing).map(String::as_str).collect();
+        let known = (1..=names.len(dict)).filter_map(|id| names.name(dict, id));
+        let listed = list_known_names(missing.first()?, noun.plural, known);
+        Some(format!("no event has the {} {}; {listed}", noun.singular, missing.join(", ")))
+    })
+}
+
+/// An end of a range, with the options that set it.
+#[derive(Clone, Copy)]
+enum RangeEnd {
+    First,
+    Last,
+}
+
+impl RangeEnd {
+    /// Returns the option for an ordinal or a position.
+    fn place(self) -> &'static str {
+        match self {
+            Self::First => "--from",
+            Self::Last => "--to",
+        }
+    }
+
+    /// Returns the option for a time.
+    fn time(self) -> &'static str {
+        match self {
+            Self::First => "--since",
+            Self::Last => "--until",
+        }
+    }
+}
+
+/// Reads an ordinal or a position. A time gets a hint.
+fn parse_bound(end: RangeEnd, text: &Option<String>) -> Result<Option<TapeRangeBound>, CommandFailure> {
+    let Some(text) = text else { return Ok(None) };
+    match TapeStopPoint::parse(text) {
+        Ok(TapeStopPoint::Time(_)) => {
+            Err(CommandFailure::Usage(format!("{}: `{text}` is a time: use {}", end.place(), end.time())))
+        }
+        _ => TapeRangeBound::parse(text)
+            .map(Some)
+            .map_err(|e| CommandFailure::from(e).with_subject(end.place())),
+    }
+}
+
+/// Reads the time of `option`, for a command that takes no ordinals and positions.
+///
+/// # Errors
+/// Fails if the text is no time.
+pub fn parse_time_alone(option: &str, text: &str) -> Result<UnixNanos, CommandFailure> {
+    parse_time(option, text, |point| format!("is {point}, and this command takes times alone"))
+}
+
+/// Reads a time. An ordinal or a position gets the hint that `hint` makes of its name.
+fn parse_time(option: &str, text: &str, hint: impl Fn(&str) -> String) -> Result<UnixNanos, CommandFailure> {
+    let point = match TapeStopPoint::parse(text) {
+        Ok(TapeStopPoint::Ordinal(_)) => "an ordinal",
+        Ok(TapeStopPoint::Position(_)) => "a position",
+        _ => return address::parse_time(text).map_err(|e| CommandFailure::from(e).with_subject(option)),
+    };
+    Err(CommandFailure::Usage(format!("{option}: `{text}` {}", hint(point))))
+}
+
+fn kind_names() -> impl Iterator<Item = &'static str> {
+    EventKind::EVENTS.into_iter().map(EventKind::name).chain([MESSAGE])
+}
+
+/// What a filter of names selects by.
+#[derive(Clone, Copy, Debug)]
+pub struct NameNoun {
+    /// One of them.
+    pub singular: &'static str,
+    /// Several.
+    pub plural: &'static str,
+}
+
+impl fmt::Display for NameNoun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.singular)
+    }
+}
+
+/// The nouns of the two filters of names, in their order.
+pub const NAME_NOUNS: [NameNoun; 2] = [
+    NameNoun { singular: "instrument", plural: "instruments" },
+    NameNoun { singular: "venue", plural: "venues" },
+];
+/// The word of `--kind` for a user's message.
+pub const MESSAGE: &str = "message";

@@ -18,14 +18,9 @@ use unitape_server::{DeskEvent, DeskOptions};
   unitape serve --desk --tape tape --alerts alerts --cases cases
   unitape serve --desk --tape tape --alerts alerts --cases cases --listen 127.0.0.1:8080 --json
 
-With --store, `unitape get` reads the store from elsewhere: users log in over TLS, and get the keys, the names and the blocks that an
-entitlement gives them, and nothing else. Who has no entitlement gets nothing (docs/serve.md). Without --cert the server makes a
-certificate at each start, and prints its fingerprint for `get --fingerprint`.
+With --store, `unitape get` reads the store from another machine. Users log in over TLS, and get the keys, names and blocks of their entitlements, and nothing else. A user without an entitlement gets nothing (docs/serve.md). Without --cert the server makes a certificate at each start, and prints its fingerprint for `get --fingerprint`.
 
-The desk is a page for analysts: the queue of cases, the words and the evidence behind each alert, the book around it, and the \
-actions on a case. The same users, roles and rules apply as with `unitape case`. Alerts that are put onto the alert tape meanwhile \
-become cases. Only addresses of this machine are possible for it, because there is no TLS yet. A session ends after 30 minutes \
-without a request, after 12 hours, and when the desk stops.")]
+The desk is a page for analysts: the queue of cases, the reason and the evidence of each alert, the book around it, and the actions on a case. The same users, roles and rules apply as with `unitape case`. New alerts on the alert tape become cases. The desk has no TLS yet, so it listens on addresses of this machine alone. A session ends after 30 minutes without a request, after 12 hours, and when the desk stops.")]
 pub struct ServeArgs {
     /// Serve this store, under this name [default: the name of its directory] (repeatable)
     #[arg(long, value_name = "[NAME=]DIR", required_unless_present = "desk", conflicts_with = "desk")]

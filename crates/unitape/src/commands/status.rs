@@ -12,10 +12,9 @@ use unitape_server::status::RunStatus;
   unitape status http://127.0.0.1:9464
   unitape status feeds.toml --json
 
-A run serves its figures if its configuration says so: [monitor] listen = \"127.0.0.1:9464\". docs/metrics.md has each figure and each
-reason, and what to do.
+A run serves its figures if its configuration has a monitor: [monitor] listen = \"127.0.0.1:9464\". docs/metrics.md has each figure and each reason, with its remedy.
 
-Exit code 0: the run is ready. 1: it is not, nobody answers, or who answers is not a monitor of unitape; redirects are not followed. 3: it is ready, and data are missing or in quarantine.")]
+Exit code 0: the run is ready. Exit code 1: the run is not ready, nobody answers, or the answer is not from a monitor of unitape; redirects are not followed. Exit code 3: the run is ready, and data are missing or in quarantine.")]
 pub struct StatusArgs {
     /// The address of the monitor, or the configuration of the run
     #[arg(value_name = "URL|CONFIG.toml")]

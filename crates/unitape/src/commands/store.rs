@@ -27,42 +27,35 @@ pub struct StoreArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
-    /// Put what a tape holds into days
+    /// Seal the events of a tape into days
     #[command(after_help = "Examples:
   unitape store seal tape --store ticks
   unitape store seal tape --store ticks --date 2024-03-11
 
-The store is encrypted. Its key is in the file that --key names, else UNITAPE_STORE_KEY_FILE, else beside the store, where
-the first seal makes one: ticks.key for the store ticks. Without its key a store cannot be read.
+The store is encrypted. --key names the file of its key, otherwise UNITAPE_STORE_KEY_FILE does. Otherwise the key is beside the store (ticks.key for the store ticks), where the first seal writes it. Nobody can read a store without its key.
 
-Only what the store does not have yet is added; a tape that is being written is taken as far as it is durable.
-Killed or stopped, it leaves the store as it was, and the same command does it again. Nothing is sealed that does not
-match its checksums: exit code 3 when the tape is damaged, or its checksums are missing, and the store is as it was.
-With --skip-damage what is after the damage is sealed; what is mended later is then not sealed any more.")]
+A seal adds the events that the store does not have yet, up to the durable position of the tape. A seal that is stopped or killed leaves the store unchanged; run the same command again. Events that do not match their checksums are never sealed. If the tape is damaged, or lacks checksums, the store stays unchanged and the exit code is 3. --skip-damage seals the events after the damage; a later repair of the damaged part is then not sealed any more.")]
     Seal(SealArgs),
     /// Print rows of one schema, or events in the order of the tape
     #[command(after_help = "Examples:
   unitape store scan ticks --schema trades --csv --date 2024-03-11
-  unitape store scan ticks --schema bbo --symbols GB00B03MLX29,VOD --since 2024-03-11T14:30 --until 2024-03-11T15 --json
+  unitape store scan ticks --schema bbo --symbols VOD,BARC --since 2024-03-11T14:30 --json
   unitape store scan ticks --json | head
   unitape store scan ticks --schema mbo,trades --venue XLON --events --json --full
 
-With one --schema, rows: columns by name, in the order of event time, as a table, --json or --csv. Rows are there for trades
-and bbo. Otherwise, with --events or with --full, events, in the order of the tape.
-Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts
-quarantine clock. Exit code 3 when blocks are damaged; all others are read.")]
+With one --schema (trades or bbo), the command prints rows in the order of event time: a table, or JSON with --json, or CSV with --csv. Otherwise, and with --events, --full or --kind, it prints events in the order of the tape. --since and --until keep since <= ts < until. A sealed day has no ordinals, so there is no --from and no --to; for one release, a time behind these still counts as --since and --until.
+
+Schemas: mbo mbp bbo trades quotes definition status statistics orders reference news comms payments alerts quarantine clock. Exit code 3 when blocks are damaged; all other blocks are read.")]
     Scan(ScanArgs),
-    /// Compare a store with its signed manifest: every file, and with the key every block
+    /// Verify a store against its signed manifest: every file, and with the key every block
     #[command(after_help = "Examples:
   unitape store verify ticks
   unitape store verify ticks --remember ~/generations --json
   unitape store verify ticks --public-key 3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c
 
-With --public-key, which `store info` prints, signature, lengths and hashes are checked without the key of the store.
-Whether the store is an older state of itself is proven by --at-least or --remember alone. Exit code 3 when a file is
-changed, missing or foreign, or the store is rolled back; 1 for a wrong key.")]
+--public-key checks signature, lengths and hashes without the key of the store; `unitape store info` prints the public key. Only --at-least and --remember can find that the store was replaced by an older state of itself. Exit code 3 when a file is changed, missing or foreign, or the store is rolled back; 1 for a wrong key.")]
     Verify(VerifyArgs),
-    /// Days, schemas, sizes, names
+    /// Print days, schemas, sizes and names
     #[command(after_help = "Example:\n  unitape store info ticks --json")]
     Info {
         /// Directory of the store

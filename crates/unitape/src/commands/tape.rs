@@ -9,7 +9,7 @@ mod verify;
 
 pub use unitape_run::address::utc;
 
-use super::range_args::{self, RangeArgs};
+use super::range_args::{self, OutputArgs, SelectionArgs};
 use super::read_args::{self, ReadArgs};
 use crate::output::{self, CommandFailure, CommandOutcome, Destination, bytes, grouped, note, plain, say};
 use std::io::Write;
@@ -35,28 +35,24 @@ enum TapeCommand {
     #[command(after_help = "Examples:
   unitape tape cat tape --json | head
   unitape tape cat tape --kind bbo --kind trade --from 1000 --to 2000
-  unitape tape cat tape --instr GB00B03MLX29 --venue XLON --limit 10
+  unitape tape cat tape --symbols GB00B03MLX29,VOD --venue XLON --limit 10
   unitape tape cat tape --since 2026-03-02T14:30 --until '2026-03-02 14:30:00.5' --kind trade
   unitape tape cat tape --json --full --all     # everything a frame holds, definitions too
   unitape tape cat tape --json --follow         # follow the tape as it grows
   unitape tape cat tape --schema bbo --csv -o bbo.csv
-  unitape tape cat tape --schema trades --instr VOD --arrow -o trades.arrows
+  unitape tape cat tape --schema trades --symbols VOD --arrow -o trades.arrows
 
---schema prints the events of one kind as rows, in the order of the tape: a table, with --json one object a line with every
-column, with --csv a header and lines, with --arrow an Arrow IPC stream. A file that -o names is there only when it is complete.
+--schema prints the events of one kind as rows, in the order of the tape. Rows are a table, with --json one object a line, with --csv a header and lines, with --arrow an Arrow IPC stream. A file of -o gets its name when it is complete.
 
---from and --to are ordinals of events (`seq`), or tape positions with an @ before them; both are included. --since and
---until keep the events with since <= ts < until, wherever they are on the tape; messages of users have no time. An event is
-printed when each option permits it; of an option that is repeated, one value is enough. A --from that retention has
-removed is reported, and the exit code is 3. What is durable is compared with its checksums before it is printed. Exit code 3 when something is damaged or cannot be checked: nothing from the
-damage on is printed, or with --skip-damage what comes after it.
+--from and --to are ordinals of events (`seq`), or tape positions with an @ before them; both are included. --since and --until keep the events with since <= ts < until, wherever they are on the tape. Messages of users have no time. An event must match every option; one value of a repeated option is enough.
 
-If the tape is cut back while cat follows it (a power loss), cat says so on stderr and, with --json, as an object of kind
-rewound. It then prints what is on the tape from the cut on, and ends with exit code 3.")]
-    Cat(CatArgs),
-    /// Sizes, positions, what it was made from
+Exit code 3 when retention has removed --from, or when the tape is damaged or cannot be checked. Events after the damage are printed with --skip-damage alone. Durable events are compared with their checksums before they are printed.
+
+If a power loss cuts the tape back while cat follows it, cat reports the cut on stderr and, with --json, as an object of kind rewound. It then prints the events after the cut, and ends with exit code 3.")]
+    Cat(Box<CatArgs>),
+    /// Print sizes, positions and sources
     #[command(
-        after_help = "Example:\n  unitape tape info tape --json\n\nAll of the tape is read and compared with its checksums. Exit code 3 when something is damaged or cannot be checked."
+        after_help = "Example:\n  unitape tape info tape --json\n\nThe command reads the whole tape and compares it with its checksums. Exit code 3 when something is damaged or cannot be checked."
     )]
     Info {
         /// Directory of the tape
@@ -67,14 +63,12 @@ rewound. It then prints what is on the tape from the cut on, and ends with exit 
         #[command(flatten)]
         read: ReadArgs,
     },
-    /// Check every frame, checksum and account
+    /// Verify every frame, checksum and account
     #[command(after_help = "Examples:
   unitape tape verify tape
   unitape tape verify tape --json
 
-Exit code 3 when something is damaged, or unverified: a tape that nobody writes lacks the checksums or the durable position
-that it must have. What no checksum covers yet is named, and is no damage. What is intact stays usable. See: unitape tape
-repair --help")]
+Exit code 3 when the tape is damaged or unverified. A tape is unverified if nobody writes it and it lacks checksums or its durable position. Bytes that no checksum covers yet are reported, and are no damage. The intact part stays usable. See: unitape tape repair --help")]
     Verify {
         /// Directory of the tape
         dir: PathBuf,
@@ -82,16 +76,14 @@ repair --help")]
         #[arg(long)]
         json: bool,
     },
-    /// Mend a damaged tape that nobody writes, or say what can be mended
+    /// Repair a damaged tape that nobody writes, or say what can be repaired
     #[command(after_help = "Examples:
   unitape tape repair tape                                # say what is wrong and what would be done
   unitape tape repair tape --apply                        # make again what something else vouches for
   unitape tape repair tape --apply --accept-unverified    # and take data without a checksum as they are
   unitape tape repair tape --apply --truncate             # and cut the tape before what is damaged
 
-It first keeps old files in repair-N in the tape's directory; if killed, run the same command again: it resumes. It
-never accepts data that do not match their checksum unless you say so. Exit code 0: nothing to do, or
-done; 3: something is damaged still, or lost.")]
+A repair first copies old files to repair-N in the directory of the tape. A repair that was killed resumes with the same command. It accepts data that do not match their checksum with --accept-unverified alone. Exit code 0: the tape is intact. Exit code 3: a part is still damaged, or lost.")]
     Repair(repair::RepairArgs),
     /// Remove the oldest segments of a tape that nobody writes
     #[command(after_help = "Examples:
@@ -99,10 +91,9 @@ done; 3: something is damaged still, or lost.")]
   unitape tape retain tape --bytes 10000000000 --json
   unitape tape retain tape --days 7 --hold-bytes 1000000000   # what cursors have not read stays, up to 1 GB
 
-A segment goes when any limit says so; the one of the end, and what is not durable, never does. A tape that is being
-written is retained by its writer: see [tape] in the configuration of `unitape run`.")]
+A segment is removed when it is beyond any limit. The last segment, and segments that are not durable, are never removed. The writer of a tape applies its own limits: see [tape] in the configuration of `unitape run`.")]
     Retain(keep::RetainArgs),
-    /// Read the tape as its readers do, as fast as it goes or in its own time
+    /// Replay the tape, as fast as possible or in event time
     #[command(
         after_help = "Examples:\n  unitape tape replay tape\n  unitape tape replay tape --speed 10 --json | consumer\n\nExit code 3 when something is damaged or cannot be checked, as with `unitape tape cat`."
     )]
@@ -118,15 +109,13 @@ written is retained by its writer: see [tape] in the configuration of `unitape r
         #[command(flatten)]
         read: ReadArgs,
     },
-    /// Show where the hot segments of a tape are, and whose; adopt or forget those that it does not own
+    /// Show the hot segments of a tape and their owner; adopt or forget foreign ones
     #[command(after_help = "Examples:
   unitape tape hot tape
   unitape tape hot moved --adopt     # the tape was moved to another file system before it was closed
   unitape tape hot backup --forget   # open it from its own files
 
-The hot segments of a tape in use, or of one whose writer has died, are in shared memory and belong to its directory. A
-copy is opened from its own files. Exit code 3 when the newest part of the tape may be in hot segments that belong to a
-tape which is not there any more.")]
+The hot segments of a tape are in shared memory and belong to its directory, also after its writer has died. A copy of the tape is opened from its own files. Exit code 3 when the newest part may be in hot segments of a tape that does not exist any more.")]
     Hot(hot::HotArgs),
     /// Record a hot tape from a process of its own, until stopped
     #[command(hide = true)]
@@ -137,47 +126,26 @@ tape which is not there any more.")]
 }
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("schema", |arg| arg.conflicts_with_all(["kind", "full", "all"])), mut_arg("csv", |arg| arg.requires("schema")))]
 struct CatArgs {
     /// Directory of the tape
     dir: PathBuf,
-    /// Print as JSON, one object a line
-    #[arg(long)]
-    json: bool,
-    /// With all that an event holds: ids, source, receive time, flags, position
+    #[command(flatten)]
+    select: SelectionArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Print all that an event holds: ids, source, receive time, flags, position
     #[arg(long)]
     full: bool,
-    /// Definitions and progress marks too
+    /// Print definitions and progress marks, too
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    range: RangeArgs,
-    /// Only events of this kind (repeatable)
-    #[arg(long)]
-    kind: Vec<String>,
-    /// Only events that name this instrument (repeatable)
-    #[arg(long, value_name = "X")]
-    instr: Vec<String>,
-    /// Only events that name this venue, or this bank that quotes (repeatable)
-    #[arg(long, value_name = "V")]
-    venue: Vec<String>,
-    /// Print at most N
-    #[arg(long, value_name = "N")]
-    limit: Option<u64>,
     /// Follow the tape as it grows, until stopped
     #[arg(long, short, conflicts_with_all = ["arrow", "output"])]
     follow: bool,
-    /// Print the rows of a schema: bbo or trades
-    #[arg(long, value_name = "SCHEMA", conflicts_with_all = ["kind", "full", "all"])]
-    schema: Option<String>,
-    /// Print rows as CSV, with a header
-    #[arg(long, requires = "schema", conflicts_with = "json")]
-    csv: bool,
     /// Write rows as an Arrow IPC stream
     #[arg(long, requires = "schema", conflicts_with_all = ["json", "csv"])]
     arrow: bool,
-    /// Write to this file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -208,15 +176,15 @@ fn cat(args: &CatArgs) -> output::Result {
     let stop = output::stop_flag()?;
     output::print_hot_notice(&args.dir);
     let cursor = EventCursor::open(&args.dir, selection, args.read.options())?;
-    let out = Destination::open(args.output.as_deref())?;
-    match args.schema.as_deref().map(rows::schema).transpose()? {
+    let out = Destination::open(args.output.file.as_deref())?;
+    match rows::schema(args)? {
         Some(schema) if args.arrow => cat_into(args, cursor, &stop, rows::RowStream::new(schema, out)?),
         Some(schema) => cat_into(args, cursor, &stop, rows::RowText::new(args, schema, out)),
         None => cat_into(
             args,
             cursor,
             &stop,
-            EventLines { json: args.json, full: args.full, line: Vec::new(), out },
+            EventLines { json: args.output.json, full: args.full, line: Vec::new(), out },
         ),
     }
 }

@@ -20,14 +20,11 @@ enum UserCommand {
   unitape user add anna2 --role supervisor --person 'Anna Berg' --users cases/users.toml
   unitape user add bo --role supervisor --party T-BO --password-file bo.password --users cases/users.toml
 
-A person may have several accounts: give them the same --person. Where two persons are needed, two accounts of one person are one:
-capitals and blanks make no other person.
---party names the trader, owner or account that this person is on tapes: nobody acts on a case about himself.
+A person may have several accounts: give them the same --person. Where two persons are needed, two accounts of one person count once; capitals and blanks do not make another person. --party names the trader, owner or account of this person on tapes: nobody may act on a case about himself.
 
 Roles: analyst and supervisor work on cases; risk writes notes and escalates; admin does all but close; auditor only reads.
 
-The file (mode 0600) has a hash of each password: argon2id, 19 MiB, 2 passes. A table [argon2] in it with memory_kib and
-iterations sets another cost for new passwords.")]
+The file (mode 0600) has a hash of each password: argon2id, 19 MiB, 2 passes. A table [argon2] in it with memory_kib and iterations sets another cost for new passwords.")]
     Add {
         /// The name of the account
         name: String,
@@ -45,7 +42,7 @@ iterations sets another cost for new passwords.")]
         #[command(flatten)]
         users: UserFileArgs,
     },
-    /// Print the accounts
+    /// List the accounts
     #[command(after_help = "Example:\n  unitape user list --users cases/users.toml --json")]
     List {
         /// Print as JSON, one object a line

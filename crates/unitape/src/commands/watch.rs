@@ -1,15 +1,16 @@
 //! `unitape watch`: surveillance over events.
 
-use super::range_args::{self, RangeArgs};
+use super::range_args::{self, OutputArgs, SelectionArgs, unknown_names};
 use super::read_args::{self, ReadArgs};
 use crate::output::{
-    self, CommandFailure, CommandOutcome, grouped, note, open_file, plain, read_text, say, say_to,
+    self, CommandFailure, CommandOutcome, Destination, grouped, note, open_file, plain, read_text, say,
+    say_to,
 };
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use unitape_run::follow::TapeRange;
+use unitape_query::EventSelection;
 use unitape_run::surveil::{LiveControl, LiveReport, SurveilOutcome, Surveillance, watch_live};
 use unitape_watch::{
     Alert, ParamDef, ParamOverlay, ReplaySummary, ScenarioDef, ScenarioSelection, replay_jsonl,
@@ -24,25 +25,19 @@ pub struct WatchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum WatchCommand {
-    /// Follow a tape and put the alerts of scenarios onto a tape of their own
+    /// Follow a tape and put alerts onto a tape of their own
     #[command(after_help = "Examples:
   unitape watch run tape --alerts alerts
   unitape watch run tape --alerts alerts --until-end --json
   unitape tape cat alerts --json --follow
 
-The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert \
-names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key \
-and its evidence.
+The watch waits for the tape, follows it while it is written, and prints each new alert. Alerts of one event are one unit. An alert names the watched tape, the number and position of its event, the version of the scenario and the hash of its parameters, its key and its evidence.
 
-Stop and restart it at any time: it judges the tape from the oldest event again, compares the alerts with those in DIR, and appends \
-the rest. DIR is then the same as that of a watch that never stopped. Other scenarios or parameters need another directory. A tape \
-whose beginning retention has removed is refused: set hold_for_cursors where the tape has limits.
+You can stop and restart the watch at any time. It judges the tape from the oldest event again, compares the alerts with those in DIR, and appends the rest. DIR is then the same as after a watch that never stopped. Other scenarios or parameters need another directory. A tape whose beginning retention has removed is refused: set hold_for_cursors if the tape has limits.
 
-With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: \
-{\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters where something may have kept an alert back.
+With --json each alert is one object, as `unitape watch replay` prints it. The last line has the totals: {\"totals\": {\"events\", \"alerts\", \"appended\"}}, and counters if something may have kept an alert back.
 
-Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all messages of an instrument are in quarantine, or DIR \
-has alerts that it does not give.")]
+Exit code 3: the tape is damaged, its names are lost, its beginning is gone, all messages of an instrument are in quarantine, or DIR has alerts that this tape does not give.")]
     Run {
         /// Directory of the tape to watch
         tape: PathBuf,
@@ -50,7 +45,7 @@ has alerts that it does not give.")]
         #[arg(long, value_name = "DIR")]
         alerts: PathBuf,
         #[command(flatten)]
-        selection: SelectionArgs,
+        scenarios: ScenarioArgs,
         /// End when all is read and nobody writes the tape
         #[arg(long)]
         until_end: bool,
@@ -69,33 +64,22 @@ has alerts that it does not give.")]
   unitape watch replay tape --scenario wash_trade --params '{\"window_ms\": 30000}' --json
   unitape watch replay tape --since 2026-03-02T14:30 --until 2026-03-02T15:00
 
---from, --to, --since and --until choose a part of a tape, as those of `unitape tape cat` do. The scenarios see the events of
-that part alone: orders, prices and references from before it are not known to them.
+--from, --to, --since, --until, --symbols, --venue and --kind select events of a tape, as with `unitape tape cat`. The scenarios see the selected events alone: they do not know orders, prices and references before them. --limit ends the output after N alerts.
 
-Parameters: the command line wins over the input's case and header, these over the configuration, that over the
-defaults. `{\"scenario\": {\"param\": value}}`, or with --scenario `{\"param\": value}`; JSON text, or a file of JSON or
-TOML.
+Parameters of the command line win over those of the input's case and header. These win over the configuration, and that over the defaults. --params takes `{\"scenario\": {\"param\": value}}`, or with --scenario `{\"param\": value}`, as JSON text or as a file of JSON or TOML.
 
-With --json the last line is {\"counters\": …} where anything was counted that could have kept an alert back: by scenario
-alerts held_back, events missing something or too late, things forgotten at a bound (bound_hit).
+With --json the last line is {\"counters\": …} if something may have kept an alert back. It counts by scenario: alerts that the cooldown held back (held_back), events that lack a field (missing) or are too late (late), and entries dropped because memory was full (bound_hit).
 
-A tape is compared with its checksums as it is read. Exit code 3 when something is damaged or cannot be checked, or when all
-messages of an instrument are in quarantine; the
-alerts are those of what was read before it, and with --skip-damage also after it.")]
+A tape is compared with its checksums as it is read. Exit code 3 when it is damaged or cannot be checked: alerts are then those before the damage, and with --skip-damage also those after it. Exit code 3 also when all messages of an instrument are in quarantine.")]
     Replay {
         /// EVENTS.jsonl, `-` for stdin, or the directory of a tape
         input: PathBuf,
         #[command(flatten)]
-        selection: SelectionArgs,
-        /// Print alerts as JSON, one object a line
-        #[arg(long)]
-        json: bool,
+        scenarios: ScenarioArgs,
         #[command(flatten)]
-        range: RangeArgs,
-        #[command(flatten)]
-        read: ReadArgs,
+        replay: Box<ReplayArgs>,
     },
-    /// Name the scenarios, their parameters and the rules behind them
+    /// List the scenarios, with their exact definitions and the regulations they implement
     #[command(after_help = "Example:\n  unitape watch scenarios")]
     Scenarios {
         /// Print as JSON
@@ -104,9 +88,25 @@ alerts are those of what was read before it, and with --skip-damage also after i
     },
 }
 
+/// Which events are replayed, and how the alerts are printed. Alerts have no schema and no columns.
+#[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("schema", |arg| arg.hide(true)),
+    mut_arg("csv", |arg| arg.hide(true)),
+    mut_arg("limit", |arg| arg.help("Print at most N alerts"))
+)]
+struct ReplayArgs {
+    #[command(flatten)]
+    select: SelectionArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
 /// Which scenarios run, with which parameters.
 #[derive(Debug, Default, clap::Args)]
-struct SelectionArgs {
+struct ScenarioArgs {
     /// Only this scenario; may be repeated [default: all]
     #[arg(long)]
     scenario: Vec<String>,
@@ -115,7 +115,31 @@ struct SelectionArgs {
     params: Option<String>,
 }
 
-impl SelectionArgs {
+impl ReplayArgs {
+    /// Refuses the options of rows.
+    fn check(&self) -> Result<(), CommandFailure> {
+        let refusal = match () {
+            () if !self.select.schema.is_empty() => {
+                "--schema prints rows, and scenarios read events: use --kind, or `unitape tape cat --schema`"
+            }
+            () if self.output.csv => "--csv prints rows, and alerts have none: use --json",
+            () => return Ok(()),
+        };
+        Err(CommandFailure::Usage(refusal.to_owned()))
+    }
+
+    /// Returns whether the options select all events.
+    fn selects_all(&self) -> bool {
+        SelectionArgs { limit: None, ..self.select.clone() }.is_empty()
+    }
+
+    /// Reads the selection of events. `--limit` is a number of alerts, not of events.
+    fn events(&self) -> Result<EventSelection, CommandFailure> {
+        Ok(EventSelection { limit: None, ..self.select.parse()? })
+    }
+}
+
+impl ScenarioArgs {
     /// Reads the parameters.
     fn parse(self) -> Result<ScenarioSelection, CommandFailure> {
         let mut selection = ScenarioSelection { scenarios: self.scenario, ..ScenarioSelection::default() };
@@ -138,19 +162,22 @@ impl SelectionArgs {
 /// Runs the command.
 pub fn run(args: WatchArgs) -> output::Result {
     match args.command {
-        WatchCommand::Run { tape, alerts, selection, until_end, spin, json, read } => {
+        WatchCommand::Run { tape, alerts, scenarios, until_end, spin, json, read } => {
             let output = LiveOutput { until_end, spin, json };
-            run_live(&tape, &alerts, &selection.parse()?, read, output)
+            run_live(&tape, &alerts, &scenarios.parse()?, read, output)
         }
-        WatchCommand::Replay { input, selection, json, range, read } => {
-            let selection = selection.parse()?;
+        WatchCommand::Replay { input, scenarios, replay } => {
+            replay.check()?;
+            let scenarios = scenarios.parse()?;
             if input.is_dir() {
-                replay_tape(&input, &selection, json, range.parse()?, read)
-            } else if range.is_empty() {
-                replay_lines(&input, &selection, json)
+                replay_tape(&input, &scenarios, &replay)
+            } else if replay.selects_all() {
+                replay_lines(&input, &scenarios, &replay)
             } else {
-                let what = "--from, --to, --since and --until choose a part of a tape, and this is none";
-                Err(CommandFailure::Usage(format!("{}: {what}", input.display())))
+                let options = "--from, --to, --since, --until, --symbols, --venue and --kind";
+                let message =
+                    format!("{}: {options} choose a part of a tape, and this is none", input.display());
+                Err(CommandFailure::Usage(message))
             }
         }
         WatchCommand::Scenarios { json } => scenarios(json),
@@ -221,29 +248,57 @@ fn run_live(
     read_args::finish(surveillance.reader(), surveillance.lost_names(), done)
 }
 
-fn replay_lines(path: &Path, selection: &ScenarioSelection, json: bool) -> output::Result {
+/// Writes alerts, as many as are asked for at most.
+struct AlertLines {
+    line: Vec<u8>,
+    json: bool,
+    left: u64,
+    out: Destination,
+}
+
+impl AlertLines {
+    /// Opens the destination that the options name.
+    fn open(replay: &ReplayArgs) -> Result<Self, CommandFailure> {
+        let OutputArgs { json, file, .. } = &replay.output;
+        let left = replay.select.limit.unwrap_or(u64::MAX);
+        Ok(Self { line: Vec::new(), json: *json, left, out: Destination::open(file.as_deref())? })
+    }
+
+    /// Writes an alert, of this case if it has one.
+    fn write(&mut self, alert: &Alert, case: Option<&str>) -> std::io::Result<()> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        self.left -= 1;
+        self.line.clear();
+        write_alert(&mut self.line, alert, case, self.json);
+        self.out.write_all(&self.line)
+    }
+
+    /// Writes the counters as the last line of JSON, and ends the output.
+    fn finish(mut self, replayed: &ReplaySummary) -> Result<(), CommandFailure> {
+        if let Some(counters) = counters(replayed).filter(|_| self.json) {
+            writeln!(self.out, "{counters}")?;
+        }
+        self.out.finish()
+    }
+}
+
+fn replay_lines(path: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {
     let input: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
         Box::new(BufReader::with_capacity(1 << 16, open_file(path)?))
     };
-    let mut out = output::stdout();
-    let mut line = Vec::new();
+    let mut lines = AlertLines::open(replay)?;
     let label = path.display().to_string();
-    let replayed = replay_jsonl(input, &label, selection, |alert, case| {
-        line.clear();
-        write_alert(&mut line, alert, case, json);
-        out.write_all(&line)
-    })?;
-    if json && let Some(counters) = counters(&replayed) {
-        writeln!(out, "{counters}")?;
-    }
-    out.flush()?;
+    let replayed = replay_jsonl(input, &label, selection, |alert, case| lines.write(alert, case))?;
+    lines.finish(&replayed)?;
     if replayed.bookkeeping > 0 {
         let n = grouped(replayed.bookkeeping);
         note!("{n} lines of a tape's account passed over (define, source, progress, quarantine)");
     }
-    if !json {
+    if !replay.output.json {
         print_counters(&replayed)?;
     }
     explain(selection, &replayed);
@@ -321,32 +376,24 @@ fn explain(selection: &ScenarioSelection, replayed: &ReplaySummary) {
     note!("unitape: no alerts: {} {scenarios} over {events} events: {}", ran.len(), ran.join(", "));
 }
 
-fn replay_tape(
-    dir: &Path,
-    selection: &ScenarioSelection,
-    json: bool,
-    range: TapeRange,
-    read: ReadArgs,
-) -> output::Result {
-    let mut out = output::stdout();
-    let mut line = Vec::new();
+fn replay_tape(dir: &Path, selection: &ScenarioSelection, replay: &ReplayArgs) -> output::Result {
+    let events = replay.events()?;
     output::print_hot_notice(dir);
-    let watched = replay_part(dir, selection, range, read, |alert| {
-        line.clear();
-        write_alert(&mut line, alert, None, json);
-        Ok(out.write_all(&line)?)
-    });
+    let mut lines = AlertLines::open(replay)?;
+    let watched = replay_part(dir, selection, &events, replay.read, |alert| Ok(lines.write(alert, None)?));
     // Also the alerts of the events before damage.
-    out.flush()?;
+    lines.out.flush()?;
     let watched = watched?;
     let replayed = watched.summary();
-    if !json {
+    lines.finish(&replayed)?;
+    if !replay.output.json {
         print_counters(&replayed)?;
-    } else if let Some(counters) = counters(&replayed) {
-        writeln!(out, "{counters}")?;
-        out.flush()?;
     }
     explain(selection, &replayed);
+    if let Some(filter) = watched.filter() {
+        let names = watched.watch().names.dictionary();
+        unknown_names(filter.names(), names).for_each(|unknown| note!("unitape: {unknown}"));
+    }
     let done = match outcome_of_refused(&watched, dir) {
         CommandOutcome::Clean if watched.is_complete() => CommandOutcome::Clean,
         _ => CommandOutcome::Flawed,
@@ -381,7 +428,7 @@ pub fn watch_tape(
     selection: &ScenarioSelection,
     sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
 ) -> Result<ReplaySummary, CommandFailure> {
-    let watched = replay_part(dir, selection, TapeRange::default(), ReadArgs::default(), sink)?;
+    let watched = replay_part(dir, selection, &EventSelection::default(), ReadArgs::default(), sink)?;
     Ok(watched.summary())
 }
 
@@ -389,18 +436,18 @@ pub fn watch_tape(
 fn replay_part(
     dir: &Path,
     selection: &ScenarioSelection,
-    range: TapeRange,
+    events: &EventSelection,
     read: ReadArgs,
     mut sink: impl FnMut(&Alert) -> Result<(), CommandFailure>,
 ) -> Result<Surveillance, CommandFailure> {
-    let mut surveillance = Surveillance::open(dir, selection, range, read.options())?;
-    if range.from.is_none() && !surveillance.is_complete() {
+    let mut surveillance = Surveillance::open(dir, selection, events, read.options())?;
+    if events.range.from.is_none() && !surveillance.is_complete() {
         note!(
             "unitape: retention has removed what is before event {}: the scenarios have not seen it",
             grouped(surveillance.follower().reader().ordinal() + 1)
         );
     } else if !surveillance.is_complete() {
-        range_args::print_removed(&range, surveillance.follower());
+        range_args::print_removed(&events.range, surveillance.follower());
     }
     loop {
         match surveillance.step()? {

@@ -3,53 +3,45 @@
 //! Nothing found is no error, so the exit code is 0 and stdout stays empty, also with `--json`. Without a word on stderr
 //! a misspelt name and a quiet day would look the same.
 
-use super::grouped;
+use super::{CommandFailure, grouped};
+use unitape_base::toml::{nearest_words, suggest_word};
 
-/// The names besides `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names.
+/// Returns the names besides `asked`, in words: `there are 3 instruments: VOD, BP, ABN`, or of many the nearest names. A name that
+/// is like `asked` is suggested.
 ///
 /// `what` is the plural of what the names are.
 pub fn list_known_names<'n>(asked: &str, what: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     let count = grouped(names.len() as u64);
+    let compared = names.iter().copied().take(NAMES_MAX);
     match names.len() {
         0 => format!("there are no {what}"),
-        1 => format!("there is only {}", names[0]),
-        2..=LISTED_MAX => format!("there are {count} {what}: {}", names.join(", ")),
-        _ => match &nearest(asked, &names)[..] {
+        1 => format!("there is only {}{}", names[0], suggest_word(asked, compared)),
+        2..=LISTED_MAX => {
+            format!("there are {count} {what}: {}{}", names.join(", "), suggest_word(asked, compared))
+        }
+        _ => match &nearest_words(asked, compared)[..] {
             [] => format!("there are {count} {what}, among them {}", names[..SHOWN].join(", ")),
-            near => format!("there are {count} {what}; the nearest: {}", near.join(", ")),
+            near => {
+                let shown = &near[..near.len().min(SHOWN)];
+                format!("there are {count} {what}; did you mean {}?", shown.join(", "))
+            }
         },
     }
 }
 
-/// The names that are most like `asked`, the best first; none where no name is like it.
-fn nearest<'n>(asked: &str, names: &[&'n str]) -> Vec<&'n str> {
-    let asked: Vec<char> = asked.to_lowercase().chars().take(CHARS_MAX).collect();
-    let most = (asked.len() / 3).max(1);
-    let like = |name: &&'n str| {
-        let lower: Vec<char> = name.to_lowercase().chars().take(CHARS_MAX).collect();
-        let begins = asked.len() >= 2 && (lower.starts_with(&asked) || asked.starts_with(&lower));
-        let distance = distance(&asked, &lower).min(if begins { 1 } else { usize::MAX });
-        (distance <= most).then_some((distance, *name))
-    };
-    let mut found: Vec<(usize, &str)> = names.iter().take(NAMES_MAX).filter_map(like).collect();
-    found.sort();
-    found.into_iter().take(SHOWN).map(|(_, name)| name).collect()
-}
-
-/// Characters to add, remove or change, from one to the other.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = before + usize::from(x != y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+/// Returns the refusal of a name that must be one of a fixed list, with the most similar name and the list.
+///
+/// `noun` and `plural` say what the names are.
+pub fn refuse_name<'n>(
+    name: &str,
+    noun: &str,
+    plural: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> CommandFailure {
+    let names: Vec<&str> = names.into_iter().collect();
+    let suggestion = suggest_word(name, names.iter().copied());
+    CommandFailure::Usage(format!("no {noun} `{name}`{suggestion}; {plural}: {}", names.join(", ")))
 }
 
 /// The most names that are listed in full.
@@ -58,8 +50,6 @@ const LISTED_MAX: usize = 10;
 const SHOWN: usize = 3;
 /// The most names that are compared.
 const NAMES_MAX: usize = 100_000;
-/// Characters of a name that are compared.
-const CHARS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -74,17 +64,13 @@ mod tests {
         assert_eq!(of("X", &[]), "there are no symbols");
         assert_eq!(of("X", &many[..1]), "there is only GB00000");
         assert_eq!(of("X", &many[..2]), "there are 2 symbols: GB00000, GB00001");
-        assert_eq!(of("gb01234", &many), "there are 2,000 symbols; the nearest: GB01234, GB00234, GB01034");
+        assert_eq!(of("gb0001", &many[..1]), "there is only GB00000; did you mean `GB00000`?");
+        assert_eq!(
+            of("gb00002", &many[..2]),
+            "there are 2 symbols: GB00000, GB00001; did you mean `GB00000`?"
+        );
+        assert_eq!(of("gb01234", &many), "there are 2,000 symbols; did you mean GB01234, GB00234, GB01034?");
         assert_eq!(of("GB123", &many), "there are 2,000 symbols, among them GB00000, GB00001, GB00002");
         assert_eq!(of("VODAFONE", &many), "there are 2,000 symbols, among them GB00000, GB00001, GB00002");
-    }
-
-    #[test]
-    fn distances_count_single_changes() {
-        let of = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
-        assert_eq!(
-            [of("", "abc"), of("vod", "vox"), of("vod", "vodl"), of("kitten", "sitting")],
-            [3, 1, 1, 3]
-        );
     }
 }

@@ -21,14 +21,17 @@ fn tape_cat_says_what_there_is() {
     let inputs = Inputs::new();
     inputs.run("consolidate --feed e=events::ev.jsonl --tape e").code(0);
     let cat = |options: &str, words: &[&str]| explained(&inputs, &format!("tape cat e {options}"), words);
-    cat("--instr VOX", &["no event has --instr VOX", "there are 2 instruments: VOD, BARC"]);
-    cat("--venue XPAR", &["no event has --venue XPAR", "there is only XLON"]);
+    cat(
+        "--instr VOX",
+        &["no event has the instrument VOX", "there are 2 instruments: VOD, BARC; did you mean `VOD`?"],
+    );
+    cat("--venue XPAR", &["no event has the venue XPAR", "there is only XLON"]);
     cat("--kind news", &["no event of kind news", "1 bbo, 1 trade, 1 order_new"]);
     cat("--kind message", &["no event of kind message", "1 bbo"]);
     cat("--from 100", &["no event with --from 100", "there are events 1 to 3, at positions @0 to @"]);
     cat("--from @999999 --to @9999999", &["no event with --from @999999 --to @9999999", "events 1 to 3"]);
     cat("--to 0", &["no event with --to 0"]);
-    let words = ["of 3 events none is all that was asked for", "1 of the kinds", "2 with --instr VOD"];
+    let words = ["of 3 events none is all that was asked for", "1 of the kinds", "2 with the instrument VOD"];
     cat("--kind trade --instr VOD", &words);
     explained(&inputs, "tape cat none", &["the tape has no events"]);
     // Events that exist are printed without a word.
@@ -47,6 +50,32 @@ fn tape_cat_says_what_there_is() {
     }
 }
 
+/// A misspelt word of ours is answered with the word that was meant.
+#[test]
+fn a_misspelt_word_is_answered_with_the_one_that_was_meant() {
+    let inputs = Inputs::new();
+    for (line, word) in [
+        ("tape cat t --kind trades", "trade"),
+        ("tape cat t --schema trade", "trades"),
+        ("store scan s --schema trade", "trades"),
+        ("store scan s --kind odrer_new", "order_new"),
+        ("watch replay t --kind ordr_new", "order_new"),
+        ("watch replay t --scenario wash", "wash_trade"),
+        ("watch replay ev.jsonl --scenario wash_trades", "wash_trade"),
+        ("watch run t --alerts a --scenario spoof", "spoofing"),
+        ("mapping show fix44-order", "fix44-orders"),
+        ("consolidate --feed a=fxi:fix44-orders:o.fix --tape x", "fix"),
+    ] {
+        inputs.run(line).code(2).says(&[&format!("; did you mean `{word}`?")]);
+    }
+    for (line, word) in
+        [("mapping check fix44-order", "fix44-orders"), ("decode fixed o.fix --layout sim-dya", "sim-day")]
+    {
+        inputs.run(line).code(1).says(&[&format!("; did you mean `{word}`?")]);
+    }
+    inputs.run("decode fxi o.fix").code(2).says(&["similar", "fix"]);
+}
+
 /// If there are many names, those like the requested one are listed.
 #[test]
 fn a_misspelt_name_is_answered_with_the_nearest() {
@@ -59,7 +88,7 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
     file(&inputs.path(""), "many.jsonl", (0..2_000).map(trade).collect::<String>());
     inputs.run("consolidate --feed m=events::many.jsonl --tape m").code(0);
     inputs.run("store seal m --store ms").code(0);
-    let near = ["there are 2,000", "the nearest: GB01234"];
+    let near = ["there are 2,000", "did you mean GB01234"];
     explained(&inputs, "tape cat m --instr gb01234", &near);
     explained(&inputs, "store scan ms --symbols gb01234", &near);
 }

@@ -8,6 +8,7 @@ use crate::common::inputs;
 use crate::common::{self, Ran, file};
 use inputs::{Inputs, every_command, order_of, vectors};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
@@ -398,6 +399,39 @@ fn the_table_has_every_command() {
         assert!(!ran.stdout.is_empty(), "{line} prints nothing: {}", ran.stderr);
     }
 }
+
+/// Paragraphs that were broken in the source and again at the width of the terminal had lines of two words.
+#[test]
+fn no_paragraph_of_help_is_wrapped_in_the_source() {
+    let mut summaries = Vec::new();
+    let leaves = every_command();
+    let parents = leaves.iter().filter_map(|command| command.rsplit_once(' ')).map(|(parent, _)| parent);
+    let commands: BTreeSet<&str> = leaves.iter().map(String::as_str).chain(parents).chain([""]).collect();
+    for command in commands {
+        let mut call = common::unitape();
+        call.env("COLUMNS", "10000").args(command.split_whitespace()).arg("--help");
+        let help = common::finish(&mut call).code(0);
+        let lines: Vec<&str> = help.text().lines().collect();
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        let broken =
+            lines.windows(2).find(|pair| is_prose(pair[1]) && is_prose(pair[0]) && !pair[0].ends_with(':'));
+        assert_eq!(broken, None, "{command}");
+        let listed = lines.iter().skip_while(|line| **line != "Commands:").skip(1);
+        let listed = listed.take_while(|line| line.starts_with("  "));
+        summaries.extend(listed.filter_map(|line| Some(line.trim().split_once("  ")?.1.trim().to_owned())));
+    }
+    assert!(summaries.len() > 40, "{}", summaries.len());
+    let is_imperative = |summary: &str| VERBS.contains(&summary.split([' ', ':', ',']).next().unwrap());
+    let others: Vec<String> = summaries.into_iter().filter(|summary| !is_imperative(summary)).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+/// The verbs that begin a summary of a command.
+const VERBS: &[&str] = &[
+    "Add", "Check", "Decode", "Disable", "Follow", "Generate", "Get", "Give", "Halt", "Hand", "End", "List",
+    "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Retry", "Run",
+    "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
+];
 
 /// A reader that has seen enough: exit code 0 and not a word.
 #[test]

@@ -446,6 +446,103 @@ fn times_have_several_forms() {
     cat(&tape, &both).code(2).says(&["--since is not before --until"]);
 }
 
+/// A date behind `--from` was said to be neither an ordinal nor a position, and a number behind `--since` was a moment of 1970.
+#[test]
+fn an_option_of_the_other_kind_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = r#"{"ts":1772409600000000000,"kind":"trade","venue":"XLON","instr":"VOD","px":"1","qty":"1"}"#;
+    let lines = file(dir.path(), "lines.jsonl", format!("{line}\n"));
+    let (tape, store) = (dir.path().join("t"), dir.path().join("s"));
+    let (tape, store) = (tape.to_str().unwrap(), store.to_str().unwrap());
+    run(["consolidate", lines.to_str().unwrap(), "--tape", tape]).code(0);
+    run(["store", "seal", tape, "--store", store]).code(0);
+    for command in [["tape", "cat", tape], ["watch", "replay", tape]] {
+        for (option, value, hint) in [
+            ("--from", "2026-03-02", "--from: `2026-03-02` is a time: use --since"),
+            ("--from", "1772409600000000000", "is a time: use --since"),
+            ("--to", "2026-03-02T14:30", "is a time: use --until"),
+            ("--since", "17", "--since: `17` is an ordinal: use --from"),
+            ("--until", "999999999999999", "is an ordinal: use --to"),
+            ("--since", "@4096", "is a position: use --from"),
+        ] {
+            run(command.into_iter().chain([option, value])).code(2).says(&[hint]);
+        }
+        run(command.into_iter().chain(["--until", "1000000000000000"])).code(0);
+    }
+    for (option, value, hint) in [
+        (
+            "--from",
+            "17",
+            "--from: `17` is an ordinal, and sealed days are selected by time: use --since TIME",
+        ),
+        ("--to", "@4096", "is a position, and sealed days are selected by time: use --until TIME"),
+        ("--since", "17", "--since: `17` is an ordinal, and sealed days are selected by time"),
+    ] {
+        run(["store", "scan", store, option, value]).code(2).says(&[hint]);
+    }
+    // The old names of --since and --until, for one release.
+    let scan = |options: &[&str]| run(["store", "scan", store, "--json"].iter().chain(options));
+    assert_eq!(scan(&["--from", "2026-03-02", "--to", "2026-03-03"]).code(0).lines().len(), 1);
+    assert_eq!(scan(&["--from", "1772409600000000001"]).code(0).lines().len(), 0);
+    scan(&["--from", "2026-03-02", "--since", "2026-03-02"])
+        .code(2)
+        .says(&["--from is the old name of --since"]);
+}
+
+/// Each command had names of its own for the same option.
+#[test]
+fn one_selection_means_the_same_in_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for (n, (kind, venue, instr)) in [
+        ("trade", "XLON", "VOD"),
+        ("index", "XLON", "A,B"),
+        ("trade", "CHIX", "BARC"),
+        ("trade", "CHIX", "VOD"),
+        ("trade", "XLON", "A,B"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ts = 1_772_409_600_000_000_000u64 + n as u64;
+        let values = match kind {
+            "trade" => format!(r#""px":"1","qty":"1","instr":"{instr}""#),
+            _ => format!(r#""px":"1","index":"{instr}""#),
+        };
+        text += &format!(r#"{{"ts":{ts},"kind":"{kind}","venue":"{venue}",{values}}}"#);
+        text.push('\n');
+    }
+    let lines = file(dir.path(), "lines.jsonl", text);
+    let (tape, store) = (dir.path().join("t"), dir.path().join("s"));
+    run(["consolidate", lines.to_str().unwrap(), "--tape", tape.to_str().unwrap()]).code(0);
+    run(["store", "seal", tape.to_str().unwrap(), "--store", store.to_str().unwrap()]).code(0);
+    let output = dir.path().join("out.jsonl");
+    for (options, seqs) in [
+        ("--instr VOD", &[1, 4][..]),
+        ("--symbols VOD,BARC", &[1, 3, 4]),
+        ("--instr VOD --symbols BARC", &[1, 3, 4]),
+        ("--symbol A,B", &[2, 5]),
+        ("--kind trade", &[1, 3, 4, 5]),
+        ("--kind trade,index --venue XLON", &[1, 2, 5]),
+        ("--kind index --kind trade --limit 2", &[1, 2]),
+        ("--since 1772409600000000001 --until 1772409600000000003", &[2, 3]),
+    ] {
+        for command in [["tape", "cat", tape.to_str().unwrap()], ["store", "scan", store.to_str().unwrap()]] {
+            let call = || command.into_iter().chain(["--json"]).chain(options.split(' '));
+            let printed = run(call()).code(0);
+            let printed_seqs: Vec<i64> = printed.lines().iter().map(|event| at(event, "seq")).collect();
+            assert_eq!(printed_seqs, seqs, "{command:?} {options}");
+            let to_file = run(call().chain(["-o", output.to_str().unwrap()])).code(0);
+            assert!(to_file.stdout.is_empty(), "{command:?} {options}");
+            assert_eq!(std::fs::read(&output).unwrap(), printed.stdout, "{command:?} {options}");
+        }
+    }
+    let store = store.to_str().unwrap();
+    run(["store", "scan", store, "--venue", "XLON", "--venue", "CHIX"]).code(2).says(&["give --venue once"]);
+    run(["store", "scan", store, "--kind", "message"]).code(2).says(&["unitape tape cat"]);
+    run(["store", "scan", store, "--kind", "trade", "--csv"]).code(2).says(&["--kind"]);
+}
+
 /// The scenarios see the part of a tape that was asked for, and nothing else: that part printed as lines gives the same alerts.
 #[test]
 fn a_watch_sees_a_part_of_a_tape() {
@@ -465,7 +562,7 @@ fn a_watch_sees_a_part_of_a_tape() {
     };
     let whole = watch(tape, &[]);
     assert!(whole.len() > 10, "{}", whole.len());
-    assert_eq!(watch(tape, &["--from", "1", "--since", "0"]), whole);
+    assert_eq!(watch(tape, &["--from", "1", "--since", "1970-01-01"]), whole);
     let mut found = 0;
     for n in 0..12 {
         let pick = |m: u64| &all[(number(5, n * 3 + m) % all.len() as u64) as usize];
@@ -486,6 +583,21 @@ fn a_watch_sees_a_part_of_a_tape() {
         found += alerts.len();
     }
     assert!(found > 10, "the parts have alerts: {found}");
+    // By name: what `tape cat` prints with the same options.
+    let instrument = all.iter().find_map(|event| event["instr"].as_str()).unwrap();
+    for options in [&["--symbols", instrument][..], &["--kind", "exec,order_new"], &["--instr", "NOPE"]] {
+        let lines = run(["tape", "cat", tape, "--json"].iter().chain(options)).code(0);
+        let printed = file(dir.path(), "named.jsonl", lines.text());
+        assert_eq!(watch(tape, options), watch(printed.to_str().unwrap(), &[]), "{options:?}");
+    }
+    run(["watch", "replay", tape, "--instr", "NOPE"]).code(0).says(&["no event has the instrument NOPE"]);
+    assert_eq!(watch(tape, &["--limit", "3"]), whole[..3]);
+    assert_eq!(watch(events, &["--limit", "3"]).len(), 3);
+    let alerts = dir.path().join("alerts.jsonl");
+    let to_file = run(["watch", "replay", tape, "--json", "-o", alerts.to_str().unwrap()]).code(0);
+    assert!(to_file.stdout.is_empty() && alerts.exists());
+    run(["watch", "replay", tape, "--schema", "bbo"]).code(2).says(&["scenarios read events: use --kind"]);
+    run(["watch", "replay", tape, "--csv"]).code(2).says(&["use --json"]);
     let none = run(["watch", "replay", events, "--from", "3"]).code(2);
     none.says(&["choose a part of a tape, and this is none"]);
     let over = run(["watch", "replay", tape, "--from", "9", "--to", "3"]).code(2);

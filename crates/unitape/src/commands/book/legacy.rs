@@ -2,7 +2,7 @@
 
 use super::{BboArgs, BookCommand, ListingArgs, ShowArgs, checkpoint, derive, picture};
 use crate::commands::handler;
-use crate::commands::range_args::RangeArgs;
+use crate::commands::range_args::{InstrumentArgs, OutputArgs, RangeArgs};
 use crate::commands::read_args::ReadArgs;
 use crate::output::{self, CommandFailure, bytes, grouped, note};
 use std::num::NonZeroU64;
@@ -73,13 +73,12 @@ pub fn run(args: LegacyArgs) -> output::Result {
         return Err(CommandFailure::Usage(reason.to_owned()));
     };
     let read = ReadArgs { no_verify: args.no_verify, skip_damage: args.skip_damage };
-    let symbols: Vec<String> = args.instr.clone().into_iter().collect();
     if let Some(config) = args.handler {
         note_new_call("unitape handler CAPTURE --config CONFIG");
         return handler::run(&handler::HandlerArgs {
             capture: dir,
             config,
-            symbols,
+            instruments: InstrumentArgs::from_name(args.instr),
             group: args.group,
             channel: args.channel,
             stats: args.stats,
@@ -98,7 +97,7 @@ pub fn run(args: LegacyArgs) -> output::Result {
         });
     }
     let venue: Vec<String> = args.venue.clone().into_iter().collect();
-    if let (Some(output), Some(symbols), Some(venue)) = (args.picture, args.instr, args.venue) {
+    if let (Some(output), Some(symbols), Some(venue)) = (args.picture, args.instr.clone(), args.venue) {
         note_new_call("unitape book picture TAPE -o FILE");
         let (since, until) = (args.since.unwrap_or_default(), args.until.unwrap_or_default());
         let party = args.party;
@@ -124,12 +123,14 @@ pub fn run(args: LegacyArgs) -> output::Result {
         let (totals, _) = checkpoint::write(&dir, every, read.options())?;
         note!("unitape: {} checkpoints written, {}", grouped(totals.count), bytes(totals.bytes));
     }
-    let listings = ListingArgs { symbols, venue, basis: args.basis };
+    let instruments = InstrumentArgs::from_name(args.instr);
+    let listings = ListingArgs { instruments, venue, basis: args.basis };
     let (follow, json) = (args.follow, args.json);
     if args.bbo {
         note_new_call("unitape book bbo TAPE");
         let range = RangeArgs::default();
-        let bbo = BboArgs { dir, listings, range, limit: None, follow, json, csv: false, output: None, read };
+        let output = OutputArgs { json, csv: false, file: None };
+        let bbo = BboArgs { dir, listings, range, limit: None, follow, output, read };
         return super::print_best_prices(&bbo, stop_point);
     }
     note_new_call("unitape book show TAPE");

@@ -8,7 +8,7 @@ mod picture;
 mod printer;
 mod render;
 
-use super::range_args::RangeArgs;
+use super::range_args::{InstrumentArgs, OutputArgs, RangeArgs};
 use super::read_args::ReadArgs;
 use crate::output::{self, CommandFailure};
 use printer::{BookPrinter, PrinterOptions, PrinterOutput};
@@ -85,9 +85,8 @@ Writes SVG, or JSON if the name of the file ends in .json. Exit code 3 if a part
 /// The choice of listings.
 #[derive(Clone, Debug, Default, clap::Args)]
 struct ListingArgs {
-    /// Only these instruments, by their names on the tape (repeatable)
-    #[arg(long, visible_alias = "instr", value_name = "X")]
-    symbols: Vec<String>,
+    #[command(flatten)]
+    instruments: InstrumentArgs,
     /// Only these venues; NBBO is the best price over all of them (repeatable)
     #[arg(long, value_name = "V")]
     venue: Vec<String>,
@@ -147,15 +146,8 @@ struct BboArgs {
     /// Follow the tape as it grows, until stopped
     #[arg(long, short, conflicts_with = "output")]
     follow: bool,
-    /// Print as JSON, one object a line
-    #[arg(long)]
-    json: bool,
-    /// Print as CSV, with a header
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Write to this file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -197,11 +189,15 @@ fn print_best_prices(args: &BboArgs, stop_point: Option<TapeStopPoint>) -> outpu
     BookPrinter::run(PrinterOptions {
         dir: &args.dir,
         listings: &args.listings,
-        output: PrinterOutput::BestPrices { range, limit: args.limit.unwrap_or(u64::MAX), csv: args.csv },
+        output: PrinterOutput::BestPrices {
+            range,
+            limit: args.limit.unwrap_or(u64::MAX),
+            csv: args.output.csv,
+        },
         stop_point,
         follow: args.follow,
-        json: args.json,
-        file: args.output.as_deref(),
+        json: args.output.json,
+        file: args.output.file.as_deref(),
         read: args.read.options(),
     })
 }

@@ -1,9 +1,9 @@
 //! `unitape book picture`: the book over time, as SVG or JSON.
 
+use crate::commands::range_args;
 use crate::commands::read_args::ReadArgs;
-use crate::output::{self, CommandFailure, CommandOutcome, note};
+use crate::output::{self, CommandOutcome, note};
 use std::path::PathBuf;
-use unitape_query::address;
 use unitape_run::picture::{Picture, PictureOptions};
 
 /// Arguments.
@@ -35,10 +35,8 @@ pub struct PictureArgs {
 
 /// Writes the picture of a book over time.
 pub fn run(args: &PictureArgs) -> output::Result {
-    let time = |option: &str, text: &str| {
-        address::parse_time(text).map_err(|e| CommandFailure::from(e).with_subject(option))
-    };
-    let (since, until) = (time("--since", &args.since)?, time("--until", &args.until)?);
+    let since = range_args::parse_time_alone("--since", &args.since)?;
+    let until = range_args::parse_time_alone("--until", &args.until)?;
     let file = &args.output;
     let mut options = PictureOptions::new(&args.symbols, &args.venue, since, until);
     options.parties.clone_from(&args.party);

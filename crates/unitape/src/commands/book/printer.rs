@@ -43,6 +43,8 @@ pub enum PrinterOutput {
 /// The printer of books: its options, and its destination.
 pub struct BookPrinter<'a> {
     options: PrinterOptions<'a>,
+    /// The names of the chosen instruments; none chooses all.
+    instruments: Vec<String>,
     out: Destination,
     /// Books and prices printed.
     printed: u64,
@@ -55,7 +57,8 @@ impl<'a> BookPrinter<'a> {
         output::print_hot_notice(options.dir);
         let mut replay = BookReplay::open(options.dir, options.read, BookOptions::default())?;
         let out = Destination::open(options.file)?;
-        let mut printer = Self { options, out, printed: 0 };
+        let instruments = options.listings.instruments.names();
+        let mut printer = Self { options, instruments, out, printed: 0 };
         if let PrinterOutput::BestPrices { csv: true, .. } = printer.options.output {
             printer.out.write_all(render::BBO_CSV_HEADER.as_bytes())?;
         }
@@ -160,7 +163,7 @@ impl<'a> BookPrinter<'a> {
     }
 
     /// Returns the chosen listings.
-    fn chosen_listings<'t>(&self, tape: &'t TapeBooks) -> Vec<ListingId> {
+    fn chosen_listings(&self, tape: &TapeBooks) -> Vec<ListingId> {
         let listings = tape.books.listings();
         listings.filter(|id| self.is_chosen(tape, *id, self.options.listings.includes_all_venues())).collect()
     }
@@ -168,7 +171,7 @@ impl<'a> BookPrinter<'a> {
     /// Returns whether the listing has a chosen instrument, and a chosen venue unless any venue will do.
     fn is_chosen(&self, tape: &TapeBooks, id: ListingId, any_venue: bool) -> bool {
         let (choice, listing) = (self.options.listings, tape.books.listing(id));
-        has_name(tape, NameKind::Instrument, listing.instrument().0, &choice.symbols)
+        has_name(tape, NameKind::Instrument, listing.instrument().0, &self.instruments)
             && (any_venue || has_name(tape, NameKind::Venue, listing.venue().into(), &choice.venue))
     }
 
@@ -294,8 +297,8 @@ impl<'a> BookPrinter<'a> {
             _ => None,
         };
         let symbols =
-            choice.symbols.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
-        let named = match choice.symbols.is_empty() {
+            self.instruments.iter().map(|symbol| tape.losses_without_book(Some(symbol.as_bytes()), venue));
+        let named = match self.instruments.is_empty() {
             true => tape.losses_without_book(None, venue),
             false => symbols.sum(),
         };
@@ -320,7 +323,7 @@ impl<'a> BookPrinter<'a> {
             let all = (1..=tape.names.len(kind)).filter_map(|id| tape.names.name(kind, id));
             Some(format!("the tape has no {} {name}; {}", kind.name(), list_known_names(name, plural, all)))
         };
-        let no_name = no_name(NameKind::Instrument, "instruments", &choice.symbols)
+        let no_name = no_name(NameKind::Instrument, "instruments", &self.instruments)
             .or_else(|| no_name(NameKind::Venue, "venues", &choice.venue));
         if let Some(reason) = no_name {
             note!("unitape: no book: {reason}");
@@ -360,8 +363,7 @@ impl<'a> BookPrinter<'a> {
     /// Returns the options of the selection as they are given.
     fn option_words(&self) -> String {
         let choice = self.options.listings;
-        let mut options: Vec<String> =
-            choice.symbols.iter().map(|symbol| format!("--symbols {symbol}")).collect();
+        let mut options: Vec<String> = choice.instruments.words().collect();
         options.extend(choice.venue.iter().map(|venue| format!("--venue {venue}")));
         options.extend(choice.basis.map(|basis| format!("--basis {}", basis.name())));
         if let PrinterOutput::BestPrices { range, .. } = self.options.output {

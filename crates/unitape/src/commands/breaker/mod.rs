@@ -19,40 +19,32 @@ pub struct BreakerArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BreakerCommand {
-    /// Follow a tape and put a control onto the control tape when a limit is passed
+    /// Follow a tape and put a control onto the control tape when a scope passes a limit
     #[command(after_help = "Examples:
   unitape breaker run tape --rules breakers.toml --control control
   unitape breaker run tape --rules breakers.toml --control control --until-end --json
 
-DIR is made if it is not there. A trip is a `control` event with the action halt or kill, an id made of limit, scope and cause, and the
-position of the event that caused it; a limit that is used to its share warns with the action warn. A scope that is tripped does not
-trip again before a reset or `until`.
+DIR is made if it does not exist. A trip is a `control` event with the action halt or kill, an id made of limit, scope and cause, and the position of its cause. A limit whose use reaches its warning share gives a `control` event with the action warn. A tripped scope does not trip again before a reset or `until`.
 
-Stop or kill it at any time: it judges the tape from the oldest event again, puts what persons did in force where they did it, and
-appends only what is not there. What DIR has stays in force with other rules, too, which judge the tape from its beginning. A tape whose
-beginning retention has removed is refused.
+You can stop or kill the breaker at any time. A restart judges the tape from the oldest event again, applies trips and resets by hand at their positions, and appends only new controls. Controls in DIR stay in force under other rules, too; the new rules judge the tape from its beginning. A tape whose beginning retention has removed is refused.
 
---json prints each new control as one object: {\"id\", \"action\", \"scope\", \"ts\", \"cause\", \"reason\", \"detail\", \"by\", \"second_by\", \"until\",
-\"dry_run\"}, and at the end {\"totals\": {\"events\", \"controls\", \"appended\", \"unpriced\", \"merged\", \"forgotten\"}}: orders without a known price,
-entries of a window that were put together, orders that were forgotten for want of room.
+--json prints each new control as one object: {\"id\", \"action\", \"scope\", \"ts\", \"cause\", \"reason\", \"detail\", \"by\", \"second_by\", \"until\", \"dry_run\"}, and at the end {\"totals\": {\"events\", \"controls\", \"appended\", \"unpriced\", \"merged\", \"forgotten\"}}: orders without a known price (unpriced), entries of a window that were merged, and orders that were forgotten because memory was full.
 
 Exit code 3: the tape is damaged or cut, its names are lost, or DIR is the control tape of another tape.")]
     Run(run::RunArgs),
-    /// Print what is tripped: who did it, why, until when; with rules and tape how far each limit is used
+    /// List what is tripped: by whom, why, until when; with rules and tape the use of each limit
     #[command(after_help = "Examples:
   unitape breaker list --control control
   unitape breaker list --control control --rules breakers.toml --tape tape --json
 
-Reads only, also while a breaker runs. With --rules and --tape the tape is judged once more, and each limit that is used at its end is
-printed with its use in percent. --json prints {\"tripped\": …} and {\"use\": {\"limit\", \"scope\", \"percent\"}}, one object a line.")]
+The command only reads, also while a breaker runs. With --rules and --tape it judges the tape once more, and prints the use of each limit at the end in percent. --json prints {\"tripped\": …} and {\"use\": {\"limit\", \"scope\", \"percent\"}}, one object a line.")]
     List(list::ListArgs),
     /// Halt a scope by hand
     #[command(after_help = "Examples:
   unitape breaker trip --control control --tape tape --scope trader=T1 --reason 'calls unanswered' --user rita --users users.toml
   unitape breaker trip --control control --tape tape --scope firm=F01 --action kill --reason drill --dry-run --user rita --users users.toml
 
-Needs an account with role risk. It takes the lock of the control tape, so a running breaker must be ended first; it puts the trip in
-force when it comes by the end that the tape has now. A scope that is tripped is not tripped again, but a halt may become a kill.")]
+A trip needs an account with role risk. It takes the lock of the control tape, so end a running breaker first. The breaker applies the trip at the present end of the tape. A tripped scope is not tripped again, but a halt may become a kill.")]
     Trip {
         #[command(flatten)]
         target: ControlTarget,
@@ -65,13 +57,12 @@ force when it comes by the end that the tape has now. A scope that is tripped is
         #[command(flatten)]
         login: LoginArgs,
     },
-    /// End what is tripped of a scope, by two persons
+    /// End the trips of a scope, by two persons
     #[command(after_help = "Example:
   unitape breaker reset --control control --tape tape --scope trader=T1 --reason 'algorithm stopped' --user rita --second-user rolf \\
     --password-file rita.pw --second-password-file rolf.pw --users users.toml
 
-Needs two accounts with role risk, of two persons: two accounts of one person are one. The limits of the scope start at zero.
-It takes the lock of the control tape, so a running breaker must be ended first.")]
+A reset needs two accounts with role risk, of two persons: two accounts of one person count once. The limits of the scope start at zero. The reset takes the lock of the control tape, so end a running breaker first.")]
     Reset {
         #[command(flatten)]
         target: ControlTarget,

@@ -26,16 +26,11 @@ enum CaseCliCommand {
   unitape case ingest alerts --tape tape --cases cases
   unitape case ingest alerts --tape tape --cases cases --follow --json
 
-ALERTS is what `unitape watch run TAPE --alerts ALERTS` writes; --tape names the watched tape, whose id must be that in the alerts.
-DIR is made if it is not there, for its owner alone. Alerts of one scenario, key and session date join one open case. An alert that
-was ingested before (a replay, other parameters) is counted as seen again. Controls `blind` are kept; other events are counted.
+ALERTS is what `unitape watch run TAPE --alerts ALERTS` writes; --tape names the watched tape, whose id must be that in the alerts. DIR is made, for its owner alone, if it does not exist. Alerts of one scenario, key and session date join one open case. An alert that was ingested before (a replay, other parameters) is counted as seen again. Controls `blind` are kept; other events are counted.
 
-Stop or kill it at any time: the next call continues where the last one has stored its position, which is in the database with the
-alerts. The cursor `case-…` of the alert tape shows the lag and holds retention. An alert tape that is another one of the same id,
-or that was cut back behind what was read, is refused.
+You can stop or kill the command at any time. The next call continues at the position that the database has stored with the alerts. The cursor `case-…` of the alert tape shows the lag and holds retention. A different alert tape with the same id is refused, and so is one that was cut back before that position.
 
---json prints for each alert {\"alert\", \"case\", \"effect\"} (opened, joined or seen_again) with the fields of the alert, and at the
-end {\"totals\": {\"alerts\", \"cases\", \"seen_again\", \"blind\", \"passed_over\"}}.")]
+--json prints for each alert {\"alert\", \"case\", \"effect\"} (opened, joined or seen_again) with the fields of the alert, and at the end {\"totals\": {\"alerts\", \"cases\", \"seen_again\", \"blind\", \"passed_over\"}}.")]
     Ingest(ingest::IngestArgs),
     /// Print cases, page by page
     #[command(after_help = "Examples:
@@ -44,18 +39,16 @@ end {\"totals\": {\"alerts\", \"cases\", \"seen_again\", \"blind\", \"passed_ove
   unitape case list --cases cases --party ACME --limit 20 --after 120
   unitape case list --cases cases --blind
 
-Cases are printed by their number, at most --limit of them. If more follow, --json ends with {\"next\": CURSOR}; give it to --after.
---blind prints the times at which a scenario was blind instead.")]
+Cases are printed by their number, at most --limit of them. If more follow, --json ends with {\"next\": CURSOR}; give it to --after. --blind prints the times at which a scenario was blind instead.")]
     List(list::ListArgs),
-    /// Print why a case is one: its alerts, their evidence, the book before and after, earlier cases, what was done
+    /// Print a case: its alerts, their evidence, the book before and after, earlier cases, its history
     #[command(after_help = "Examples:
   unitape case show 1 --cases cases --tape tape
   unitape case show 1 --cases cases --tape tape --json --depth 10
 
---tape resolves the evidence on the watched tape; without it positions are printed alone. Exit code 3 when evidence is not on the tape
-any more, when the tape is damaged, or when it is not the one of the alerts.")]
+--tape resolves the evidence on the watched tape; without it, the command prints positions alone. Exit code 3 when evidence is not on the tape any more, when the tape is damaged, or when it is not the tape of the alerts.")]
     Show(show::ShowArgs),
-    /// Write a case into a file: why, the picture of the book, evidence, history
+    /// Write a case into a file: alerts, picture of the book, evidence, history
     #[command(after_help = "Example:\n  unitape case export 1 --cases cases --tape tape --html case-1.html")]
     Export(export::ExportArgs),
     /// Give a case to a user
@@ -98,8 +91,7 @@ any more, when the tape is damaged, or when it is not the one of the alerts.")]
   unitape case close 1 --reason explained --text 'market maker, both sides quoted' --cases cases --user anna
   unitape case close 1 --cases cases --user bo
 
-The first call proposes, with a reason: false_positive, explained, breach or reported. The call of a second person closes. Two accounts
-of one person are one person. An alert that joins the case in between withdraws the proposal. `reopen` refuses it.")]
+The first call proposes, with a reason: false_positive, explained, breach or reported. The call of a second person closes. Two accounts of one person are one person. An alert that joins the case in between withdraws the proposal. `reopen` refuses it.")]
     Close {
         #[command(flatten)]
         target: CaseTarget,
@@ -132,14 +124,12 @@ of one person are one person. An alert that joins the case in between withdraws 
 
 #[derive(Debug, clap::Subcommand)]
 enum AuditCommand {
-    /// Name each row that was changed, removed, inserted or moved
+    /// Verify the history: name each row that was changed, removed, inserted or moved
     #[command(after_help = "Examples:
   unitape case audit verify --cases cases
   unitape case audit verify --cases cases --json
 
-Each action has the hash of the action before. The alerts, the cases and their states must be what the actions give; each transition and
-the second person are checked again. The last line has the hash of the last action: keep it elsewhere, and a database that was replaced
-as a whole is found, too. Exit code 3 when something is wrong.")]
+Each action has the hash of the action before it. Alerts, cases and states must agree with the actions. Each transition and its second person are checked again. The last line has the hash of the last action: keep it elsewhere to detect that the whole database was replaced. Exit code 3 when a check fails.")]
     Verify {
         /// Directory of the cases
         #[arg(long, value_name = "DIR")]

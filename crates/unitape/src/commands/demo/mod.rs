@@ -60,10 +60,7 @@ use unitape_watch::{Alert, ScenarioSelection};
   unitape demo --desk
   unitape demo --json
 
-No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow, 20,000
-events of a simulated day and 10,000 messages of an exchange's market data for each of the N seconds that the demo may
-take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are
-broken on purpose.")]
+No network, no configuration. The made feeds are the same on every machine: 100,000 messages of order flow, 20,000 events of a simulated day and 10,000 messages of an exchange's market data for each of the N seconds that the demo may take. Exit code 0 means that the demo's own checks hold; the messages in quarantine are broken on purpose.")]
 pub struct DemoArgs {
     /// About how long it may take; 130,000 messages for each second
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]

@@ -17,8 +17,7 @@ use std::path::PathBuf;
   unitape doctor --dir tape --measure
   unitape doctor --dir tape --json
 
-docs/tuning.md has the gain of each setting, with figures.
-Exit code 1 when something is bad, 0 when all is well or only slower than it could be.")]
+docs/tuning.md has the gain of each setting, with figures. Exit code 1 when something is bad, 0 when all is well or only slower than it could be.")]
 pub struct DoctorArgs {
     /// Where tapes will be written [default: the current directory]
     #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]

@@ -16,13 +16,9 @@ use unitape_model::Decimal;
   unitape fx best banks --json | head
   unitape fx best banks --stale-ms 2000 --spike-pips 20 --spike-banks 4 --json
 
-A line comes whenever the best price of a pair, value date and size is another one: the best quote of one bank on each side,
-and the sweep, which takes quotes of several banks until the size is full. A table shows the notional of a sweep and the number of
-its quotes. With --json, one object a line: ts, instr, value_date, size, state, bid, ask, bid_sweep, ask_sweep; counts go to
-stderr. Every rule: docs/best-price-rules.md
+Prints a line each time the best price of a pair, value date and size changes: the best quote of one bank on each side, and the sweep. The sweep takes quotes of several banks until the size is full. A table shows the notional of a sweep and the number of its quotes. With --json, one object a line: ts, instr, value_date, size, state, bid, ask, bid_sweep, ask_sweep; counts go to stderr. Every rule: docs/best-price-rules.md
 
-Exit code 3 when the tape is damaged or cannot be checked, when retention has removed its beginning, and when there was no room
-for a quote. Prices before the damage are right.")]
+Exit code 3 when the tape is damaged or cannot be checked, when retention has removed its beginning, and when there was no room for a quote. Prices before the damage are correct.")]
 pub struct BestArgs {
     /// Directory of the tape
     dir: PathBuf,

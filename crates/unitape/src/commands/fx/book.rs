@@ -15,14 +15,9 @@ use unitape_model::CivilDate;
   unitape fx book banks --instr EURUSD --value-date 2026-03-04
   unitape fx book banks --json | head -n 1
 
-Prints the quotes after the last event, by pair and value date, also those that are not on offer, each with the reason: `disabled`
-by a control, or a `spike`. Prices and quantities are as quoted; `inverted` marks a quote of the pair the other way round, whose
-quantity is in the second currency. With --json, one object for each pair and date: ts (the greatest time of an event), instr,
-value_date, bids and asks, the best first, with px, qty, bank, tier, quote_id, placed, valid_until, full_amount, inverted, off.
-Every rule: docs/best-price-rules.md
+Prints the quotes after the last event, by pair and value date. A quote that is not on offer has its reason: `disabled` by a control, or a `spike`. Prices and quantities are as quoted. `inverted` marks a quote of the inverse pair; its quantity is in the second currency. With --json, one object for each pair and date: ts (the greatest time of an event), instr, value_date, bids and asks, the best first, with px, qty, bank, tier, quote_id, placed, valid_until, full_amount, inverted, off. Every rule: docs/best-price-rules.md
 
-Exit code 3 when the tape is damaged or cannot be checked: then no book is printed, or with --skip-damage the books without what
-is lost; when retention has removed its beginning, and when there was no room for a quote.")]
+Exit code 3 when the tape is damaged or cannot be checked: no book is printed, or with --skip-damage the books without the lost events. Exit code 3 also when retention has removed its beginning, and when there was no room for a quote.")]
 pub struct BookArgs {
     /// Directory of the tape
     dir: PathBuf,

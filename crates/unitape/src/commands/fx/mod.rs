@@ -20,8 +20,7 @@ use unitape_run::replay::ReplayOutcome;
   unitape fx best banks --size 1000000,5000000 --json
   unitape fx book banks --instr EURUSD
 
-A tape has the quotes of banks and venues as events `quote`, from whichever format. What a best price is, rule by rule:
-docs/best-price-rules.md")]
+A tape has the quotes of banks and venues as events `quote`, whatever their format was. docs/best-price-rules.md defines the best price.")]
 pub struct FxArgs {
     #[command(subcommand)]
     command: FxCommand,

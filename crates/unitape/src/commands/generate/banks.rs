@@ -19,12 +19,9 @@ use unitape_sim::banks::{BankStream, BankStreamConfig, BestPriceConfig, BestPric
   unitape generate banks --seed 7 --pairs 4 --banks 8 --tiers 3 --rate 500 --seconds 30 | head
   unitape generate banks -o banks.jsonl --truth best.jsonl --calendar examples/calendar.csv --json
 
-Writes events as JSON lines: two-sided quotes in tiers, sweepable and full-amount, of banks, venues and banks at venues; status,
-withdrawals, forwards, deals, rejects, controls, and all that goes wrong. The same options give the same bytes.
+Writes events as JSON lines: two-sided quotes in tiers, sweepable and full-amount, of banks, venues and banks at venues; status, withdrawals, forwards, deals, rejects, controls, and faults. The same options give the same bytes.
 
---truth writes a line for each pair, value date and size whose best price changed: ts, instr, value_date, size, state, bid, ask,
-bid_sweep, ask_sweep. The options of the truth do not change the events. The rules: docs/best-price-rules.md; what is in the
-stream: docs/generate-banks.md.")]
+--truth writes a line for each pair, value date and size whose best price changed: ts, instr, value_date, size, state, bid, ask, bid_sweep, ask_sweep. The options of the truth do not change the events. The rules: docs/best-price-rules.md; what is in the stream: docs/generate-banks.md.")]
 pub struct BanksArgs {
     /// File of events; `-` prints them, without a summary
     #[arg(short, long, value_name = "FILE", default_value = "-")]

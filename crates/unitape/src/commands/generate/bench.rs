@@ -21,10 +21,7 @@ use crate::output::{self, CommandFailure, CommandOutcome, file_failure, say};
   unitape generate bench --events 1000000 --tape orders --json
   unitape generate bench --events 1000000 --instruments 50 --open-orders 2000 --names-all --tape few
 
-Orders, amends, cancels, executions, prints and best prices of 2,000 traders in 100,000 instruments over four hours, with
-1,000,000 orders open. One cancel in five and one execution in five names only its order id. Wash trades, layers and floods
-are planted. With fewer events, the instruments, traders, open orders and the time are fewer in proportion. The same
-options give the same bytes.")]
+Orders, amends, cancels, executions, prints and best prices of 2,000 traders in 100,000 instruments over four hours, with 1,000,000 orders open. One cancel in five and one execution in five names only its order id. Wash trades, layers and floods are planted. With fewer events, the numbers of instruments, traders and open orders, and the time, shrink in proportion. The same options give the same bytes.")]
 pub struct BenchStreamArgs {
     /// Tape to write, in a directory that does not exist yet
     #[arg(long, value_name = "DIR", required_unless_present = "out")]

@@ -23,16 +23,9 @@ use unitape_sim::exchange::{
   unitape generate exchange --udp 239.192.77.0:14310 --rate 50000 --seconds 60
   unitape generate exchange --pcap t7.pcap --templates EMDI.xml --templates EMDS.xml --templates RDD.xml
 
-Each partition has its incremental channel on two lines (A and B) and a channel of snapshots, and there is one of
-reference data; with --both-lines these have a line B, too. With --udp and in a capture, the group of a partition has its
-number (from 1) added to its last byte; 0 (line A), 1 (line B), 2 (snapshots), 3 (reference data), 4 or 5 (their lines B)
-is added to its third byte and to the port. The same options give the same packets.
+Each partition has an incremental channel on two lines (A and B) and a channel of snapshots. One more channel has the reference data. With --both-lines, these have a line B, too. With --udp and in a capture, the number of a partition (from 1) is added to the last byte of its group. 0 (line A), 1 (line B), 2 (snapshots), 3 (reference data), 4 or 5 (their lines B) is added to the third byte and to the port. The same options give the same packets.
 
-Faults, of a million packets: lost-once (on one line), lost (on both), burst (up to burst-packets in a row, on one line or
-on both), doubled, swapped (overtaken), damaged, dead (a line falls silent for dead-ms), restarts; and join (packets
-before the first that is heard). `some` is some of everything. At
-the end, without faults, every product sends its last sequence number and a full snapshot. docs/simulator.md has the
-details.")]
+Faults, of a million packets: lost-once (on one line), lost (on both), burst (up to burst-packets in a row, on one line or on both), doubled, swapped (overtaken), damaged, dead (a line falls silent for dead-ms), restarts; and join (packets before the first that is heard). `some` mixes all of them. At the end, without faults, every product sends its last sequence number and a full snapshot. docs/simulator.md has the details.")]
 pub struct ExchangeArgs {
     /// A capture to write into
     #[arg(long, value_name = "FILE", required_unless_present = "udp")]

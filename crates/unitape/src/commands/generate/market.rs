@@ -25,16 +25,9 @@ use unitape_sim::{ControlRequest, Market, MarketConfig};
   unitape generate market --out week --days 5 --seed 7 --date 2026-03-02
   unitape generate market --out halted --full --control controls.jsonl
 
-Writes into the directory, as --format asks: events.jsonl (events), market.fix (FIX 4.4 drop copy, mapping fix44-orders),
-market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202); and always truth.jsonl: totals,
-labels, near misses, positions. The same options give the same bytes.
+--format chooses the files: events.jsonl (events), market.fix (FIX 4.4 drop copy, mapping fix44-orders), market.fixed (fixed-width records, mapping sim-day), payments.swift (MT103 and MT202). truth.jsonl is always written: totals, labels, near misses, positions. The same options give the same bytes.
 
-With --days above 1, --full or --control the market is a full one: --events, --plant, --news and the like are then of each day.
-It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short
-marks, desks and rejects; positions and prices are carried over, and Saturdays and Sundays are left out. It has no
-fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and
-optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close,
-runaway_algo, payments_structuring, or a part of the name that fits only one, or `all`.")]
+--days above 1, --full or --control make a full market: --events, --plant, --news and similar options then count for each day. It also has levels, the national best, an index, reference prices, messages, lists, links, positions, statements, short marks, desks and rejects; positions and prices carry over to the next day, and weekends have no events. A full market has no fixed-width records. A line of --control is a `control` event with ts and action (halt, reject, block, kill, resume), and optional venue, instr, firm, trader, owner, acct, desk, algo, until, dry_run. Scenarios: spoofing, layering, wash_trade, order_to_trade_ratio, quote_stuffing, marking_close, runaway_algo, payments_structuring, or a part of a name that only one of them has, or `all`.")]
 pub struct MarketArgs {
     /// Directory to write into; `-` prints the events and no truth
     #[arg(long, value_name = "DIR")]

@@ -18,15 +18,15 @@ pub struct GenerateArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum GenerateCommand {
-    /// A day of a simulated market, or several, with the truth beside
+    /// Generate one or more days of a simulated market, with their truth
     Market(market::MarketArgs),
-    /// An exchange in a box: market data in FAST on two lines, with snapshots and faults
+    /// Generate the market data of an exchange in FAST, on two lines, with snapshots and faults
     Exchange(exchange::ExchangeArgs),
-    /// A stream of orders for measuring surveillance
+    /// Generate a stream of orders to measure surveillance with
     Bench(bench::BenchStreamArgs),
-    /// Banks in a box: quotes of currency pairs in tiers, with their best prices
+    /// Generate the quotes of banks for currency pairs in tiers, with their best prices
     Banks(banks::BanksArgs),
-    /// Completions of a shell, to stdout
+    /// Print the completions of a shell
     #[command(
         after_help = "Example:\n  unitape generate completions bash > ~/.local/share/bash-completion/completions/unitape"
     )]
@@ -34,7 +34,7 @@ enum GenerateCommand {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Man pages into a directory
+    /// Write man pages into a directory
     #[command(after_help = "Example:\n  unitape generate man ~/.local/share/man/man1")]
     Man {
         /// The directory

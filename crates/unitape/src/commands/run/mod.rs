@@ -20,11 +20,9 @@ use unitape_server::monitor::Monitor;
   UNITAPE_RUN__WORKERS=4 unitape run feeds.toml --json
   UNITAPE_RUN__CLOCK=1s unitape run feeds.toml    # an event `clock` after each second without one
 
-With `[monitor] listen = \"127.0.0.1:9464\"` it serves /metrics, /healthz and /readyz; see `unitape status`.
+With `[monitor] listen = \"127.0.0.1:9464\"` the run serves /metrics, /healthz and /readyz; see `unitape status`.
 
-SIGINT and SIGTERM end it in order: all received messages are on the tape. SIGHUP, or a change of its file, loads a
-mapping again. A new run resumes where the tape ends, and reads the rest of grown files. A file that is another
-one under its name, or holds what another one holds, ends its feed: --new-source and --again say that it is meant so.
+SIGINT and SIGTERM end the run after all received messages are on the tape. SIGHUP, or a change of its file, loads a mapping again. A new run resumes where the tape ends, and reads the rest of files that have grown. Different content under a known file name ends its feed; --new-source treats it as a new source. Known content under a new file name ends its feed, too; --again accepts it.
 
 feeds.toml:
   [tape]
@@ -42,7 +40,7 @@ feeds.toml:
   mapping = \"jse-fix50-indices\"
   directory = \"in\"
 
-Every key: docs/guide-engineer.md; what is in force: unitape config show feeds.toml --origin")]
+docs/guide-engineer.md has every key. `unitape config show feeds.toml --origin` prints the values in force.")]
 pub struct RunArgs {
     /// The configuration
     #[arg(value_name = "CONFIG.toml")]

@@ -1,6 +1,5 @@
 //! The message of `store scan` when it has no events to print.
 
-use super::scan::SelectArgs;
 use crate::commands::tape::utc;
 use crate::output::{grouped, list_known_names, note};
 use std::collections::BTreeMap;
@@ -27,8 +26,10 @@ pub fn known_names(store: &Store, filter: &mut ScanFilter) -> bool {
     asked == 0 || !filter.symbols.is_empty()
 }
 
-/// Says what there is, where no event was printed.
-pub fn explain(store: &Store, args: &SelectArgs, limit: Option<u64>) {
+/// Prints what the store has, if no event was printed.
+///
+/// `searched` has the options that narrow the scan.
+pub fn explain(store: &Store, searched: &str) {
     let info = store.info();
     let all = info.all();
     if all.rows == 0 {
@@ -41,19 +42,9 @@ pub fn explain(store: &Store, args: &SelectArgs, limit: Option<u64>) {
     }
     let schemas: Vec<String> =
         schemas.iter().map(|(schema, a)| format!("{} {}", grouped(a.rows), schema.name())).collect();
-    let mut asked = Vec::new();
-    asked.extend((!args.symbols.is_empty()).then(|| format!("--symbols {}", args.symbols.join(","))));
-    asked.extend(args.symbol.iter().map(|name| format!("--symbol {name}")));
-    asked.extend((!args.schema.is_empty()).then(|| format!("--schema {}", args.schema.join(","))));
-    asked.extend(args.venue.as_ref().map(|venue| format!("--venue {venue}")));
-    asked.extend(args.date.map(|date| format!("--date {date}")));
-    asked.extend(args.since.map(|since| format!("--since {}", utc(since.0))));
-    asked.extend(args.until.map(|until| format!("--until {}", utc(until.0))));
-    asked.extend(limit.map(|limit| format!("--limit {limit}")));
     let time = |ts: Option<UnixNanos>| ts.map_or("no time".to_owned(), |ts| utc(ts.0));
     note!(
-        "unitape: no events with {}: the store has {}, from {} to {}",
-        asked.join(" "),
+        "unitape: no events with {searched}: the store has {}, from {} to {}",
         schemas.join(", "),
         time(all.ts_min),
         time(all.ts_max)

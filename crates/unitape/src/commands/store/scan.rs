@@ -2,13 +2,16 @@
 
 use super::KeyArgs;
 use super::empty;
+use crate::commands::range_args::{OutputArgs, SelectionArgs};
 use crate::commands::tape::{readable, utc};
-use crate::output::{self, CommandFailure, CommandOutcome, RowFormat, RowLines, grouped, note};
+use crate::output::{
+    self, CommandFailure, CommandOutcome, Destination, RowFormat, RowLines, grouped, note, refuse_name,
+};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use unitape_codec::events::{EventLineDetail, write_event};
-use unitape_model::{DefinitionTable, Dictionary, Event, RowSchema, UnixNanos};
+use unitape_model::{DefinitionTable, Dictionary, Event, EventKind, RowSchema};
 use unitape_store::{AnswerReader, Day, Error, RowScan, Scan, ScanFilter, Store, StoreProgress, TickSchema};
 
 /// Arguments.
@@ -19,81 +22,102 @@ pub struct ScanArgs {
     #[command(flatten)]
     key: KeyArgs,
     #[command(flatten)]
-    select: SelectArgs,
+    select: SealedArgs,
     #[command(flatten)]
     print: PrintArgs,
 }
 
-/// What is wanted of a store.
+/// Which sealed events. They are selected by time, so that `--from` and `--to` are old names of `--since` and `--until`.
 #[derive(Debug, clap::Args)]
-pub struct SelectArgs {
-    /// Only these instruments (repeatable, or with commas)
-    #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
-    pub symbols: Vec<String>,
-    /// Only the instrument of this name, which may have commas in it (repeatable)
-    #[arg(long, value_name = "NAME")]
-    pub symbol: Vec<String>,
-    /// Event time from here on: 2024-03-11, 2024-03-11T14:30:00.5 (UTC), or nanoseconds since 1970
-    #[arg(long, visible_alias = "from", value_name = "TIME", allow_hyphen_values = true)]
-    pub since: Option<UnixNanos>,
-    /// Event time before this
-    #[arg(long, visible_alias = "to", value_name = "TIME", allow_hyphen_values = true)]
-    pub until: Option<UnixNanos>,
+#[command(
+    mut_arg("from", |arg| arg.hide(true)),
+    mut_arg("to", |arg| arg.hide(true)),
+    mut_arg("venue", |arg| arg.help("Only events of this venue, or of this bank that quotes")),
+    mut_arg("schema", |arg| arg.help("Rows of this schema; of events, only these schemas (repeatable, or with commas)"))
+)]
+pub struct SealedArgs {
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Only this day; `undated` for events without a time
     #[arg(long, value_name = "YYYY-MM-DD")]
-    pub date: Option<Day>,
-    /// Rows of this schema; of events, only these schemas (repeatable, or with commas)
-    #[arg(long, value_delimiter = ',', value_name = "SCHEMA")]
-    pub schema: Vec<String>,
-    /// Only this venue, or bank that quotes
-    #[arg(long)]
-    pub venue: Option<String>,
+    date: Option<Day>,
 }
 
 /// How much is printed, and how.
 #[derive(Debug, clap::Args)]
 pub struct PrintArgs {
-    /// At most this many
-    #[arg(long, value_name = "N")]
-    pub limit: Option<u64>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Print events, also of one schema
     #[arg(long)]
     pub events: bool,
-    /// Print as JSON, one object a line
-    #[arg(long)]
-    pub json: bool,
-    /// Print rows as CSV
-    #[arg(long, conflicts_with = "json")]
-    pub csv: bool,
-    /// Print events with all that they hold: ids (the store's), source, receive time, flags, position
+    /// Print all that an event holds: ids (the store's), source, receive time, flags, position
     #[arg(long)]
     pub full: bool,
 }
 
-impl SelectArgs {
-    /// Returns the filter.
+impl SealedArgs {
+    /// Returns the filter of the store.
+    ///
+    /// # Errors
+    /// Fails if an option has no value that it can have, or selects what a store does not have.
     pub fn filter(&self) -> Result<ScanFilter, CommandFailure> {
-        // Equal bounds are a window without events.
-        if let (Some(since), Some(until)) = (self.since, self.until)
-            && since > until
-        {
-            let (since, until) = (utc(since.0), utc(until.0));
-            let what = format!("--since {since} is after --until {until}: nothing can be between them");
-            return Err(CommandFailure::Usage(what));
-        }
+        let selection = &self.selection;
+        let (from, to) = selection.range.parse_sealed()?;
         let schema = |name: &String| {
-            let known = || TickSchema::ALL.map(TickSchema::name).join(", ");
-            let none = || CommandFailure::Usage(format!("no schema `{name}`; schemas: {}", known()));
-            TickSchema::from_name(name).ok_or_else(none)
+            let refuse = || refuse_name(name, "schema", "schemas", TickSchema::ALL.map(TickSchema::name));
+            TickSchema::from_name(name).ok_or_else(refuse)
         };
-        Ok(ScanFilter {
-            symbols: self.symbols.iter().chain(&self.symbol).cloned().collect(),
-            from: self.since,
-            to: self.until,
-            date: self.date,
-            schemas: self.schema.iter().map(schema).collect::<Result<_, _>>()?,
-            venue: self.venue.clone(),
-        })
+        let mut schemas: Vec<TickSchema> = selection.schema.iter().map(schema).collect::<Result<_, _>>()?;
+        if schemas.is_empty() {
+            // Only their schemas are read; of these, the other kinds are not printed.
+            schemas.extend(self.kinds()?.into_iter().filter_map(TickSchema::for_kind));
+            schemas.sort_unstable();
+            schemas.dedup();
+        }
+        let venue = match &selection.venue[..] {
+            [] => None,
+            [venue] => Some(venue.clone()),
+            _ => {
+                let message = "a store is read for one venue: give --venue once".to_owned();
+                return Err(CommandFailure::Usage(message));
+            }
+        };
+        Ok(ScanFilter { symbols: selection.instruments.names(), from, to, date: self.date, schemas, venue })
+    }
+
+    /// Returns the kinds of events that are asked for; all if there are none.
+    ///
+    /// # Errors
+    /// Fails if a kind is unknown, or is that of users' messages.
+    pub fn kinds(&self) -> Result<Vec<EventKind>, CommandFailure> {
+        match self.selection.kinds()? {
+            (kinds, false) => Ok(kinds),
+            (_, true) => {
+                let message =
+                    "--kind message: users' messages are not sealed; `unitape tape cat` prints them";
+                Err(CommandFailure::Usage(message.to_owned()))
+            }
+        }
+    }
+
+    /// Returns the most events or rows that are printed.
+    pub fn limit(&self) -> Option<u64> {
+        self.selection.limit
+    }
+
+    /// Returns the options that narrow the scan, as they could be written.
+    pub fn describe(&self, filter: &ScanFilter) -> String {
+        let SelectionArgs { instruments, kind, schema, limit, .. } = &self.selection;
+        let mut options: Vec<String> = instruments.words().collect();
+        options.extend((!kind.is_empty()).then(|| format!("--kind {}", kind.join(","))));
+        options.extend((!schema.is_empty()).then(|| format!("--schema {}", schema.join(","))));
+        options.extend(filter.venue.as_ref().map(|venue| format!("--venue {venue}")));
+        options.extend(filter.date.map(|date| format!("--date {date}")));
+        options.extend(filter.from.map(|since| format!("--since {}", utc(since.0))));
+        options.extend(filter.to.map(|until| format!("--until {}", utc(until.0))));
+        options.extend(limit.map(|limit| format!("--limit {limit}")));
+        options.join(" ")
     }
 }
 
@@ -107,13 +131,22 @@ pub enum ScanOutput {
 }
 
 impl ScanOutput {
-    /// Returns the output that options ask for, of these schemas.
-    pub fn new(print: &PrintArgs, schemas: &[TickSchema]) -> Result<Self, CommandFailure> {
+    /// Returns the output that options ask for, of these schemas and kinds.
+    ///
+    /// # Errors
+    /// Fails if the options ask for rows of what has none.
+    pub fn new(
+        print: &PrintArgs,
+        schemas: &[TickSchema],
+        kinds: &[EventKind],
+    ) -> Result<Self, CommandFailure> {
         let rows = || RowSchema::ALL.map(RowSchema::name).join(" and ");
-        if print.events || print.full || schemas.is_empty() {
-            if print.csv {
-                let what =
-                    format!("--csv prints rows: give one --schema ({}), without --events or --full", rows());
+        if print.events || print.full || schemas.is_empty() || !kinds.is_empty() {
+            if print.output.csv {
+                let what = format!(
+                    "--csv prints rows: give one --schema ({}), without --events, --full or --kind",
+                    rows()
+                );
                 return Err(CommandFailure::Usage(what));
             }
             return Ok(Self::Events);
@@ -127,22 +160,25 @@ impl ScanOutput {
             let what = format!("{schema} has no rows yet, only {} have; --events prints its events", rows());
             return Err(CommandFailure::Usage(what));
         };
-        let format = RowFormat::from_options(print.json, print.csv);
+        let format = RowFormat::from_options(print.output.json, print.output.csv);
         Ok(Self::Rows(schema, RowLines::new(format, columns)))
     }
 }
 
 /// Runs the command.
 pub fn run(args: &ScanArgs) -> output::Result {
-    let mut filter = args.select.filter()?;
-    let output = ScanOutput::new(&args.print, &filter.schemas)?;
+    let (mut filter, kinds) = (args.select.filter()?, args.select.kinds()?);
+    let output = ScanOutput::new(&args.print, &filter.schemas, &kinds)?;
     let store = Store::open(&args.dir, &args.key.of_store(&args.dir)?)?;
+    let searched = args.select.describe(&filter);
     // Of names that no event has, nothing is read.
     let is_left = empty::known_names(&store, &mut filter);
-    let limit = if is_left { args.print.limit.unwrap_or(u64::MAX) } else { 0 };
-    let printed = print(&TickSource::Store(&store), &filter, output, &args.print, limit)?;
+    let limit = if is_left { args.select.limit().unwrap_or(u64::MAX) } else { 0 };
+    let mut printer = ScanPrinter::open(&args.print, kinds)?;
+    let printed = printer.print(&TickSource::Store(&store), &filter, output, limit)?;
+    printer.finish()?;
     if limit > 0 && printed.events == 0 && printed.problems == 0 {
-        empty::explain(&store, &args.select, args.print.limit);
+        empty::explain(&store, &searched);
     }
     Ok(printed.outcome())
 }
@@ -202,84 +238,124 @@ impl PrintedScan {
     }
 }
 
-/// Scans and prints, `limit` events or rows at most.
-pub fn print(
-    source: &TickSource<'_>,
-    filter: &ScanFilter,
-    output: ScanOutput,
-    args: &PrintArgs,
-    limit: u64,
-) -> Result<PrintedScan, CommandFailure> {
-    let progress = Arc::new(StoreProgress::default());
-    let (events, problems, failure, is_refused) = match output {
-        ScanOutput::Events => {
-            let mut scan = source.scan(filter)?.with_progress(progress.clone());
-            let events = with_bar(&progress, || print_events(&mut scan, source, args, limit))?;
-            report(scan.problems(), scan.problem_count());
-            let is_refused = scan.problems().iter().any(Error::is_refusal);
-            (events, scan.problem_count(), scan.take_failure(), is_refused)
-        }
-        ScanOutput::Rows(schema, lines) => {
-            let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
-            let events = with_bar(&progress, || print_rows(&mut scan, lines, limit))?;
-            report(scan.problems(), scan.problem_count());
-            let is_refused = scan.problems().iter().any(Error::is_refusal);
-            (events, scan.problem_count(), scan.take_failure(), is_refused)
-        }
-    };
-    match failure {
-        Some(failure) => Err(failure.into()),
-        None if is_refused => {
-            let what = "the system refused to read some of it, as named above; the rest was printed";
-            Err(CommandFailure::Error(what.to_owned()))
-        }
-        None => Ok(PrintedScan { events, problems }),
-    }
+/// Prints scans to one destination.
+pub struct ScanPrinter<'a> {
+    args: &'a PrintArgs,
+    /// The kinds of events that are printed; all if there are none.
+    kinds: Vec<EventKind>,
+    out: Destination,
 }
 
-/// Prints events, `limit` at most, and returns how many there were.
-fn print_events(
-    scan: &mut Scan<'_>,
-    source: &TickSource<'_>,
-    args: &PrintArgs,
-    limit: u64,
-) -> Result<u64, CommandFailure> {
-    let (names, mut sources) = (source.names(), DefinitionTable::default());
-    for event in source.sources() {
-        sources.admit(&event)?;
+impl<'a> ScanPrinter<'a> {
+    /// Opens the destination that the options name.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be made.
+    pub fn open(args: &'a PrintArgs, kinds: Vec<EventKind>) -> Result<Self, CommandFailure> {
+        Ok(Self { args, kinds, out: Destination::open(args.output.file.as_deref())? })
     }
-    let (mut out, mut line, mut count) = (output::stdout(), Vec::new(), 0);
-    while count < limit {
-        let Some(row) = scan.next() else { break };
-        count += 1;
-        line.clear();
-        let form = if args.full { EventLineDetail::FullAt(row.position) } else { EventLineDetail::Plain };
-        // As on the tape: ordinals count from 1 where people see them.
-        write_event(&mut line, &row.event(), row.ordinal + 1, names, &sources, form);
-        if !args.json {
-            line = readable(&line);
-        }
-        line.push(b'\n');
-        out.write_all(&line)?;
-    }
-    out.flush()?;
-    Ok(count)
-}
 
-/// Prints rows, `limit` at most, and returns how many there were.
-fn print_rows(scan: &mut RowScan<'_>, mut lines: RowLines, limit: u64) -> Result<u64, CommandFailure> {
-    let (mut out, mut line, mut count) = (output::stdout(), String::new(), 0);
-    lines.begin(&mut line);
-    while count < limit {
-        let Some(row) = scan.next() else { break };
-        count += 1;
-        lines.put_row(&mut line, |column| row.value(column));
-        out.write_all(line.as_bytes())?;
-        line.clear();
+    /// Scans and prints, `limit` events or rows at most.
+    ///
+    /// # Errors
+    /// Fails if the source cannot be read, or if the destination refuses the data.
+    pub fn print(
+        &mut self,
+        source: &TickSource<'_>,
+        filter: &ScanFilter,
+        output: ScanOutput,
+        limit: u64,
+    ) -> Result<PrintedScan, CommandFailure> {
+        let progress = Arc::new(StoreProgress::default());
+        let (events, problems, failure, is_refused) = match output {
+            ScanOutput::Events => {
+                let mut scan = source.scan(filter)?.with_progress(progress.clone());
+                let events = with_bar(&progress, || self.print_events(&mut scan, source, limit))?;
+                report(scan.problems(), scan.problem_count());
+                let is_refused = scan.problems().iter().any(Error::is_refusal);
+                (events, scan.problem_count(), scan.take_failure(), is_refused)
+            }
+            ScanOutput::Rows(schema, lines) => {
+                let mut scan = source.rows(schema, filter)?.with_progress(progress.clone());
+                let events = with_bar(&progress, || self.print_rows(&mut scan, lines, limit))?;
+                report(scan.problems(), scan.problem_count());
+                let is_refused = scan.problems().iter().any(Error::is_refusal);
+                (events, scan.problem_count(), scan.take_failure(), is_refused)
+            }
+        };
+        match failure {
+            Some(failure) => Err(failure.into()),
+            None if is_refused => {
+                let what = "the system refused to read some of it, as named above; the rest was printed";
+                Err(CommandFailure::Error(what.to_owned()))
+            }
+            None => Ok(PrintedScan { events, problems }),
+        }
     }
-    out.write_all(line.as_bytes())?;
-    out.flush()?;
-    Ok(count)
+
+    /// Ends the output.
+    ///
+    /// # Errors
+    /// Fails if the destination refuses the data.
+    pub fn finish(self) -> Result<(), CommandFailure> {
+        self.out.finish()
+    }
+
+    /// Prints events, `limit` at most, and returns how many there were.
+    fn print_events(
+        &mut self,
+        scan: &mut Scan<'_>,
+        source: &TickSource<'_>,
+        limit: u64,
+    ) -> Result<u64, CommandFailure> {
+        let (names, mut sources) = (source.names(), DefinitionTable::default());
+        for event in source.sources() {
+            sources.admit(&event)?;
+        }
+        let (mut line, mut count) = (Vec::new(), 0);
+        while count < limit {
+            let Some(row) = scan.next() else { break };
+            if !self.kinds.is_empty() && !self.kinds.contains(&row.event().kind()) {
+                continue;
+            }
+            count += 1;
+            line.clear();
+            let detail = match self.args.full {
+                true => EventLineDetail::FullAt(row.position),
+                false => EventLineDetail::Plain,
+            };
+            // As on the tape: ordinals count from 1 where people see them.
+            write_event(&mut line, &row.event(), row.ordinal + 1, names, &sources, detail);
+            if !self.args.output.json {
+                line = readable(&line);
+            }
+            line.push(b'\n');
+            self.out.write_all(&line)?;
+        }
+        self.out.flush()?;
+        Ok(count)
+    }
+
+    /// Prints rows, `limit` at most, and returns how many there were.
+    fn print_rows(
+        &mut self,
+        scan: &mut RowScan<'_>,
+        mut lines: RowLines,
+        limit: u64,
+    ) -> Result<u64, CommandFailure> {
+        let (mut line, mut count) = (String::new(), 0);
+        lines.begin(&mut line);
+        while count < limit {
+            let Some(row) = scan.next() else { break };
+            count += 1;
+            lines.put_row(&mut line, |column| row.value(column));
+            self.out.write_all(line.as_bytes())?;
+            line.clear();
+        }
+        self.out.write_all(line.as_bytes())?;
+        self.out.flush()?;
+        Ok(count)
+    }
 }
 
 /// Names the damage that a scan met.

@@ -1,35 +1,22 @@
 //! The options of `tape cat` as a selection, and what it says when nothing was selected.
 
 use super::{CatArgs, rows};
-use crate::output::{CommandFailure, grouped, list_known_names, note};
+use crate::commands::range_args::{MESSAGE, NAME_NOUNS, unknown_names};
+use crate::output::{CommandFailure, grouped, note};
 use std::path::Path;
 use unitape_model::EventKind;
 use unitape_query::address::{EventAddress, TapeRangeBound};
-use unitape_query::{EventCursor, EventSelection, FilterCounts, NameFilter};
+use unitape_query::{EventCursor, EventSelection, FilterCounts};
 
 /// Reads the options of a selection.
 ///
 /// # Errors
-/// Fails if they are no bounds or kinds, or contradict each other.
+/// Fails if an option has no value that it can have, or if options contradict each other.
 pub fn selection(args: &CatArgs) -> Result<EventSelection, CommandFailure> {
-    let mut kinds = Vec::new();
-    for name in args.kind.iter().filter(|name| *name != MESSAGE) {
-        let all = || EventKind::EVENTS.map(EventKind::name).join(", ");
-        let unknown = || CommandFailure::Usage(format!("no kind `{name}`; kinds: {}, {MESSAGE}", all()));
-        kinds.push(EventKind::from_name(name).ok_or_else(unknown)?);
-    }
-    if let Some(name) = &args.schema {
-        kinds.push(rows::schema(name)?.kind());
-    }
-    Ok(EventSelection {
-        range: args.range.parse()?,
-        kinds,
-        messages: args.kind.iter().any(|name| name == MESSAGE),
-        instruments: args.instr.clone(),
-        venues: args.venue.clone(),
-        bookkeeping: args.all,
-        limit: args.limit,
-    })
+    let mut selection = args.select.parse()?;
+    selection.kinds.extend(rows::schema(args)?.map(|schema| schema.kind()));
+    selection.bookkeeping = args.all;
+    Ok(selection)
 }
 
 /// Prints why nothing was printed, and what there is.
@@ -46,17 +33,13 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         note!("unitape: nothing to print: the tape has no events");
         return;
     }
-    let mut why = Vec::new();
-    let names = || OPTIONS.into_iter().zip(filter.names());
-    for (option, filter) in names() {
-        why.extend(unknown_name(option, filter, cursor));
-    }
+    let mut why: Vec<String> = unknown_names(filter.names(), cursor.names().dictionary()).collect();
     if counts.within == 0 {
         let range = filter.range();
         let bounds = [("--from", &range.from), ("--to", &range.to)];
         let mut asked: Vec<String> =
             bounds.iter().filter_map(|(option, b)| Some(format!("{option} {}", b.as_ref()?))).collect();
-        let times = [("--since", &args.range.since), ("--until", &args.range.until)];
+        let times = [("--since", &args.select.range.since), ("--until", &args.select.range.until)];
         asked.extend(times.iter().filter_map(|(option, text)| Some(format!("{option} {}", text.as_ref()?))));
         why.push(format!(
             "no event with {}: there are events {first} to {last}, at positions @{} to @{}",
@@ -71,9 +54,9 @@ pub fn explain(args: &CatArgs, cursor: &EventCursor, dir: &Path) {
         why.push(format!("no event of kind {kinds}; there are: {}", kinds_text(counts)));
     } else if why.is_empty() {
         let mut each = vec![format!("{} of the kinds", grouped(counts.of_kinds))];
-        for ((option, filter), n) in names().zip(counts.of_names) {
+        for ((noun, filter), n) in NAME_NOUNS.iter().zip(filter.names()).zip(counts.of_names) {
             if !filter.wanted().is_empty() {
-                each.push(format!("{} with {} {}", grouped(n), option.flag, filter.wanted().join(", ")));
+                each.push(format!("{} with the {noun} {}", grouped(n), filter.wanted().join(", ")));
             }
         }
         let within = grouped(counts.within);
@@ -108,27 +91,3 @@ fn kinds_text(counts: &FilterCounts) -> String {
     let kinds = kinds.chain(Some((counts.messages, MESSAGE)).filter(|(n, _)| *n > 0));
     kinds.map(|(n, name)| format!("{} {name}", grouped(n))).collect::<Vec<_>>().join(", ")
 }
-
-/// Returns the known names of the tape, if it lacks a requested one.
-fn unknown_name(option: NameOption, filter: &NameFilter, cursor: &EventCursor) -> Option<String> {
-    let (names, dict) = (cursor.names().dictionary(), filter.dict());
-    let missing = |name: &&String| names.get(dict, name.as_bytes()).is_none();
-    let missing: Vec<&str> = filter.wanted().iter().filter(missing).map(String::as_str).collect();
-    let all = (1..=names.len(dict)).filter_map(|id| names.name(dict, id));
-    let there = list_known_names(missing.first()?, option.plural, all);
-    Some(format!("no event has {} {}; {there}", option.flag, missing.join(", ")))
-}
-
-/// An option that chooses events by a name.
-#[derive(Clone, Copy)]
-struct NameOption {
-    flag: &'static str,
-    /// The plural of what it names.
-    plural: &'static str,
-}
-
-/// The options of the two filters of names, in their order.
-const OPTIONS: [NameOption; 2] =
-    [NameOption { flag: "--instr", plural: "instruments" }, NameOption { flag: "--venue", plural: "venues" }];
-/// The word of `--kind` for a user's message.
-const MESSAGE: &str = "message";

@@ -1,10 +1,9 @@
 //! `tape cat --schema`: the events of one kind as rows.
 
 use super::{CatArgs, CatOutput, print_rewind};
-use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note};
+use crate::output::{CommandFailure, Destination, RowFormat, RowLines, note, refuse_name};
 use std::io::{IsTerminal, Write};
 use unitape_arrow::{BatchOptions, IpcEncoder, MisfitAction, RowBatchBuilder, SizeType};
-use unitape_base::toml::suggest_word;
 use unitape_model::{EventRow, Position, RowSchema};
 use unitape_query::Selected;
 use unitape_query::address::EventAddress;
@@ -12,13 +11,15 @@ use unitape_query::address::EventAddress;
 /// Reads the option `--schema`.
 ///
 /// # Errors
-/// Fails if there is no such schema.
-pub fn schema(name: &str) -> Result<RowSchema, CommandFailure> {
-    RowSchema::from_name(name).ok_or_else(|| {
-        let names = RowSchema::ALL.map(RowSchema::name);
-        let near = suggest_word(name, names);
-        CommandFailure::Usage(format!("no schema `{name}`{near}; schemas: {}", names.join(", ")))
-    })
+/// Fails if there is no such schema, or if there are several.
+pub fn schema(args: &CatArgs) -> Result<Option<RowSchema>, CommandFailure> {
+    let name = match &args.select.schema[..] {
+        [] => return Ok(None),
+        [name] => name,
+        _ => return Err(CommandFailure::Usage("rows are of one schema: give --schema once".to_owned())),
+    };
+    let refuse = || refuse_name(name, "schema", "schemas", RowSchema::ALL.map(RowSchema::name));
+    RowSchema::from_name(name).map(Some).ok_or_else(refuse)
 }
 
 /// Refuses to write the bytes of `--arrow` to a terminal.
@@ -26,7 +27,7 @@ pub fn schema(name: &str) -> Result<RowSchema, CommandFailure> {
 /// # Errors
 /// Fails if stdout is a terminal and no file is named.
 pub fn check_terminal(args: &CatArgs) -> Result<(), CommandFailure> {
-    if args.arrow && args.output.is_none() && std::io::stdout().is_terminal() {
+    if args.arrow && args.output.file.is_none() && std::io::stdout().is_terminal() {
         return Err(CommandFailure::Usage(
             "--arrow writes bytes, which a terminal cannot show: name a file with -o, or use a pipe"
                 .to_owned(),
@@ -45,7 +46,7 @@ pub struct RowText {
 impl RowText {
     /// Begins the output.
     pub fn new(args: &CatArgs, schema: RowSchema, out: Destination) -> Self {
-        let mut lines = RowLines::new(RowFormat::from_options(args.json, args.csv), schema);
+        let mut lines = RowLines::new(RowFormat::from_options(args.output.json, args.output.csv), schema);
         let mut line = String::new();
         lines.begin(&mut line);
         Self { lines, line, out }
