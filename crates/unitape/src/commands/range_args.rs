@@ -52,10 +52,10 @@ pub struct SelectionArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct InstrumentArgs {
     /// Only these instruments (repeatable, or with commas)
-    #[arg(long, visible_alias = "instr", value_delimiter = ',', value_name = "SYMBOLS")]
+    #[arg(long, value_delimiter = ',', value_name = "SYMBOLS")]
     symbols: Vec<String>,
     /// Only the instrument with this name, which may have commas in it (repeatable)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "instr", value_name = "NAME")]
     symbol: Vec<String>,
 }
 
@@ -108,14 +108,20 @@ impl RangeArgs {
                         format!("{} is the old name of {}: give one of them", end.place(), end.time());
                     return Err(CommandFailure::Usage(message));
                 }
-                (Some(text), None) => (end.place(), text),
+                (Some(text), None) => {
+                    if let Ok(TapeStopPoint::Ordinal(_)) = TapeStopPoint::parse(text) {
+                        let option = end.place();
+                        return Err(CommandFailure::Usage(format!(
+                            "{option}: `{text}` is an ordinal, and sealed days are selected by time: use {} TIME",
+                            end.time()
+                        )));
+                    }
+                    (end.place(), text)
+                }
                 (None, Some(text)) => (end.time(), text),
                 (None, None) => return Ok(None),
             };
-            parse_time(option, text, |point| {
-                format!("is {point}, and sealed days are selected by time: use {} TIME", end.time())
-            })
-            .map(Some)
+            parse_time(option, text, None).map(Some)
         };
         let since = parse(RangeEnd::First, &self.from, &self.since)?;
         let until = parse(RangeEnd::Last, &self.to, &self.until)?;
@@ -205,8 +211,7 @@ pub fn parse_times(
     until: &Option<String>,
 ) -> Result<Option<TimeRange>, CommandFailure> {
     let parse = |end: RangeEnd, text: &Option<String>| {
-        let hint = |point: &str| format!("is {point}: use {}", end.place());
-        text.as_deref().map(|text| parse_time(end.time(), text, hint)).transpose()
+        text.as_deref().map(|text| parse_time(end.time(), text, Some(end.place()))).transpose()
     };
     let (since, until) = (parse(RangeEnd::First, since)?, parse(RangeEnd::Last, until)?);
     if let (Some(since), Some(until)) = (since, until)
@@ -287,17 +292,33 @@ fn parse_bound(end: RangeEnd, text: &Option<String>) -> Result<Option<TapeRangeB
 /// # Errors
 /// Fails if the text is no time.
 pub fn parse_time_alone(option: &str, text: &str) -> Result<UnixNanos, CommandFailure> {
-    parse_time(option, text, |point| format!("is {point}, and this command takes times alone"))
+    parse_time(option, text, None)
 }
 
-/// Reads a time. An ordinal or a position gets the hint that `hint` makes of its name.
-fn parse_time(option: &str, text: &str, hint: impl Fn(&str) -> String) -> Result<UnixNanos, CommandFailure> {
-    let point = match TapeStopPoint::parse(text) {
-        Ok(TapeStopPoint::Ordinal(_)) => "an ordinal",
-        Ok(TapeStopPoint::Position(_)) => "a position",
-        _ => return address::parse_time(text).map_err(|e| CommandFailure::from(e).with_subject(option)),
-    };
-    Err(CommandFailure::Usage(format!("{option}: `{text}` {}", hint(point))))
+/// Reads a time. A position is refused. A number that may be meant as an ordinal counts as nanoseconds since 1970, and stderr
+/// has a hint. `place` is the option that takes ordinals and positions, where the command has one.
+fn parse_time(option: &str, text: &str, place: Option<&str>) -> Result<UnixNanos, CommandFailure> {
+    match (TapeStopPoint::parse(text), place) {
+        (Ok(TapeStopPoint::Position(_)), Some(place)) => {
+            return Err(CommandFailure::Usage(format!("{option}: `{text}` is a position: use {place}")));
+        }
+        (Ok(TapeStopPoint::Position(_)), None) => {
+            let message = format!("{option}: `{text}` is a position, and {option} takes a time");
+            return Err(CommandFailure::Usage(message));
+        }
+        (Ok(TapeStopPoint::Ordinal(1..)), Some(place)) => {
+            note!("unitape: {option} {text} is {text} ns after 1970; for an ordinal use {place}");
+        }
+        (Ok(TapeStopPoint::Ordinal(1..)), None) => {
+            note!("unitape: {option} {text} is {text} ns after 1970; {option} takes a time");
+        }
+        _ => {}
+    }
+    parse_nanoseconds(option, text)
+}
+
+fn parse_nanoseconds(option: &str, text: &str) -> Result<UnixNanos, CommandFailure> {
+    address::parse_time(text).map_err(|e| CommandFailure::from(e).with_subject(option))
 }
 
 fn kind_names() -> impl Iterator<Item = &'static str> {

@@ -275,7 +275,6 @@ const PRINTS: &str = "
     book bbo t --csv
     book derive t --tape-out n --json
     book checkpoint t --every 1000
-    book checkpoint t --verify
     book picture --help
     handler --help
     fx best quotes
@@ -428,9 +427,9 @@ fn no_paragraph_of_help_is_wrapped_in_the_source() {
 
 /// The verbs that begin a summary of a command.
 const VERBS: &[&str] = &[
-    "Add", "Check", "Decode", "Disable", "Follow", "Generate", "Get", "Give", "Halt", "Hand", "End", "List",
-    "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Retry", "Run",
-    "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
+    "Add", "Check", "Decode", "Disable", "Draw", "Follow", "Generate", "Get", "Give", "Halt", "Hand", "End",
+    "List", "Make", "Measure", "Open", "Print", "Propose", "Put", "Remove", "Repair", "Replay", "Retry",
+    "Run", "Seal", "Send", "Serve", "Show", "Turn", "Verify", "Write",
 ];
 
 /// A reader that has seen enough: exit code 0 and not a word.

@@ -461,12 +461,18 @@ fn an_option_of_the_other_kind_is_named() {
             ("--from", "2026-03-02", "--from: `2026-03-02` is a time: use --since"),
             ("--from", "1772409600000000000", "is a time: use --since"),
             ("--to", "2026-03-02T14:30", "is a time: use --until"),
-            ("--since", "17", "--since: `17` is an ordinal: use --from"),
-            ("--until", "999999999999999", "is an ordinal: use --to"),
             ("--since", "@4096", "is a position: use --from"),
         ] {
             run(command.into_iter().chain([option, value])).code(2).says(&[hint]);
         }
+        for (option, value, hint) in [
+            ("--since", "17", "--since 17 is 17 ns after 1970; for an ordinal use --from"),
+            ("--until", "999999999999999", "for an ordinal use --to"),
+        ] {
+            run(command.into_iter().chain([option, value])).code(0).says(&[hint]);
+        }
+        let zero = run(command.into_iter().chain(["--since", "0"])).code(0);
+        assert!(!zero.stderr.contains("1970"), "{}", zero.stderr);
         run(command.into_iter().chain(["--until", "1000000000000000"])).code(0);
     }
     for (option, value, hint) in [
@@ -475,8 +481,7 @@ fn an_option_of_the_other_kind_is_named() {
             "17",
             "--from: `17` is an ordinal, and sealed days are selected by time: use --since TIME",
         ),
-        ("--to", "@4096", "is a position, and sealed days are selected by time: use --until TIME"),
-        ("--since", "17", "--since: `17` is an ordinal, and sealed days are selected by time"),
+        ("--to", "@4096", "is a position, and --to takes a time"),
     ] {
         run(["store", "scan", store, option, value]).code(2).says(&[hint]);
     }
