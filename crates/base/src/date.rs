@@ -14,7 +14,7 @@ pub struct CalendarDay {
 }
 
 impl CalendarDay {
-    /// The day, if the calendar has it.
+    /// Makes a day, if the calendar has it.
     #[inline]
     #[must_use]
     pub fn new(year: u16, month: u8, day: u8) -> Option<CalendarDay> {
@@ -22,7 +22,7 @@ impl CalendarDay {
         fits.then_some(CalendarDay { year, month, day })
     }
 
-    /// Its midnight in UTC, nanoseconds since 1970.
+    /// Returns the day's midnight in UTC, in nanoseconds since 1970.
     #[inline]
     #[must_use]
     pub fn nanos(self) -> i64 {
@@ -64,8 +64,8 @@ pub fn days_of_month(year: u16, month: u8) -> u8 {
     }
 }
 
-/// A day or a moment in nanoseconds since 1970 in UTC. `None` for anything else, for years before 1900 and after
-/// 2261, and where digits after the ninth place of a second are not 0. Second 60 is the first second of the next
+/// Parses a day or a moment to UTC nanoseconds since 1970. Returns `None` for any other text, for years outside 1900
+/// to 2261, and if a digit after the ninth decimal of a second is not 0. Second 60 is the first second of the next
 /// minute; a moment without an offset is UTC.
 #[must_use]
 pub fn time(text: &[u8]) -> Option<i64> {
@@ -82,12 +82,12 @@ pub fn time(text: &[u8]) -> Option<i64> {
     let mut fraction = 0;
     if let Some(digits) = rest.strip_prefix(b".") {
         let count = digits.iter().take_while(|b| b.is_ascii_digit()).count();
-        let (digits, behind) = digits.split_at(count);
+        let (digits, offset_text) = digits.split_at(count);
         if count == 0 || digits.iter().skip(9).any(|b| *b != b'0') {
             return None;
         }
         fraction = (0..9).fold(0, |n, i| n * 10 + i64::from(digits.get(i).map_or(0, |b| b - b'0')));
-        rest = behind;
+        rest = offset_text;
     }
     // The end of a day may be written as its 24th hour.
     let end_of_day = hours == 24 && minutes == 0 && seconds == 0 && fraction == 0;
@@ -98,7 +98,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     day.checked_add(clock * NANOS + fraction)?.checked_sub(offset(rest)?)
 }
 
-/// `Z`, `+02:00` or nothing, in nanoseconds east of UTC.
+/// Parses `Z`, `+02:00` or nothing to nanoseconds east of UTC.
 fn offset(text: &[u8]) -> Option<i64> {
     let &[sign @ (b'+' | b'-'), a, b, b':', c, d] = text else {
         return matches!(text, b"" | b"Z").then_some(0);

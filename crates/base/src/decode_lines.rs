@@ -15,7 +15,7 @@ use std::io::Write;
 /// Lines are written at this size, and before the loop waits for input.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// The bytes in hand, and the position of the next item in them.
+/// The current bytes, and the position of the next item in them.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeInput<'b> {
     /// The bytes.
@@ -49,7 +49,7 @@ pub enum DecodeStep {
     Incomplete {
         /// The first byte that is still needed.
         from: usize,
-        /// The shortest buffer that could decide, in bytes from the start of the bytes in hand.
+        /// The shortest buffer that could decide, in bytes from the start of the current bytes.
         need: usize,
     },
     /// The input has ended, and all of it is decoded.

@@ -6,13 +6,14 @@ pub const ONES: u64 = 0x0101_0101_0101_0101;
 pub const HIGH: u64 = 0x8080_8080_8080_8080;
 const LOW7: u64 = !HIGH;
 
-/// The highest bit of each byte that is zero in `x`, exactly: no carry crosses bytes.
+/// Sets the highest bit of each byte that is zero in `x`. The result is exact: no carry crosses bytes.
 #[inline(always)]
 pub const fn zeros(x: u64) -> u64 {
     !(((x & LOW7) + LOW7) | x | LOW7)
 }
 
-/// At most eight bytes of digits as 0 to 9, the last one in the highest byte, 0 below the first.
+/// Loads at most eight digits as bytes 0 to 9. The last digit is in the highest byte; bytes below the first digit are
+/// 0.
 #[inline(always)]
 pub fn top(text: &[u8]) -> u64 {
     let len = text.len();
@@ -37,25 +38,25 @@ pub const fn digits(text: [u8; 8]) -> u64 {
     u64::from_le_bytes(text) ^ (ONES * b'0' as u64)
 }
 
-/// The highest bit of a byte is set if it is not 0 to 9, exactly so at the lowest such byte.
+/// Sets the highest bit of a byte that is not 0 to 9. Only the lowest such byte is exact.
 #[inline(always)]
 pub const fn no_digits(d: u64) -> u64 {
     d.wrapping_add(ONES * 0x76) | d
 }
 
-/// Whether every byte is 0 to 9.
+/// Returns whether every byte is 0 to 9.
 #[inline(always)]
 pub const fn all_digits(d: u64) -> bool {
     no_digits(d) & HIGH == 0
 }
 
-/// Each byte's ten times itself and the next one, where all bytes are 0 to 9.
+/// Computes ten times each byte plus the next byte; all bytes must be 0 to 9.
 #[inline(always)]
 pub const fn pairs(d: u64) -> u64 {
     d.wrapping_mul(10).wrapping_add(d >> 8)
 }
 
-/// The number that eight digits of 0 to 9 write, the lowest byte first.
+/// Returns the number that eight digits of 0 to 9 write, the lowest byte first.
 #[inline(always)]
 pub const fn number(d: u64) -> u32 {
     // Pairs, then fours, then eights.
@@ -65,7 +66,7 @@ pub const fn number(d: u64) -> u32 {
     (low.wrapping_add(high) >> 32) as u32
 }
 
-/// The number that two digits write.
+/// Parses two ASCII digits; `None` if a byte is no digit.
 #[inline]
 #[must_use]
 pub fn pair(tens: u8, ones: u8) -> Option<u8> {
@@ -73,7 +74,7 @@ pub fn pair(tens: u8, ones: u8) -> Option<u8> {
     (tens <= 9 && ones <= 9).then(|| tens * 10 + ones)
 }
 
-/// A number of at most 19 digits.
+/// Parses a number of 1 to 19 ASCII digits.
 #[inline]
 #[must_use]
 pub fn parse_u64(text: &[u8]) -> Option<u64> {

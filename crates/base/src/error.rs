@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// On whose side the cause lies. A dictionary is no data.
+    /// Returns whose fault the error is. A faulty dictionary counts as an outside cause, not as bad data.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Dictionary { .. } => ErrorCause::Outside,

@@ -3,10 +3,10 @@
 use crate::Span;
 use std::convert::Infallible;
 
-/// The next item of a buffer, from an offset on: a message of type `M`, bytes with a fault of type `F`, or a stretch of type `S`
-/// that is neither, in formats that have such.
+/// The next item of a buffer, from an offset on: a message of type `M`, bytes with a fault of type `F`, or, in some
+/// formats, other bytes of type `S`.
 ///
-/// A framer is sans I/O: the caller owns the buffer, asks at an offset, and continues at the end of what it got.
+/// A framer does no I/O: the caller owns the buffer, asks at an offset, and continues at the end of the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextFrame<M, F, S = Infallible> {
     /// A whole message.

@@ -2,7 +2,7 @@
 
 use unitape_model::words;
 
-/// The beginning of the line of a message: `{"file":…,"n":`.
+/// Makes the beginning of a message's line: `{"file":…,"n":`.
 #[must_use]
 pub fn head(file_label: &str) -> Vec<u8> {
     let mut head = b"{\"file\":".to_vec();
@@ -11,10 +11,10 @@ pub fn head(file_label: &str) -> Vec<u8> {
     head
 }
 
-/// A value: a string, or `{"hex":"…"}`.
+/// Writes a value: a string, or `{"hex":"…"}` if the bytes are not UTF-8.
 #[inline]
 pub fn value(out: &mut Vec<u8>, bytes: &[u8]) {
-    if plain(bytes) {
+    if needs_no_escape(bytes) {
         out.push(b'"');
         out.extend_from_slice(bytes);
         out.push(b'"');
@@ -26,7 +26,7 @@ pub fn value(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// `{"hex":"…"}`.
+/// Writes bytes as `{"hex":"…"}`.
 pub fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"{\"hex\":\"");
     for byte in bytes {
@@ -36,20 +36,20 @@ pub fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\"}");
 }
 
-/// Whether all is ASCII that JSON needs no escape for.
+/// Returns whether all bytes are ASCII that JSON need not escape.
 #[inline]
-fn plain(bytes: &[u8]) -> bool {
+fn needs_no_escape(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |all, &b| all & (b' '..0x7f).contains(&b) & (b != b'"') & (b != b'\\'))
 }
 
-/// A string with its quotes. Control characters and DEL are escaped.
+/// Writes a string with its quotes. Escapes control characters and DEL.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = words::find_special_or_del(rest) {
-        out.extend_from_slice(&rest[..at]);
-        let byte = rest[at];
-        rest = &rest[at + 1..];
+    while let Some(escape_index) = words::find_special_or_del(rest) {
+        out.extend_from_slice(&rest[..escape_index]);
+        let byte = rest[escape_index];
+        rest = &rest[escape_index + 1..];
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -67,20 +67,20 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// A whole number.
+/// Writes a whole number.
 #[inline]
 pub fn number(out: &mut Vec<u8>, mut n: u64) {
     let mut digits = [0; 20];
-    let mut at = digits.len();
+    let mut start = digits.len();
     loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
+        start -= 1;
+        digits[start] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(&digits[start..]);
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -12,7 +12,7 @@ pub struct InputBuffer<'s> {
     file_label: &'s str,
     /// Its first [`InputBuffer::len`] bytes are of the input.
     pub buf: Vec<u8>,
-    /// Bytes that are there.
+    /// The number of bytes read and not consumed.
     pub len: usize,
     /// Offset of `buf[0]` in the input.
     pub base: u64,
@@ -21,23 +21,23 @@ pub struct InputBuffer<'s> {
 }
 
 impl<'s> InputBuffer<'s> {
-    /// Nothing of `input` is read yet; errors name it by `file_label`.
+    /// Makes an empty buffer for `input`; errors name it by `file_label`.
     pub fn new(input: &'s mut dyn Read, file_label: &'s str) -> Self {
         InputBuffer { input, file_label, buf: Vec::new(), len: 0, base: 0, eof: false }
     }
 
-    /// The bytes that were read and not consumed.
+    /// Returns the bytes that were read and not consumed.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.buf[..self.len]
     }
 
-    /// Drops the bytes before `from` and reads until `wanted` bytes are there, or the input ends. The bytes read before an error
-    /// are there.
+    /// Drops the bytes before `from` and reads until `wanted` bytes are in the buffer, or the input ends. After an
+    /// error, the bytes read before it are in the buffer.
     ///
     /// # Errors
-    /// When the input cannot be read.
+    /// Fails if the input cannot be read.
     pub fn read(&mut self, from: usize, wanted: usize) -> Result<(), Error> {
         let file = self.file_label;
         self.fill(from, wanted).map_err(|(offset, source)| Error::Read {
@@ -47,11 +47,11 @@ impl<'s> InputBuffer<'s> {
         })
     }
 
-    /// Drops the bytes before `from` and reads until `wanted` bytes are there, or the end. An error comes with
-    /// the bytes read before it.
+    /// Drops the bytes before `from` and reads until `wanted` bytes are in the buffer, or the input ends. An error
+    /// comes with the bytes read before it.
     ///
     /// # Errors
-    /// When the input cannot be read: where, and why.
+    /// Fails if the input cannot be read: where, and why.
     fn fill(&mut self, from: usize, wanted: usize) -> Result<(), (u64, std::io::Error)> {
         self.buf.copy_within(from..self.len, 0);
         self.base += from as u64;

@@ -10,21 +10,21 @@ pub struct Span {
 }
 
 impl Span {
-    /// These bytes of `buf`, none where the span lies outside.
+    /// Returns these bytes of `buf`; empty if the span lies outside.
     #[inline]
     #[must_use]
     pub fn slice(self, buf: &[u8]) -> &[u8] {
         buf.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub const fn len(self) -> usize {
         self.end - self.start
     }
 
-    /// Whether there is no byte in it.
+    /// Returns whether the span is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.end == self.start

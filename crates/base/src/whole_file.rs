@@ -7,18 +7,18 @@ use std::path::Path;
 /// Bytes of a file of templates or a dictionary, at most. The largest in `vectors` has 1.4 MiB.
 pub const BYTES_MAX: u64 = 64 << 20;
 
-/// The bytes of a file.
+/// Reads the bytes of a file.
 ///
 /// # Errors
-/// When it cannot be read, or is larger than `bytes_max`: a device without end is no such file.
+/// Fails if the file cannot be read or is larger than `bytes_max`: an endless device is too large.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     read_open(File::open(path)?, bytes_max)
 }
 
-/// The bytes of a file that is open.
+/// Reads the bytes of an open file.
 ///
 /// # Errors
-/// As [`read`].
+/// Fails as [`read`] does.
 pub fn read_open(file: File, bytes_max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -28,10 +28,10 @@ pub fn read_open(file: File, bytes_max: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// As [`read`], and when it is not UTF-8.
+/// Fails as [`read`] does, and if the text is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
     let text = String::from_utf8(read(path, bytes_max)?);
     text.map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))

@@ -38,7 +38,7 @@ impl ForeignInput {
         }
     }
 
-    /// The kind of the file, and what to do with it.
+    /// Describes the kind of the file, and what to do with it.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             ForeignInput::Utf16 => {
@@ -62,7 +62,7 @@ pub(crate) enum EndPadding {
 }
 
 impl EndPadding {
-    /// Looks at what follows the last line that was read. Programs of DOS write a Ctrl-Z there, others fill the last
+    /// Checks the bytes after the last line that was read. DOS programs write a Ctrl-Z there, others fill the last
     /// block with NUL bytes.
     #[inline]
     pub(crate) fn check(rest: &[u8], eof: bool) -> Self {
@@ -102,7 +102,7 @@ const ZIP_SIGNS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 mod tests {
     use super::*;
 
-    /// An export in UTF-16 or a file that was not unpacked had thousands of bad rows, and no reason named the cause.
+    /// Guards against thousands of bad rows without a cause: once from an export in UTF-16, once from a packed file.
     #[test]
     fn inputs_are_known_by_their_first_bytes() {
         let utf_16 = ForeignCheck::Is(ForeignInput::Utf16);

@@ -23,32 +23,32 @@ pub enum Error {
         refusal: Refusal,
     },
     /// A sender offers another tape than the one that it was asked for.
-    #[error("the sender at {sender} offers tape {offered}, the directory holds tape {held}")]
+    #[error("the sender at {sender} offers tape {offered}, the directory holds tape {held_tape}")]
     OtherOffer {
         /// The address of the sender.
         sender: SocketAddr,
         /// The tape that it offers.
         offered: TapeId,
         /// The tape of the receiver.
-        held: TapeId,
+        held_tape: TapeId,
     },
     /// A sender's bytes are no frames.
-    #[error("the sender's bytes after position {position} are no frames: {what}")]
+    #[error("the sender's bytes after position {position} are no frames: {reason}")]
     BadFrames {
         /// The end of the receiver's tape.
         position: Position,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// The raw bytes of quarantine are not those that an event names.
-    #[error("damage: {}: {what} (event at position {position})", path.display())]
+    #[error("damage: {}: {reason} (event at position {position})", path.display())]
     RawDamage {
         /// The raw log.
         path: PathBuf,
         /// The event.
         position: Position,
         /// The damage, in words.
-        what: String,
+        reason: String,
     },
     /// A unit is larger than a link carries.
     #[error(
@@ -61,12 +61,12 @@ pub enum Error {
         limit: u64,
     },
     /// Aeron has refused an operation.
-    #[error("Aeron: {doing}: {what}")]
+    #[error("Aeron: {doing}: {reason}")]
     Aeron {
         /// The operation that failed.
         doing: String,
         /// Aeron's reason.
-        what: String,
+        reason: String,
     },
     /// The system has refused an operation.
     #[error("{doing}: {source}")]
@@ -109,8 +109,8 @@ pub(crate) fn aeron_reason(text: &str) -> String {
         code.parse::<i32>().ok().map(|code| format!("{words} (error {code})"))
     };
     let lines = || text.lines().flat_map(|line| line.split("\\n"));
-    let found = lines().find_map(code_and_words);
-    found.unwrap_or_else(|| {
+    let reason = lines().find_map(code_and_words);
+    reason.unwrap_or_else(|| {
         lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     })
 }

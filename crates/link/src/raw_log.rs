@@ -89,7 +89,8 @@ impl RawSource {
         if length == 0 {
             return Ok(0);
         }
-        let damage = |path: &Path, what: String| Error::RawDamage { path: path.to_owned(), position, what };
+        let damage =
+            |path: &Path, reason: String| Error::RawDamage { path: path.to_owned(), position, reason };
         let Some(end) = start.checked_add(length) else {
             return Err(damage(&self.path, format!("no file has {length} bytes at {start}")));
         };

@@ -215,8 +215,8 @@ impl<T: Transport> TapeReceiver<T> {
         if let Some(TapeWriter { writer, .. }) = &self.writer
             && writer.meta().id != welcome.tape
         {
-            let (offered, held) = (welcome.tape, writer.meta().id);
-            return Err(Error::OtherOffer { sender: self.sender, offered, held });
+            let (offered, held_tape) = (welcome.tape, writer.meta().id);
+            return Err(Error::OtherOffer { sender: self.sender, offered, held_tape });
         }
         if self.writer.is_none() {
             let options = WriterOptions {
@@ -238,7 +238,7 @@ impl<T: Transport> TapeReceiver<T> {
 
     fn ask(&mut self, now: Duration) -> Result<bool, Error> {
         let id = self.session.id();
-        if self.hello.as_ref().is_none_or(|(of, _)| *of != id) {
+        if self.hello.as_ref().is_none_or(|(hello_session, _)| *hello_session != id) {
             self.hello = Some((id, self.make_hello()?));
         }
         let (_, hello) = self.hello.as_ref().expect("made above");
@@ -288,7 +288,7 @@ impl<T: Transport> TapeReceiver<T> {
                 self.session.leave(now);
             }
         }
-        let held = HeldTape { committed: end, durable, raw_bytes: raw.state().bytes };
-        self.session.poll(now, held, &mut send)
+        let held_tape = HeldTape { committed: end, durable, raw_bytes: raw.state().bytes };
+        self.session.poll(now, held_tape, &mut send)
     }
 }

@@ -269,8 +269,8 @@ impl<T: Transport> TapeSender<T> {
             self.figures.dropped_messages += 1;
             return Ok(());
         }
-        let known = self.peers.iter().position(|peer| peer.session.id().receiver == id.receiver);
-        if let Some(index) = known {
+        let peer_index = self.peers.iter().position(|peer| peer.session.id().receiver == id.receiver);
+        if let Some(index) = peer_index {
             let peer = &self.peers[index];
             let is_late = id.number < peer.session.id().number;
             let is_confirmed = id == peer.session.id() && peer.session.last_acknowledge().is_some();

@@ -268,7 +268,10 @@ impl RefusalReason {
     }
 
     fn from_code(code: u16) -> Self {
-        Self::CODES.iter().find(|(_, known)| *known == code).map_or(Self::Unknown, |(reason, _)| *reason)
+        Self::CODES
+            .iter()
+            .find(|(_, listed_code)| *listed_code == code)
+            .map_or(Self::Unknown, |(reason, _)| *reason)
     }
 }
 
@@ -380,38 +383,38 @@ impl<'a> Message<'a> {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[PROTOCOL_VERSION, self.kind(), 0, 0]);
         out.extend_from_slice(&[0; 8]);
-        put(out, session.receiver);
-        put(out, session.number);
+        push_u64(out, session.receiver);
+        push_u64(out, session.number);
         match self {
             Self::Hello(hello) => hello.encode(out),
             Self::Acknowledge(acknowledge) => {
-                put(out, acknowledge.committed.0);
-                put(out, acknowledge.durable.0);
-                put(out, acknowledge.pending);
-                put(out, acknowledge.raw_bytes);
-                put(out, u64::from(acknowledge.is_leaving));
+                push_u64(out, acknowledge.committed.0);
+                push_u64(out, acknowledge.durable.0);
+                push_u64(out, acknowledge.pending);
+                push_u64(out, acknowledge.raw_bytes);
+                push_u64(out, u64::from(acknowledge.is_leaving));
             }
             Self::Welcome(welcome) => {
                 out.extend_from_slice(&welcome.tape.0.to_le_bytes());
-                put(out, welcome.segment_bytes);
-                put(out, welcome.position.0);
-                put(out, welcome.end.0);
+                push_u64(out, welcome.segment_bytes);
+                push_u64(out, welcome.position.0);
+                push_u64(out, welcome.end.0);
             }
             Self::Data(data) => {
-                put(out, data.position.0);
-                put(out, data.offset);
-                put(out, data.raw_bytes);
+                push_u64(out, data.position.0);
+                push_u64(out, data.offset);
+                push_u64(out, data.raw_bytes);
                 out.extend_from_slice(data.frames);
             }
             Self::Announce(announce) => {
-                put(out, announce.end.0);
-                put(out, announce.offset);
-                put(out, announce.raw_bytes);
-                put(out, u64::from(announce.is_closed));
+                push_u64(out, announce.end.0);
+                push_u64(out, announce.offset);
+                push_u64(out, announce.raw_bytes);
+                push_u64(out, u64::from(announce.is_closed));
             }
             Self::Finish => {}
             Self::Raw(raw) => {
-                put(out, raw.offset);
+                push_u64(out, raw.offset);
                 out.extend_from_slice(raw.bytes);
             }
             Self::Refuse(refusal) => {
@@ -452,13 +455,13 @@ impl Hello {
         let Some(tape) = &self.tape else { return out.resize(HELLO_HEAD_BYTES, 0) };
         out.extend_from_slice(&tape.fingerprint.tail_crc.to_le_bytes());
         out.extend_from_slice(&tape.id.0.to_le_bytes());
-        put(out, tape.segment_bytes);
-        put(out, tape.position.0);
-        put(out, tape.fingerprint.tail.0);
-        put(out, tape.fingerprint.first_segment);
+        push_u64(out, tape.segment_bytes);
+        push_u64(out, tape.position.0);
+        push_u64(out, tape.fingerprint.tail.0);
+        push_u64(out, tape.fingerprint.first_segment);
         out.extend_from_slice(&(tape.fingerprint.segment_crcs.len() as u32).to_le_bytes());
         out.extend_from_slice(&tape.raw.crc.to_le_bytes());
-        put(out, tape.raw.bytes);
+        push_u64(out, tape.raw.bytes);
         for crc in &tape.fingerprint.segment_crcs {
             out.extend_from_slice(&crc.to_le_bytes());
         }
@@ -503,7 +506,7 @@ fn checksum(message: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, &message[CRC + 4..])
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
+fn push_u64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 

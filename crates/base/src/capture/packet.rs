@@ -8,7 +8,7 @@ use std::ops::Range;
 pub enum UdpParseOutcome {
     /// A whole datagram.
     Datagram(UdpDatagram),
-    /// A datagram of which the capture has only a part; its ports where they can be seen.
+    /// A datagram that the capture holds only in part; its ports if they can be seen.
     Cut(Option<SocketAddr>),
     /// A part of a datagram that IP has cut into fragments.
     Fragment(IpFragment),
@@ -21,9 +21,9 @@ pub enum UdpParseOutcome {
 /// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpDatagram {
-    /// Where it comes from.
+    /// The sender's address and port.
     pub from: SocketAddr,
-    /// Where it goes to: group or host, and port.
+    /// The receiver's address, a group or a host, and port.
     pub to: SocketAddr,
     /// Its payload, as a range of the packet.
     pub payload: Range<usize>,
@@ -32,15 +32,15 @@ pub struct UdpDatagram {
 /// A part of a datagram of UDP; see [`super::IpReassembler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpFragment {
-    /// Where it comes from.
+    /// The sender's address.
     pub from: IpAddr,
-    /// Where it goes to.
+    /// The receiver's address.
     pub to: IpAddr,
     /// The IP identification, the same in all fragments of a datagram.
     pub id: u32,
     /// Where in the datagram it belongs, in bytes; the header of UDP is at 0.
     pub offset: usize,
-    /// More comes after it.
+    /// Whether more fragments follow.
     pub more: bool,
     /// Its bytes, as a range of the packet.
     pub bytes: Range<usize>,
@@ -49,7 +49,7 @@ pub struct IpFragment {
 /// Takes a packet of this link type apart; `cut` says that the capture has only a part of it.
 #[inline]
 pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
-    match plain(link, packet) {
+    match parse_simple_udp(link, packet) {
         Some(datagram) => UdpParseOutcome::Datagram(datagram),
         None => udp_any(link, packet, cut),
     }
@@ -58,16 +58,16 @@ pub fn udp(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
 /// Reads the usual packet of market data: a whole datagram of IPv4 without options, right after the header of
 /// Ethernet or by itself. None for all others.
 #[inline]
-fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
-    let at = match link {
+fn parse_simple_udp(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
+    let ip_offset = match link {
         1 if packet.get(12..14)? == [8, 0] => 14,
         101 => 0,
         _ => return None,
     };
-    let head = packet.get(at..)?.first_chunk::<28>()?;
-    let number = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let head = packet.get(ip_offset..)?.first_chunk::<28>()?;
+    let number = |offset: usize| u16::from_be_bytes([head[offset], head[offset + 1]]);
     let (total, length) = (usize::from(number(2)), usize::from(number(24)));
-    let payload = at + 28..at + 20 + length;
+    let payload = ip_offset + 28..ip_offset + 20 + length;
     if head[0] != 0x45
         || head[9] != UDP
         || number(6) & 0x3fff != 0
@@ -77,7 +77,8 @@ fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
     {
         return None;
     }
-    let address = |at: usize| Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]).into();
+    let address =
+        |start: usize| Ipv4Addr::new(head[start], head[start + 1], head[start + 2], head[start + 3]).into();
     let from = SocketAddr::new(address(12), number(20));
     Some(UdpDatagram { from, to: SocketAddr::new(address(16), number(22)), payload })
 }
@@ -87,46 +88,46 @@ fn plain(link: u16, packet: &[u8]) -> Option<UdpDatagram> {
 pub(super) fn udp_any(link: u16, packet: &[u8], cut: bool) -> UdpParseOutcome {
     let short =
         if cut { UdpParseOutcome::Cut(None) } else { UdpParseOutcome::Bad("the packet ends in its headers") };
-    let Some((ether, at)) = network(link, packet) else { return short };
+    let Some((ether, ip_offset)) = network(link, packet) else { return short };
     match ether {
-        IPV4 => ipv4(packet, at, cut).unwrap_or(short),
-        IPV6 => ipv6(packet, at, cut).unwrap_or(short),
+        IPV4 => ipv4(packet, ip_offset, cut).unwrap_or(short),
+        IPV6 => ipv6(packet, ip_offset, cut).unwrap_or(short),
         _ => UdpParseOutcome::Other,
     }
 }
 
-/// The EtherType and where the network header begins.
+/// Returns the EtherType and where the network header begins.
 fn network(link: u16, packet: &[u8]) -> Option<(u16, usize)> {
-    let raw = |at: usize| match packet.get(at)? >> 4 {
-        4 => Some((IPV4, at)),
-        6 => Some((IPV6, at)),
-        _ => Some((0, at)),
+    let bare_ip_at = |offset: usize| match packet.get(offset)? >> 4 {
+        4 => Some((IPV4, offset)),
+        6 => Some((IPV6, offset)),
+        _ => Some((0, offset)),
     };
     match link {
         1 => vlan(packet, be16(packet, 12)?, 14),
         // Loopback: the family in the byte order of the host, then IP, which carries its own version.
-        0 | 108 => raw(4),
-        12 | 14 | 101 | 228 | 229 => raw(0),
+        0 | 108 => bare_ip_at(4),
+        12 | 14 | 101 | 228 | 229 => bare_ip_at(0),
         113 => vlan(packet, be16(packet, 14)?, 16),
         276 => vlan(packet, be16(packet, 0)?, 20),
         _ => Some((0, 0)),
     }
 }
 
-fn vlan(packet: &[u8], mut ether: u16, mut at: usize) -> Option<(u16, usize)> {
+fn vlan(packet: &[u8], mut ether: u16, mut offset: usize) -> Option<(u16, usize)> {
     // 802.1Q, 802.1ad and the older number of stacked tags; deeper than three is nothing that we know.
     for _ in 0..3 {
         if !matches!(ether, 0x8100 | 0x88a8 | 0x9100) {
             break;
         }
-        ether = be16(packet, at + 2)?;
-        at += 4;
+        ether = be16(packet, offset + 2)?;
+        offset += 4;
     }
-    Some((ether, at))
+    Some((ether, offset))
 }
 
-fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
-    let head = packet.get(at..at + 20)?;
+fn ipv4(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
+    let head = packet.get(start..start + 20)?;
     let header = usize::from(head[0] & 15) * 4;
     if head[0] >> 4 != 4 || header < 20 {
         return Some(UdpParseOutcome::Bad("an IPv4 header that is none"));
@@ -140,7 +141,7 @@ fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
     // More fragments, or an offset.
     if fragment & 0x3fff != 0 {
         let (offset, more) = (usize::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
-        let bytes = at + header..at + total.max(header);
+        let bytes = start + header..start + total.max(header);
         let id = be16(head, 4)?.into();
         let IpAddressPair { from, to } = addresses;
         return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
@@ -148,37 +149,37 @@ fn ipv4(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
     if total < header + 8 {
         return Some(UdpParseOutcome::Bad("an IPv4 packet shorter than its headers"));
     }
-    transport(packet, at + header, total - header, addresses, cut)
+    transport(packet, start + header, total - header, addresses, cut)
 }
 
-fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
-    let head = packet.get(at..at + 40)?;
+fn ipv6(packet: &[u8], start: usize, cut: bool) -> Option<UdpParseOutcome> {
+    let head = packet.get(start..start + 40)?;
     let address =
         |i: usize| IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&head[i..i + 16]).expect("sixteen bytes")));
     let addresses = IpAddressPair { from: address(8), to: address(24) };
     let mut left = usize::from(be16(head, 4)?);
-    let (mut next, mut at) = (head[6], at + 40);
+    let (mut next, mut header_offset) = (head[6], start + 40);
     // Hop-by-hop, routing, destination options; a chain longer than this is nothing that we know.
     for _ in 0..8 {
         let length = match next {
-            UDP => return transport(packet, at, left, addresses, cut),
+            UDP => return transport(packet, header_offset, left, addresses, cut),
             44 => {
-                let head = packet.get(at..at + 8)?;
+                let head = packet.get(header_offset..header_offset + 8)?;
                 if head[0] != UDP {
                     return Some(UdpParseOutcome::Other);
                 }
                 let fragment = be16(head, 2)?;
                 let (offset, more) = (usize::from(fragment & !7), fragment & 1 != 0);
                 let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-                let bytes = at + 8..at + left.max(8);
+                let bytes = header_offset + 8..header_offset + left.max(8);
                 let IpAddressPair { from, to } = addresses;
                 return Some(part(packet, IpFragment { from, to, id, offset, more, bytes }, cut));
             }
-            0 | 43 | 60 => (usize::from(*packet.get(at + 1)?) + 1) * 8,
+            0 | 43 | 60 => (usize::from(*packet.get(header_offset + 1)?) + 1) * 8,
             _ => return Some(UdpParseOutcome::Other),
         };
-        next = *packet.get(at)?;
-        at += length;
+        next = *packet.get(header_offset)?;
+        header_offset += length;
         left = match left.checked_sub(length) {
             Some(left) => left,
             None => return Some(UdpParseOutcome::Bad("an IPv6 packet shorter than its headers")),
@@ -187,7 +188,7 @@ fn ipv6(packet: &[u8], at: usize, cut: bool) -> Option<UdpParseOutcome> {
     Some(UdpParseOutcome::Other)
 }
 
-/// A fragment, if all of it is there and it can be one.
+/// Checks a fragment: all of it must be there, and its lengths must be valid.
 fn part(packet: &[u8], fragment: IpFragment, cut: bool) -> UdpParseOutcome {
     let length = fragment.bytes.len();
     if fragment.bytes.end > packet.len() {
@@ -213,19 +214,19 @@ struct IpAddressPair {
 
 fn transport(
     packet: &[u8],
-    at: usize,
+    offset: usize,
     left: usize,
     addresses: IpAddressPair,
     cut: bool,
 ) -> Option<UdpParseOutcome> {
-    let (source, port) = (be16(packet, at)?, be16(packet, at + 2)?);
+    let (source, port) = (be16(packet, offset)?, be16(packet, offset + 2)?);
     let to = SocketAddr::new(addresses.to, port);
-    let Some(length) = be16(packet, at + 4) else { return cut.then_some(UdpParseOutcome::Cut(Some(to))) };
+    let Some(length) = be16(packet, offset + 4) else { return cut.then_some(UdpParseOutcome::Cut(Some(to))) };
     let length = usize::from(length);
     if length < 8 || length > left {
         return Some(UdpParseOutcome::Bad("a UDP length that does not fit its packet"));
     }
-    let payload = at + 8..at + length;
+    let payload = offset + 8..offset + length;
     if payload.end > packet.len() {
         return Some(if cut {
             UdpParseOutcome::Cut(Some(to))
@@ -240,8 +241,8 @@ fn transport(
     }))
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().expect("two bytes")))
+fn be16(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(offset..offset + 2)?.try_into().expect("two bytes")))
 }
 
 const IPV4: u16 = 0x0800;

@@ -15,13 +15,13 @@
 use super::packet::IpFragment;
 use std::net::{IpAddr, SocketAddr};
 
-/// Datagrams of which some fragments are there, at most.
+/// The maximum number of incomplete datagrams.
 pub const OPEN_MAX: usize = 64;
 
 /// How long the fragments of a datagram are waited for, by the times of the capture.
 pub const AGE_NS_MAX: i64 = 30_000_000_000;
 
-/// How many fragments of other datagrams may come meanwhile.
+/// The maximum number of fragments of other datagrams between two fragments of a datagram.
 pub const AGE_FRAGMENTS_MAX: u64 = 65_536;
 
 /// Pieces of a datagram that do not follow each other, at most.
@@ -38,16 +38,16 @@ pub struct ReassemblyCounts {
     pub incomplete: u64,
     /// Fragments that overlap others, or are beyond the end of their datagram; their datagrams were given up.
     pub contradicting: u64,
-    /// Datagrams of which all bytes were there and whose checksum differs: fragments of several, or damaged ones.
+    /// Complete datagrams with a wrong checksum: mixed from fragments of several datagrams, or damaged.
     pub wrong_checksums: u64,
 }
 
 /// A datagram that is whole now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassembledDatagram<'r> {
-    /// Where it comes from.
+    /// The sender's address and port.
     pub from: SocketAddr,
-    /// Where it goes to: group or host, and port.
+    /// The receiver's address, a group or a host, and port.
     pub to: SocketAddr,
     /// Its payload.
     pub payload: &'r [u8],
@@ -58,7 +58,7 @@ pub struct ReassembledDatagram<'r> {
 pub struct IpReassembler {
     open: Vec<PartialDatagram>,
     /// The bytes of the datagram that was given last.
-    whole: Vec<u8>,
+    datagram_bytes: Vec<u8>,
     counts: ReassemblyCounts,
 }
 
@@ -66,17 +66,17 @@ pub struct IpReassembler {
 struct PartialDatagram {
     key: (IpAddr, IpAddr, u32),
     bytes: Vec<u8>,
-    /// Ranges that are there, in order, none beside another.
+    /// The ranges received, in order; no two are adjacent.
     pieces: Vec<(usize, usize)>,
-    /// How long it is, once its last fragment is there.
+    /// The length of the datagram, once its last fragment has arrived.
     end: Option<usize>,
-    /// The time of its first fragment, and how many fragments had come.
+    /// The time of its first fragment, and the number of fragments before it.
     ts_ns: i64,
     number: u64,
 }
 
 impl IpReassembler {
-    /// A fragment of this packet, captured at `ts_ns`; the datagram that it makes whole.
+    /// Adds a fragment of `packet`, captured at `ts_ns`. Returns the datagram if this fragment completes it.
     pub fn add(
         &mut self,
         fragment: &IpFragment,
@@ -89,8 +89,8 @@ impl IpReassembler {
             ts_ns.saturating_sub(partial.ts_ns) > AGE_NS_MAX || number - partial.number > AGE_FRAGMENTS_MAX
         });
         let key = (fragment.from, fragment.to, fragment.id);
-        let at = match self.open.iter().position(|partial| partial.key == key) {
-            Some(at) => at,
+        let open_index = match self.open.iter().position(|partial| partial.key == key) {
+            Some(index) => index,
             None => {
                 if self.open.len() >= OPEN_MAX {
                     self.counts.incomplete += 1;
@@ -101,25 +101,27 @@ impl IpReassembler {
                 self.open.len() - 1
             }
         };
-        if !self.open[at].put(fragment, &packet[fragment.bytes.clone()]) {
+        if !self.open[open_index].insert_fragment(fragment, &packet[fragment.bytes.clone()]) {
             self.counts.contradicting += 1;
-            self.open.remove(at);
+            self.open.remove(open_index);
             return None;
         }
-        if !self.open[at].is_whole() {
+        if !self.open[open_index].is_complete() {
             return None;
         }
-        self.whole = self.open.remove(at).bytes;
-        let word = |at: usize| self.whole.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+        self.datagram_bytes = self.open.remove(open_index).bytes;
+        let word = |offset: usize| {
+            self.datagram_bytes.get(offset..offset + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
+        };
         let (Some(from), Some(to), Some(length)) = (word(0), word(2), word(4)) else {
             self.counts.contradicting += 1;
             return None;
         };
-        let Some(payload) = self.whole.get(8..usize::from(length)) else {
+        let Some(payload) = self.datagram_bytes.get(8..usize::from(length)) else {
             self.counts.contradicting += 1;
             return None;
         };
-        if !has_right_checksum(key.0, key.1, &self.whole[..usize::from(length)]) {
+        if !has_right_checksum(key.0, key.1, &self.datagram_bytes[..usize::from(length)]) {
             self.counts.wrong_checksums += 1;
             return None;
         }
@@ -128,7 +130,7 @@ impl IpReassembler {
         Some(ReassembledDatagram { from, to, payload })
     }
 
-    /// Returns whether some fragments of the datagram with these addresses and this identification are there, and not all.
+    /// Returns whether only some fragments of the datagram with these addresses and this identification have arrived.
     #[must_use]
     pub fn is_open(&self, key: (IpAddr, IpAddr, u32)) -> bool {
         self.open.iter().any(|partial| partial.key == key)
@@ -139,12 +141,12 @@ impl IpReassembler {
         self.forget(|partial| partial.key == key);
     }
 
-    /// Nothing more will come: what is not whole never will be.
+    /// Forgets all incomplete datagrams: no more fragments will arrive.
     pub fn finish(&mut self) {
         self.forget(|_| true);
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> ReassemblyCounts {
         self.counts
@@ -158,8 +160,8 @@ impl IpReassembler {
 }
 
 impl PartialDatagram {
-    /// Puts a fragment in its place; false if it contradicts the others. A fragment that comes twice fits.
-    fn put(&mut self, fragment: &IpFragment, bytes: &[u8]) -> bool {
+    /// Inserts a fragment; returns false if it contradicts the others. A repeated fragment fits.
+    fn insert_fragment(&mut self, fragment: &IpFragment, bytes: &[u8]) -> bool {
         let (from, to) = (fragment.offset, fragment.offset + bytes.len());
         if self.bytes.get(from..to) == Some(bytes) && self.pieces.iter().any(|(a, b)| *a <= from && to <= *b)
         {
@@ -183,8 +185,8 @@ impl PartialDatagram {
             self.bytes.resize(to, 0);
         }
         self.bytes[from..to].copy_from_slice(bytes);
-        let at = self.pieces.partition_point(|piece| piece.0 < from);
-        self.pieces.insert(at, (from, to));
+        let piece_index = self.pieces.partition_point(|piece| piece.0 < from);
+        self.pieces.insert(piece_index, (from, to));
         self.pieces.dedup_by(|next, piece| {
             let follows = piece.1 == next.0;
             if follows {
@@ -195,12 +197,13 @@ impl PartialDatagram {
         true
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         matches!((&self.pieces[..], self.end), ([(0, to)], Some(end)) if *to == end)
     }
 }
 
-/// Whether a datagram with its header has the checksum that it says, or says none (RFC 768; RFC 8200, section 8.1).
+/// Returns whether a datagram with its header has the checksum that it states, or states no checksum (RFC 768; RFC
+/// 8200, section 8.1).
 fn has_right_checksum(from: IpAddr, to: IpAddr, datagram: &[u8]) -> bool {
     let sum = |bytes: &[u8]| {
         let words =
@@ -228,7 +231,7 @@ mod tests {
         IpFragment { from, to, id, offset, more, bytes: 0..length }
     }
 
-    /// A datagram of this payload, with its header.
+    /// Makes a datagram with this payload and a header.
     fn datagram(payload: &[u8]) -> Vec<u8> {
         let length = (8 + payload.len()) as u16;
         let head = [1u16, 5000, length, 0].map(u16::to_be_bytes).concat();
@@ -238,31 +241,35 @@ mod tests {
     #[test]
     fn fragments_of_two_datagrams_in_any_order() {
         let mut all = IpReassembler::default();
-        let (one, other) = (datagram(&[7; 40]), datagram(&[9; 20]));
-        assert_eq!(all.add(&fragment(1, 32, false, 16), &one[32..], Some(1)), None);
-        assert_eq!(all.add(&fragment(2, 0, true, 16), &other[..16], Some(1)), None);
-        assert_eq!(all.add(&fragment(1, 0, true, 16), &one[..16], Some(1)), None);
+        let (first, second) = (datagram(&[7; 40]), datagram(&[9; 20]));
+        assert_eq!(all.add(&fragment(1, 32, false, 16), &first[32..], Some(1)), None);
+        assert_eq!(all.add(&fragment(2, 0, true, 16), &second[..16], Some(1)), None);
+        assert_eq!(all.add(&fragment(1, 0, true, 16), &first[..16], Some(1)), None);
         // It came twice.
-        assert_eq!(all.add(&fragment(1, 0, true, 16), &one[..16], Some(1)), None);
-        let whole = all.add(&fragment(1, 16, true, 16), &one[16..32], Some(1)).unwrap();
-        assert_eq!((whole.payload, whole.to.port()), (&[7; 40][..], 5000));
-        assert_eq!(all.add(&fragment(2, 16, false, 12), &other[16..], Some(1)).unwrap().payload, [9; 20]);
+        assert_eq!(all.add(&fragment(1, 0, true, 16), &first[..16], Some(1)), None);
+        let reassembled_datagram = all.add(&fragment(1, 16, true, 16), &first[16..32], Some(1)).unwrap();
+        assert_eq!((reassembled_datagram.payload, reassembled_datagram.to.port()), (&[7; 40][..], 5000));
+        assert_eq!(all.add(&fragment(2, 16, false, 12), &second[16..], Some(1)).unwrap().payload, [9; 20]);
         let counts = ReassemblyCounts { fragments: 6, datagrams: 2, ..ReassemblyCounts::default() };
         assert_eq!(all.counts(), counts);
     }
 
-    /// The sender used an identification again; the tail of the earlier datagram became that of the later one.
+    /// Guards against a sender that uses an identification again: the tail of the earlier datagram became the tail of
+    /// the later one.
     #[test]
     fn fragments_of_two_datagrams_with_one_identification_are_not_joined() {
         // Made with another program: 10.0.0.1 to 239.0.0.1, and fe80::1 to ff02::1, ports 1 and 5000, 5 bytes.
-        let of = |checksum: [u8; 2]| [&[0, 1, 0x13, 0x88, 0, 13], &checksum[..], b"hello"].concat();
+        let datagram_with =
+            |checksum: [u8; 2]| [&[0, 1, 0x13, 0x88, 0, 13], &checksum[..], b"hello"].concat();
         let [v4_from, v4_to, v6_from, v6_to] =
             ["10.0.0.1", "239.0.0.1", "fe80::1", "ff02::1"].map(|address| address.parse::<IpAddr>().unwrap());
         for (from, to, checksum) in [(v4_from, v4_to, [0xaf, 0x76]), (v6_from, v6_to, [0xaa, 0xf3])] {
-            let (good, mut other) = (of(checksum), of(checksum));
-            assert!(has_right_checksum(from, to, &good) && has_right_checksum(from, to, &of([0, 0])));
-            other[12] ^= 1;
-            assert!(!has_right_checksum(from, to, &other));
+            let (good, mut corrupt_datagram) = (datagram_with(checksum), datagram_with(checksum));
+            assert!(
+                has_right_checksum(from, to, &good) && has_right_checksum(from, to, &datagram_with([0, 0]))
+            );
+            corrupt_datagram[12] ^= 1;
+            assert!(!has_right_checksum(from, to, &corrupt_datagram));
             let mut all = IpReassembler::default();
             let part = |offset, more| IpFragment {
                 from,
@@ -273,7 +280,7 @@ mod tests {
                 bytes: 0..if more { 8 } else { 5 },
             };
             assert_eq!(all.add(&part(0, true), &good[..8], None), None);
-            assert_eq!(all.add(&part(8, false), &other[8..], None), None);
+            assert_eq!(all.add(&part(8, false), &corrupt_datagram[8..], None), None);
             assert_eq!((all.counts().wrong_checksums, all.open.len()), (1, 0));
             assert_eq!(all.add(&part(8, false), &good[8..], None), None);
             assert_eq!(all.add(&part(0, true), &good[..8], None).unwrap().payload, b"hello");

@@ -36,7 +36,7 @@ fn walk(file: &[u8]) -> (Vec<Got>, Vec<String>) {
                 at = p.end;
             }
             NextCaptureRecord::More => return (got, other),
-            NextCaptureRecord::Lost { what } => {
+            NextCaptureRecord::Lost { reason: what } => {
                 other.push(what.to_owned());
                 return (got, other);
             }

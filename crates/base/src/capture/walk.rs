@@ -29,11 +29,11 @@ pub enum NextCaptureRecord {
     /// The bytes here can be no record; nothing after it can be found any more.
     Lost {
         /// Why, for people.
-        what: &'static str,
+        reason: &'static str,
     },
 }
 
-/// A packet as it was captured.
+/// A captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
     /// The bytes of the packet in the buffer.
@@ -49,13 +49,13 @@ pub struct CapturedPacket {
 }
 
 impl CapturedPacket {
-    /// Whether the capture has only a part of it.
+    /// Returns whether the capture holds only a part of the packet.
     pub fn is_cut(&self) -> bool {
         self.bytes.len() < self.original as usize
     }
 }
 
-/// Whether a file that begins so is a capture.
+/// Returns whether `head`, the start of a file, is the start of a capture.
 pub fn is_capture(head: &[u8]) -> bool {
     head.first_chunk::<4>().is_some_and(|m| pcap_magic(*m).is_some() || *m == NG_MAGIC)
 }
@@ -75,7 +75,7 @@ enum CaptureFormat {
         big: bool,
         interfaces: Vec<CaptureInterface>,
     },
-    /// The file is lost from here on, whatever is there.
+    /// The rest of the file is lost.
     Lost(&'static str),
 }
 
@@ -114,52 +114,52 @@ enum TimestampUnit {
 }
 
 impl CaptureWalker {
-    /// Reads the record at `at` of `bytes`. The caller has walked from the file's beginning to `at`.
+    /// Reads the record at `offset` of `bytes`. The caller has walked from the file's beginning to `offset`.
     #[inline]
-    pub fn next(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
+    pub fn next(&mut self, bytes: &[u8], offset: usize) -> NextCaptureRecord {
         // As nearly always: a record of pcap that is there.
         if let CaptureFormat::Pcap(header) = self.state
-            && let Some(rest) = bytes.get(at..)
-            && let next @ NextCaptureRecord::Packet(_) = pcap_record(rest, at, header)
+            && let Some(rest) = bytes.get(offset..)
+            && let next @ NextCaptureRecord::Packet(_) = pcap_record(rest, offset, header)
         {
             return next;
         }
-        self.next_any(bytes, at)
+        self.next_any(bytes, offset)
     }
 
     /// Reads any record, and the headers of the file.
     #[inline(never)]
-    fn next_any(&mut self, bytes: &[u8], at: usize) -> NextCaptureRecord {
-        let rest = bytes.get(at..).unwrap_or_default();
+    fn next_any(&mut self, bytes: &[u8], offset: usize) -> NextCaptureRecord {
+        let rest = bytes.get(offset..).unwrap_or_default();
         let next = match &mut self.state {
-            CaptureFormat::Start => self.start(rest, at),
-            CaptureFormat::Pcap(header) => pcap_record(rest, at, *header),
-            CaptureFormat::Ng { .. } => self.ng_block(rest, at),
-            CaptureFormat::Lost(what) => NextCaptureRecord::Lost { what },
+            CaptureFormat::Start => self.start(rest, offset),
+            CaptureFormat::Pcap(header) => pcap_record(rest, offset, *header),
+            CaptureFormat::Ng { .. } => self.ng_block(rest, offset),
+            CaptureFormat::Lost(reason) => NextCaptureRecord::Lost { reason },
         };
-        if let NextCaptureRecord::Lost { what } = next {
-            self.state = CaptureFormat::Lost(what);
+        if let NextCaptureRecord::Lost { reason } = next {
+            self.state = CaptureFormat::Lost(reason);
         }
         next
     }
 
-    fn start(&mut self, rest: &[u8], at: usize) -> NextCaptureRecord {
+    fn start(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
         let Some(magic) = rest.first_chunk::<4>() else { return NextCaptureRecord::More };
         if *magic == NG_MAGIC {
             self.state = CaptureFormat::Ng { big: false, interfaces: Vec::new() };
-            return self.ng_block(rest, at);
+            return self.ng_block(rest, offset);
         }
         let Some(magic) = pcap_magic(*magic) else {
-            return NextCaptureRecord::Lost { what: "no capture begins like this" };
+            return NextCaptureRecord::Lost { reason: "no capture begins like this" };
         };
         let Some(head) = rest.first_chunk::<FILE_HEAD>() else { return NextCaptureRecord::More };
         let link = u32_at(head, 20, magic.big) as u16;
         let journal = u32_at(head, 12, magic.big) == super::write::JOURNAL_MARK;
         self.state = CaptureFormat::Pcap(PcapHeader { magic, link, journal });
-        NextCaptureRecord::Skip { end: at + FILE_HEAD }
+        NextCaptureRecord::Skip { end: offset + FILE_HEAD }
     }
 
-    fn ng_block(&mut self, rest: &[u8], at: usize) -> NextCaptureRecord {
+    fn ng_block(&mut self, rest: &[u8], offset: usize) -> NextCaptureRecord {
         let CaptureFormat::Ng { big, interfaces } = &mut self.state else {
             unreachable!("called in this state")
         };
@@ -169,41 +169,41 @@ impl CaptureWalker {
             *big = match head[8..12] {
                 [0x1a, 0x2b, 0x3c, 0x4d] => true,
                 [0x4d, 0x3c, 0x2b, 0x1a] => false,
-                _ => return NextCaptureRecord::Lost { what: "a section without a byte order" },
+                _ => return NextCaptureRecord::Lost { reason: "a section without a byte order" },
             };
             interfaces.clear();
         }
         let big = *big;
         let (kind, length) = (u32_at(head, 0, big), u32_at(head, 4, big) as usize);
         if length < 12 || !length.is_multiple_of(4) || length > BLOCK_BYTES_MAX {
-            return NextCaptureRecord::Lost { what: "a block with an impossible length" };
+            return NextCaptureRecord::Lost { reason: "a block with an impossible length" };
         }
         let Some(block) = rest.get(..length) else { return NextCaptureRecord::More };
         if u32_at(block, length - 4, big) as usize != length {
-            return NextCaptureRecord::Lost { what: "a block whose two lengths differ" };
+            return NextCaptureRecord::Lost { reason: "a block whose two lengths differ" };
         }
         let body = &block[8..length - 4];
-        let end = at + length;
+        let end = offset + length;
         match kind {
             1 => match interface(body, big) {
                 Some(_) if interfaces.len() >= INTERFACES_MAX => {
-                    NextCaptureRecord::Lost { what: "too many interfaces" }
+                    NextCaptureRecord::Lost { reason: "too many interfaces" }
                 }
                 Some(interface) => {
                     interfaces.push(interface);
                     NextCaptureRecord::Skip { end }
                 }
-                None => NextCaptureRecord::Lost { what: "an interface that is cut short" },
+                None => NextCaptureRecord::Lost { reason: "an interface that is cut short" },
             },
             // The simple packet has no time and belongs to the first interface.
             3 if body.len() >= 4 => {
                 let Some(interface) = interfaces.first() else {
-                    return NextCaptureRecord::Lost { what: "a packet of no interface" };
+                    return NextCaptureRecord::Lost { reason: "a packet of no interface" };
                 };
                 let original = u32_at(body, 0, big);
                 let snap = if interface.snap == 0 { u32::MAX } else { interface.snap };
                 let captured = (original.min(snap) as usize).min(body.len() - 4);
-                let start = at + 12;
+                let start = offset + 12;
                 let bytes = start..start + captured;
                 NextCaptureRecord::Packet(CapturedPacket {
                     bytes,
@@ -220,14 +220,14 @@ impl CaptureWalker {
                     _ => usize::from(u16_at(body, 0, big)),
                 };
                 let Some(interface) = interfaces.get(index) else {
-                    return NextCaptureRecord::Lost { what: "a packet of an interface that is not there" };
+                    return NextCaptureRecord::Lost { reason: "a packet of an interface that is not there" };
                 };
                 let time = u64::from(u32_at(body, 4, big)) << 32 | u64::from(u32_at(body, 8, big));
                 let (captured, original) = (u32_at(body, 12, big) as usize, u32_at(body, 16, big));
                 if captured > body.len() - 20 {
-                    return NextCaptureRecord::Lost { what: "a packet longer than its block" };
+                    return NextCaptureRecord::Lost { reason: "a packet longer than its block" };
                 }
-                let start = at + 28;
+                let start = offset + 28;
                 NextCaptureRecord::Packet(CapturedPacket {
                     bytes: start..start + captured,
                     end,
@@ -236,7 +236,7 @@ impl CaptureWalker {
                     original,
                 })
             }
-            2 | 3 | 6 => NextCaptureRecord::Lost { what: "a packet block that is cut short" },
+            2 | 3 | 6 => NextCaptureRecord::Lost { reason: "a packet block that is cut short" },
             _ => NextCaptureRecord::Skip { end },
         }
     }
@@ -278,16 +278,16 @@ fn interface(body: &[u8], big: bool) -> Option<CaptureInterface> {
 }
 
 #[inline]
-fn pcap_record(rest: &[u8], at: usize, header: PcapHeader) -> NextCaptureRecord {
+fn pcap_record(rest: &[u8], offset: usize, header: PcapHeader) -> NextCaptureRecord {
     let PcapHeader { magic: PcapMagic { big, fraction_ns }, link, journal } = header;
     let Some(head) = rest.first_chunk::<RECORD_HEAD>() else { return NextCaptureRecord::More };
     let (seconds, fraction) = (u32_at(head, 0, big), u32_at(head, 4, big));
     let (captured, original) = (u32_at(head, 8, big) as usize, u32_at(head, 12, big));
     if captured > BLOCK_BYTES_MAX {
-        return NextCaptureRecord::Lost { what: "a packet with an impossible length" };
+        return NextCaptureRecord::Lost { reason: "a packet with an impossible length" };
     }
     let ts_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns;
-    let start = at + RECORD_HEAD;
+    let start = offset + RECORD_HEAD;
     if journal && captured == 0 {
         return NextCaptureRecord::Dropped { count: original, ts_ns, end: start };
     }
@@ -308,14 +308,14 @@ fn pcap_magic(magic: [u8; 4]) -> Option<PcapMagic> {
     }
 }
 
-fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
-    let b = [bytes[at], bytes[at + 1]];
+fn u16_at(bytes: &[u8], offset: usize, big: bool) -> u16 {
+    let b = [bytes[offset], bytes[offset + 1]];
     if big { u16::from_be_bytes(b) } else { u16::from_le_bytes(b) }
 }
 
 #[inline]
-fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
-    let b = bytes[at..at + 4].try_into().expect("four bytes");
+fn u32_at(bytes: &[u8], offset: usize, big: bool) -> u32 {
+    let b = bytes[offset..offset + 4].try_into().expect("four bytes");
     if big { u32::from_be_bytes(b) } else { u32::from_le_bytes(b) }
 }
 

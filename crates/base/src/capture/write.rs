@@ -24,7 +24,7 @@ pub fn file_header(out: &mut Vec<u8>) {
 /// Appends a datagram that was received at `ts_ns`.
 ///
 /// # Panics
-/// When `payload` is longer than [`PAYLOAD_BYTES_MAX`].
+/// Panics if `payload` is longer than [`PAYLOAD_BYTES_MAX`].
 pub fn datagram(out: &mut Vec<u8>, ts_ns: i64, from: SocketAddr, to: SocketAddr, payload: &[u8]) {
     assert!(payload.len() <= PAYLOAD_BYTES_MAX, "no datagram is that long");
     let (v4, header) = match (from.ip(), to.ip()) {

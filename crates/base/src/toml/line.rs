@@ -3,15 +3,15 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// `origin:line` of the deepest part of `place` that the text has; of its first line where it has none of it, because
-/// then something is missing in the whole.
+/// Returns `origin:line` of the deepest part of `path` that the text has. It is the first line if the text has no
+/// part of `path`: then a top-level key is missing.
 ///
-/// `place` is the way down from the top: keys, and indexes into arrays.
-pub fn origin(origin: &str, text: &str, place: &[&str]) -> String {
-    format!("{origin}:{}", TomlLineIndex::new(text).line_of(place))
+/// `path` leads down from the top: keys, and indexes into arrays.
+pub fn origin(origin: &str, text: &str, path: &[&str]) -> String {
+    format!("{origin}:{}", TomlLineIndex::new(text).line_of(path))
 }
 
-/// The line of a byte, from 1.
+/// Returns the line of a byte, from 1.
 pub fn line_at(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }
@@ -30,18 +30,18 @@ impl<'t> TomlLineIndex<'t> {
         Self { text, top: DeTable::parse(text).ok() }
     }
 
-    /// The line of the deepest part of `place` that the text has.
+    /// Returns the line of the deepest part of `path` that the text has.
     #[must_use]
-    pub fn line_of(&self, place: &[&str]) -> usize {
-        line_at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), place)).unwrap_or(0))
+    pub fn line_of(&self, path: &[&str]) -> usize {
+        line_at(self.text, self.top.as_ref().and_then(|top| find(top.get_ref(), path)).unwrap_or(0))
     }
 }
 
-fn find(top: &DeTable<'_>, place: &[&str]) -> Option<usize> {
+fn find(top: &DeTable<'_>, path: &[&str]) -> Option<usize> {
     let mut table = Some(top);
     let mut array: Option<&[Spanned<DeValue<'_>>]> = None;
-    let mut at = None;
-    for step in place {
+    let mut offset = None;
+    for step in path {
         let (start, value) = match (table, array) {
             (Some(t), _) => match t.iter().find(|(key, _)| key.get_ref() == step) {
                 Some((key, value)) => (key.span().start, value),
@@ -53,12 +53,12 @@ fn find(top: &DeTable<'_>, place: &[&str]) -> Option<usize> {
             },
             (None, None) => break,
         };
-        at = Some(start);
+        offset = Some(start);
         (table, array) = match value.get_ref() {
             DeValue::Table(t) => (Some(t), None),
             DeValue::Array(a) => (None, Some(&a[..])),
             _ => (None, None),
         };
     }
-    at
+    offset
 }

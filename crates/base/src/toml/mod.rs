@@ -13,10 +13,10 @@ use std::path::Path;
 /// Bytes of a file of TOML, at most.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// The text of a small file.
+/// Reads the text of a small file.
 ///
 /// # Errors
-/// When it cannot be read, or is larger than 1 MiB.
+/// Fails if the file cannot be read or is larger than 1 MiB.
 pub fn text_of(path: &Path) -> std::io::Result<String> {
     whole_file::read_text(path, TEXT_BYTES_MAX)
 }
@@ -24,7 +24,8 @@ pub fn text_of(path: &Path) -> std::io::Result<String> {
 /// Reads a text; `origin` is the name of its file.
 ///
 /// # Errors
-/// File and line, and the problem there. A missing key of the whole file is reported in line 1.
+/// Fails if the text is invalid: returns file and line, and the problem there. A missing top-level key is reported in
+/// line 1.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, (String, String)> {
     toml::from_str(text).map_err(|e| {
         let line = line_at(text, e.span().map_or(0, |span| span.start));

@@ -2,16 +2,16 @@
 
 /// Returns the known word that is most like `word`, as the end of a sentence: `; did you mean `X`?`. The text is empty if no
 /// known word is like it.
-pub fn suggest_word<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    match nearest_words(word, known).first() {
+pub fn suggest_word<'k>(word: &str, candidates: impl IntoIterator<Item = &'k str>) -> String {
+    match nearest_words(word, candidates).first() {
         Some(nearest) => format!("; did you mean `{nearest}`?"),
         None => String::new(),
     }
 }
 
-/// Returns the known words that are like `word`, the most similar first. Two words are alike if few letters differ, or if one is
-/// the beginning of the other. Case does not count.
-pub fn nearest_words<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+/// Returns the known words that are like `word`, the most similar first. Two words are alike if few letters differ,
+/// or if one word is the beginning of the other. Case does not count.
+pub fn nearest_words<'k>(word: &str, candidates: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let lower_word = word.to_lowercase();
     let letters = lower_word.chars().count();
     let distance_max = (letters / 3).clamp(1, 3);
@@ -27,7 +27,7 @@ pub fn nearest_words<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -
         let distance = if is_beginning { distance.min(1) } else { distance };
         (distance <= distance_max).then_some((distance, candidate))
     };
-    let mut nearest: Vec<(usize, &str)> = known.into_iter().filter_map(distance_to).collect();
+    let mut nearest: Vec<(usize, &str)> = candidates.into_iter().filter_map(distance_to).collect();
     nearest.sort_unstable();
     nearest.into_iter().map(|(_, candidate)| candidate).collect()
 }
@@ -48,14 +48,14 @@ const BEGINNING_MIN: usize = 2;
 mod tests {
     use super::*;
 
-    /// `wash` for the scenario `wash_trade` differs in more letters than it has.
+    /// Guards against a missing suggestion: `wash` for the scenario `wash_trade` differs in more letters than it has.
     #[test]
     fn a_beginning_is_like_the_word() {
-        let known = ["wash_trade", "spoofing", "order_to_trade_ratio"];
+        let candidates = ["wash_trade", "spoofing", "order_to_trade_ratio"];
         for word in ["wash", "WASH_", "wash_trades", "wahs_trade"] {
-            assert_eq!(suggest_word(word, known), "; did you mean `wash_trade`?", "{word}");
+            assert_eq!(suggest_word(word, candidates), "; did you mean `wash_trade`?", "{word}");
         }
-        assert_eq!(nearest_words("w", known), [""; 0]);
+        assert_eq!(nearest_words("w", candidates), [""; 0]);
         assert_eq!(
             nearest_words("bbo", ["bbo-1m", "bbo-1s", "tbbo", "mbo"]),
             ["bbo-1m", "bbo-1s", "mbo", "tbbo"]
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn a_similar_word_is_suggested() {
-        let known = ["when", "ignore", "event"];
+        let candidates = ["when", "ignore", "event"];
         for (word, want) in [("whn", "when"), ("ignroe", "ignore"), ("Event", "event")] {
-            assert_eq!(suggest_word(word, known), format!("; did you mean `{want}`?"));
+            assert_eq!(suggest_word(word, candidates), format!("; did you mean `{want}`?"));
         }
-        assert_eq!(suggest_word("price", known), "");
+        assert_eq!(suggest_word("price", candidates), "");
         assert_eq!(
             suggest_key("unknown field `whn`, expected one of `when`, `ignore`, `event`"),
             "; did you mean `when`?"

@@ -3,4 +3,4 @@
 pub mod reference;
 mod scan;
 
-pub use scan::{control, is_white, name, same, skip_white, starts_name, text};
+pub use scan::{control, is_white, name, ranges_equal, skip_white, starts_name, text};

@@ -6,7 +6,7 @@
 pub enum XmlReferenceOutcome {
     /// A character, and where the reference ends.
     Is(char, usize),
-    /// None that is read.
+    /// No valid reference.
     Bad,
     /// More bytes decide.
     Short,
@@ -17,8 +17,8 @@ const LENGTH_MAX: usize = 16;
 
 /// Reads the reference at `buf[at]`.
 #[cold]
-pub fn read(buf: &[u8], at: usize) -> XmlReferenceOutcome {
-    let rest = &buf[at + 1..buf.len().min(at + LENGTH_MAX)];
+pub fn read(buf: &[u8], start: usize) -> XmlReferenceOutcome {
+    let rest = &buf[start + 1..buf.len().min(start + LENGTH_MAX)];
     let Some(n) = rest.iter().position(|b| *b == b';') else {
         let may_go_on = rest.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'#');
         return if may_go_on && rest.len() < LENGTH_MAX - 1 {
@@ -37,7 +37,7 @@ pub fn read(buf: &[u8], at: usize) -> XmlReferenceOutcome {
         [b'#', digits @ ..] => number(digits, 10),
         _ => None,
     };
-    c.map_or(XmlReferenceOutcome::Bad, |c| XmlReferenceOutcome::Is(c, at + 1 + n + 1))
+    c.map_or(XmlReferenceOutcome::Bad, |c| XmlReferenceOutcome::Is(c, start + 1 + n + 1))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<char> {

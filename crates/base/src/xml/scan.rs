@@ -4,14 +4,14 @@
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Where text ends, and whether it is nothing but white space.
+/// Finds the end of a text and returns whether all of it is white space.
 ///
-/// It ends before the first `<` or `&` from `at` on, or where `buf` does. Control characters count as white: they
-/// are refused elsewhere.
+/// The text ends before the first `<` or `&` from `offset` on, or at the end of `buf`. Control characters count as
+/// white: another check refuses them.
 #[inline(always)]
-pub fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
+pub fn text(buf: &[u8], mut offset: usize) -> (usize, bool) {
     let mut black = 0;
-    while let Some(eight) = buf.get(at..at + 8) {
+    while let Some(eight) = buf.get(offset..offset + 8) {
         let word = u64::from_le_bytes(eight.try_into().expect("eight bytes"));
         let stop = has(word, b'<') | has(word, b'&');
         let dark = (((word & !HIGHS) + 0x5f * ONES) | word) & HIGHS;
@@ -19,57 +19,58 @@ pub fn text(buf: &[u8], mut at: usize) -> (usize, bool) {
             // The bits of `has` above its first hit may be wrong; those below it are right.
             let n = stop.trailing_zeros() / 8;
             black |= dark & ((1 << (8 * n)) - 1);
-            return (at + n as usize, black == 0);
+            return (offset + n as usize, black == 0);
         }
         black |= dark;
-        at += 8;
+        offset += 8;
     }
-    while let Some(&byte) = buf.get(at) {
+    while let Some(&byte) = buf.get(offset) {
         if matches!(byte, b'<' | b'&') {
             break;
         }
         black |= u64::from(byte > b' ');
-        at += 1;
+        offset += 1;
     }
-    (at, black == 0)
+    (offset, black == 0)
 }
 
-/// A bit in the high place of each byte that is `byte`, right up to and with the first one.
+/// Sets the highest bit of each byte that equals `byte`. Only bits up to the first such byte are right.
 #[inline(always)]
 fn has(word: u64, byte: u8) -> u64 {
     let x = word ^ (ONES * u64::from(byte));
     x.wrapping_sub(ONES) & !x & HIGHS
 }
 
-/// The first byte from `at` on that no name without prefix has; the end of `buf` if there is none.
+/// Finds the first byte from `offset` on that cannot be in a name without prefix. Returns the end of `buf` if there
+/// is no such byte.
 #[inline(always)]
-pub fn name(buf: &[u8], at: usize) -> usize {
-    let rest = buf.get(at..).unwrap_or_default();
-    at + rest.iter().position(|b| CLASS[usize::from(*b)] & NAME == 0).unwrap_or(rest.len())
+pub fn name(buf: &[u8], offset: usize) -> usize {
+    let rest = buf.get(offset..).unwrap_or_default();
+    offset + rest.iter().position(|b| CLASS[usize::from(*b)] & NAME == 0).unwrap_or(rest.len())
 }
 
-/// Whether a name may start with this byte.
+/// Returns whether a name may start with this byte.
 #[inline(always)]
 pub fn starts_name(byte: u8) -> bool {
     CLASS[usize::from(byte)] & START != 0
 }
 
-/// Blank, tab, line end.
+/// Returns whether the byte is a blank, a tab or a line end.
 #[inline(always)]
 pub fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// The first byte from `at` on that is not white.
+/// Finds the first byte from `offset` on that is not white.
 #[inline]
-pub fn skip_white(buf: &[u8], at: usize) -> usize {
-    let rest = buf.get(at..).unwrap_or_default();
-    at + rest.iter().position(|b| !is_white(*b)).unwrap_or(rest.len())
+pub fn skip_white(buf: &[u8], offset: usize) -> usize {
+    let rest = buf.get(offset..).unwrap_or_default();
+    offset + rest.iter().position(|b| !is_white(*b)).unwrap_or(rest.len())
 }
 
-/// Whether `buf[a..]` and `buf[b..]` begin with the same `len` bytes.
+/// Returns whether `buf[a..]` and `buf[b..]` begin with the same `len` bytes.
 #[inline(always)]
-pub fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
+pub fn ranges_equal(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
     if len <= 8
         && let (Some(x), Some(y)) = (buf.get(a..a + 8), buf.get(b..b + 8))
     {
@@ -83,7 +84,7 @@ pub fn same(buf: &[u8], a: usize, b: usize, len: usize) -> bool {
     }
 }
 
-/// The first control character that XML does not allow.
+/// Finds the first control character that XML does not allow.
 #[inline]
 pub fn control(bytes: &[u8]) -> Option<usize> {
     let bad = |b: u8| (b < 0x20) & (b != b'\t') & (b != b'\n') & (b != b'\r');
@@ -96,7 +97,7 @@ pub fn control(bytes: &[u8]) -> Option<usize> {
 const NAME: u8 = 1;
 const START: u8 = 2;
 
-/// Letters of other scripts are accepted without a check of which XML allows in names.
+/// Letters of other scripts are accepted, without a check that XML allows them in names.
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
     let mut b = 0;
@@ -118,20 +119,21 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Eight at a time can go wrong where a byte differs from the one looked for by one bit.
+        /// Guards against a false hit of the eight-byte search, where a byte differs by one bit from the byte
+        /// searched for.
         #[test]
         fn eight_at_a_time_finds_what_one_at_a_time_does(
             bytes in prop::collection::vec(prop_oneof![Just(b'<'), Just(b'&'), Just(b' '), Just(b'='), Just(b'\''),
                 Just(b'\n'), Just(0xbc), any::<u8>()], 0..40),
-            at in 0usize..40,
+            offset in 0usize..40,
         ) {
-            let at = at.min(bytes.len());
-            let rest = &bytes[at..];
+            let offset = offset.min(bytes.len());
+            let rest = &bytes[offset..];
             let n = rest.iter().position(|b| matches!(b, b'<' | b'&')).unwrap_or(rest.len());
-            prop_assert_eq!(text(&bytes, at), (at + n, rest[..n].iter().all(|b| *b <= b' ')));
+            prop_assert_eq!(text(&bytes, offset), (offset + n, rest[..n].iter().all(|b| *b <= b' ')));
             for len in 0..12 {
-                let slow = bytes.get(at..at + len).zip(bytes.get(..len)).is_some_and(|(a, b)| a == b);
-                prop_assert_eq!(same(&bytes, at, 0, len), slow);
+                let slow = bytes.get(offset..offset + len).zip(bytes.get(..len)).is_some_and(|(a, b)| a == b);
+                prop_assert_eq!(ranges_equal(&bytes, offset, 0, len), slow);
             }
         }
     }

@@ -74,7 +74,8 @@ impl Charset {
     /// windows-1252, as browsers read it and ISO 8859-1 with it: every byte is a character.
     pub const WINDOWS_1252: Self = Self(Table::Web(WINDOWS_1252));
 
-    /// The set of this name, in any case; `None` where the name says nothing, as `unknown-8bit` and `x-unknown` do.
+    /// Looks up a character set by its name, in any case. Returns `None` for an unknown name and for a name without a
+    /// set, such as `unknown-8bit` or `x-unknown`.
     ///
     /// ```
     /// use unitape_codec::charset::Charset;
@@ -106,7 +107,7 @@ impl Charset {
         pages::PAGES.iter().position(|(_, page, _)| *page == number).map(|n| Self(Table::Page(n)))
     }
 
-    /// The name of the set.
+    /// Returns the name of the character set.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -118,8 +119,8 @@ impl Charset {
         }
     }
 
-    /// Whether the bytes of ASCII are its characters, wherever they are not part of another character: markup can be
-    /// found before text is decoded.
+    /// Returns whether ASCII bytes always stand for themselves, unless they are part of a longer character. If so,
+    /// markup can be found before the text is decoded.
     #[must_use]
     pub fn keeps_ascii(self) -> bool {
         match self.0 {
@@ -129,7 +130,7 @@ impl Charset {
         }
     }
 
-    /// Whether each character is one byte.
+    /// Returns whether each character is one byte.
     #[must_use]
     pub fn is_single_byte(self) -> bool {
         match self.0 {
@@ -142,11 +143,12 @@ impl Charset {
     /// Appends `bytes` as UTF-8.
     ///
     /// # Errors
-    /// The place of the first byte that is no character, or begins one that is not complete. Nothing is appended.
+    /// Fails with the offset of the first byte that is no character or begins an incomplete character. Then nothing
+    /// is appended.
     pub fn decode(self, bytes: &[u8], out: &mut String) -> Result<(), usize> {
         match self.0 {
             Table::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
-                Some(at) => Err(at),
+                Some(offset) => Err(offset),
                 None => self.push_page(bytes, "", out),
             },
             Table::Page(n) => self.push_page(bytes, pages::PAGES[n].2, out),
@@ -176,14 +178,14 @@ impl Charset {
     fn push_page(self, bytes: &[u8], upper: &str, out: &mut String) -> Result<(), usize> {
         let before = out.len();
         let upper: Vec<char> = upper.chars().collect();
-        for (at, byte) in bytes.iter().enumerate() {
+        for (offset, byte) in bytes.iter().enumerate() {
             let c = match byte.checked_sub(0x80) {
                 None => char::from(*byte),
                 Some(n) => upper.get(usize::from(n)).copied().unwrap_or(NO_CHARACTER),
             };
             if c == NO_CHARACTER {
                 out.truncate(before);
-                return Err(at);
+                return Err(offset);
             }
             out.push(c);
         }
@@ -197,23 +199,23 @@ impl fmt::Display for Charset {
     }
 }
 
-/// The character in place of a byte that is none.
+/// The character that replaces an invalid byte.
 const NO_CHARACTER: char = '\u{fffd}';
 
-/// The place of the first byte that is no character of the encoding. It is searched for by the length up to which the
-/// bytes can be decoded, as the decoder itself tells only how far it has read.
+/// Finds the first byte that is no character of the encoding. The decoder states only how far it has read, so this
+/// searches for the length up to which the bytes can be decoded.
 #[cold]
 fn first_fault(encoding: &'static Encoding, bytes: &[u8]) -> usize {
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let mut out = String::with_capacity(64);
-    let mut at = 0;
+    let mut offset = 0;
     loop {
         out.clear();
-        let (result, read) = decoder.decode_to_string_without_replacement(&bytes[at..], &mut out, true);
-        at += read;
+        let (result, read) = decoder.decode_to_string_without_replacement(&bytes[offset..], &mut out, true);
+        offset += read;
         match result {
-            encoding_rs::DecoderResult::Malformed(bad, behind) => {
-                return at.saturating_sub(usize::from(bad) + usize::from(behind));
+            encoding_rs::DecoderResult::Malformed(bad_length, trailing_length) => {
+                return offset.saturating_sub(usize::from(bad_length) + usize::from(trailing_length));
             }
             encoding_rs::DecoderResult::OutputFull => {}
             encoding_rs::DecoderResult::InputEmpty => return bytes.len().saturating_sub(1),
@@ -226,7 +228,7 @@ pub fn push_ascii(bytes: &[u8], out: &mut String) {
     out.extend(bytes.iter().map(|b| if b.is_ascii() { char::from(*b) } else { NO_CHARACTER }));
 }
 
-/// UTF-16 by the first bytes of an input: a byte order mark, or a first character of ASCII.
+/// Detects UTF-16 by the first bytes of an input: a byte order mark or an ASCII character.
 #[must_use]
 pub fn utf_16(head: &[u8]) -> Option<Charset> {
     match head {
@@ -244,7 +246,7 @@ impl FallbackCharset {
     /// Reads by the set of this name.
     ///
     /// # Errors
-    /// When there is none, or it is not made of ASCII and more, in words.
+    /// Fails if there is no such set, or if it is no superset of ASCII; the text says why.
     pub fn by_name(name: &str) -> Result<Self, String> {
         match Charset::by_name(name) {
             Some(charset) if charset.keeps_ascii() => Ok(Self(Some(charset))),
@@ -255,13 +257,13 @@ impl FallbackCharset {
         }
     }
 
-    /// Whether what it reads is a guess.
+    /// Returns whether the charset is a guess.
     #[must_use]
     pub fn is_guess(self) -> bool {
         self.0.is_none()
     }
 
-    /// The set.
+    /// Returns the charset to read with: windows-1252 if it is a guess.
     #[must_use]
     pub fn charset(self) -> Charset {
         self.0.unwrap_or(Charset::WINDOWS_1252)
@@ -270,19 +272,19 @@ impl FallbackCharset {
     /// Appends `bytes`, which are not UTF-8.
     ///
     /// # Errors
-    /// The place of the first byte that is no character of the mapping's set.
+    /// Fails with the offset of the first byte that is no character of the mapping's set.
     pub fn decode(self, bytes: &[u8], out: &mut String) -> Result<(), usize> {
         self.charset().decode(bytes, out)
     }
 
-    /// The note on an event of which a text was read so; `None` where it is no guess.
+    /// Returns the note for events whose text was read with a guessed charset; `None` if the charset is no guess.
     #[must_use]
     pub fn note(self) -> Option<&'static str> {
         self.is_guess().then_some(GUESS)
     }
 }
 
-/// The note on an event with text of which the set was guessed.
+/// The note on an event whose text was read with a guessed character set.
 pub const GUESS: &str = "guessed windows-1252";
 
 #[cfg(test)]
@@ -296,17 +298,17 @@ mod tests {
         Ok(out)
     }
 
-    /// A name in capitals with an accent became two characters, or a question mark.
+    /// Guards against a name in capitals whose accent became two characters, or a question mark.
     #[test]
     fn every_byte_is_one_character() {
         let mut text = String::new();
         Charset::WINDOWS_1252.decode(&(0..=255).collect::<Vec<u8>>(), &mut text).unwrap();
         assert_eq!(text.chars().count(), 256);
         assert_eq!((text.chars().nth(0x80), text.chars().nth(0xc9)), (Some('€'), Some('É')));
-        let mut sorted: Vec<char> = text.chars().collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(sorted.len(), 256);
+        let mut distinct_chars: Vec<char> = text.chars().collect();
+        distinct_chars.sort_unstable();
+        distinct_chars.dedup();
+        assert_eq!(distinct_chars.len(), 256);
     }
 
     // Each of these names was in a mail that was refused for it.
@@ -350,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_byte_that_is_no_character_is_named_by_its_place() {
-        for (name, bytes, at) in [
+        for (name, bytes, offset) in [
             ("utf-8", &b"abc\xff"[..], 3),
             ("utf-8", b"ab\xe2\x82", 2),
             ("us-ascii", b"ab\xe9", 2),
@@ -361,7 +363,7 @@ mod tests {
             ("utf-7", b"ab+2D0-c", 2),
             ("utf-7", b"a\xe9", 1),
         ] {
-            assert_eq!(text(name, bytes), Err(at), "{name} {bytes:x?}");
+            assert_eq!(text(name, bytes), Err(offset), "{name} {bytes:x?}");
         }
         let long = [&b"x".repeat(10_000)[..], b"\xff"].concat();
         assert_eq!(text("utf-8", &long), Err(10_000));
@@ -405,7 +407,7 @@ mod tests {
         ) {
             match text(name, &bytes) {
                 Ok(_) => {}
-                Err(at) => prop_assert!(at < bytes.len(), "{at}"),
+                Err(offset) => prop_assert!(offset < bytes.len(), "{offset}"),
             }
             if name == "windows-1252" {
                 prop_assert!(text(name, &bytes).is_ok());

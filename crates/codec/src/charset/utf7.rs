@@ -3,13 +3,14 @@
 /// Appends `bytes` as UTF-8.
 ///
 /// # Errors
-/// The place of a byte that is not ASCII, or of the `+` of a stretch that is no text. Nothing is appended.
+/// Fails with the offset of a byte that is not ASCII, or of the `+` before encoded bytes that are no text. Then
+/// nothing is appended.
 pub(super) fn decode(bytes: &[u8], out: &mut String) -> Result<(), usize> {
     let before = out.len();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    let mut offset = 0;
+    while let Some(&byte) = bytes.get(offset) {
         let read = match byte {
-            b'+' => stretch(&bytes[at + 1..], out).map(|n| n + 1),
+            b'+' => decode_base64(&bytes[offset + 1..], out).map(|n| n + 1),
             0..=0x7f => {
                 out.push(char::from(byte));
                 Some(1)
@@ -18,20 +19,20 @@ pub(super) fn decode(bytes: &[u8], out: &mut String) -> Result<(), usize> {
         };
         let Some(read) = read else {
             out.truncate(before);
-            return Err(at);
+            return Err(offset);
         };
-        at += read;
+        offset += read;
     }
     Ok(())
 }
 
-/// Appends the characters of a stretch behind its `+`; gives its bytes, its `-` among them.
-fn stretch(bytes: &[u8], out: &mut String) -> Option<usize> {
+/// Appends the characters encoded after a `+`; returns the number of encoded bytes, including the closing `-`.
+fn decode_base64(bytes: &[u8], out: &mut String) -> Option<usize> {
     if bytes.first() == Some(&b'-') {
         out.push('+');
         return Some(1);
     }
-    let (mut bits, mut held, mut units) = (0u32, 0, Vec::new());
+    let (mut bits, mut bit_count, mut units) = (0u32, 0, Vec::new());
     let mut length = 0;
     for byte in bytes {
         let value = match byte {
@@ -44,13 +45,13 @@ fn stretch(bytes: &[u8], out: &mut String) -> Option<usize> {
         };
         length += 1;
         bits = (bits << 6 | u32::from(value)) & 0x3f_ffff;
-        held += 6;
-        if held >= 16 {
-            held -= 16;
-            units.push((bits >> held) as u16);
+        bit_count += 6;
+        if bit_count >= 16 {
+            bit_count -= 16;
+            units.push((bits >> bit_count) as u16);
         }
     }
-    if length == 0 || held >= 6 || bits & ((1 << held) - 1) != 0 {
+    if length == 0 || bit_count >= 6 || bits & ((1 << bit_count) - 1) != 0 {
         return None;
     }
     out.push_str(&String::from_utf16(&units).ok()?);

@@ -43,7 +43,7 @@ pub enum NextCsvRow {
     },
     /// Bytes that are no good row.
     Bad {
-        /// The row, or what there is of it.
+        /// The row, or its beginning if it is not complete.
         span: Span,
         /// The fault.
         fault: CsvFault,
@@ -89,14 +89,14 @@ pub struct CsvRowDecoder {
     /// Values of the layout's columns.
     values: Vec<ColumnValue>,
     /// Values of columns that only the file has: the index of the column's name, and where the text is.
-    others: Vec<(u16, ValueSpan)>,
+    extra_spans: Vec<(u16, ValueSpan)>,
     header: CsvHeader,
     /// The day of the file, where times look for it.
     day: [ColumnValue; 1],
     zones: Vec<CachedTimeZone>,
     /// A row with the values after it whose quotes were doubled.
-    apart: Vec<u8>,
-    in_apart: bool,
+    extended_record: Vec<u8>,
+    uses_extended_record: bool,
     /// Columns in the order in which they can be read.
     order: Vec<u16>,
 }
@@ -106,10 +106,10 @@ pub struct CsvRowDecoder {
 struct CsvHeader {
     names: Vec<String>,
     /// Column of the layout, by column of the file.
-    of: Vec<Option<u16>>,
+    layout_columns: Vec<Option<u16>>,
     /// Column of the file, by column of the layout.
-    at: Vec<Option<u16>>,
-    is: CsvHeaderState,
+    file_columns: Vec<Option<u16>>,
+    state: CsvHeaderState,
     /// The file has it, and not the layout alone.
     is_row: bool,
 }
@@ -127,7 +127,7 @@ enum CsvHeaderState {
 }
 
 impl CsvRowDecoder {
-    /// A decoder by this layout.
+    /// Makes a decoder for `layout`.
     #[must_use]
     pub fn new(layout: Arc<CsvLayout>) -> Self {
         let columns = layout.row.columns();
@@ -137,12 +137,12 @@ impl CsvRowDecoder {
             kernel: CsvKernel::best(),
             row: RowValueSpans { separator: layout.separator, ..RowValueSpans::default() },
             values: vec![ColumnValue::None; columns.len()],
-            others: Vec::new(),
+            extra_spans: Vec::new(),
             header: CsvHeader::default(),
             day: [layout.day.map_or(ColumnValue::None, ColumnValue::Date)],
             zones: layout.zones.clone(),
-            apart: Vec::new(),
-            in_apart: false,
+            extended_record: Vec::new(),
+            uses_extended_record: false,
             order,
             layout,
         };
@@ -150,7 +150,7 @@ impl CsvRowDecoder {
         this
     }
 
-    /// This decoder with the kernel that every processor runs.
+    /// Replaces the kernel by the portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
@@ -158,31 +158,31 @@ impl CsvRowDecoder {
         self
     }
 
-    /// The layout.
+    /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Arc<CsvLayout> {
         &self.layout
     }
 
-    /// A file begins: whatever was known of another header is forgotten.
+    /// Begins a file: forgets the header of the previous file.
     pub fn begin(&mut self) {
         self.header = CsvHeader::default();
         self.row.separator = self.layout.separator;
         if !self.layout.header {
-            let own = self.layout.row.columns().iter().filter(|c| c.source() == c.name());
-            let names = own.map(|c| c.name().to_owned()).collect();
-            _ = self.know(names);
-            (self.header.is, self.header.is_row) = (CsvHeaderState::Optional, false);
+            let source_columns = self.layout.row.columns().iter().filter(|c| c.source() == c.name());
+            let names = source_columns.map(|c| c.name().to_owned()).collect();
+            _ = self.set_column_names(names);
+            (self.header.state, self.header.is_row) = (CsvHeaderState::Optional, false);
         }
     }
 
-    /// Rows of the file that are a header: none or one.
+    /// Returns how many rows of the file are a header: 0 or 1.
     #[must_use]
     pub fn header_rows(&self) -> u64 {
         u64::from(self.layout.header || self.header.is_row)
     }
 
-    /// A source begins: the order of another one's times says nothing.
+    /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
         self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
     }
@@ -205,26 +205,26 @@ impl CsvRowDecoder {
             if !head.is_empty() {
                 _ = self.next(head, 0, 0, true);
             }
-            if self.header.is == CsvHeaderState::Optional {
-                self.header.is = CsvHeaderState::Known;
+            if self.header.state == CsvHeaderState::Optional {
+                self.header.state = CsvHeaderState::Known;
             }
-        } else if self.header.is == CsvHeaderState::Awaited {
+        } else if self.header.state == CsvHeaderState::Awaited {
             _ = self.next(head, 0, 0, true);
-            if self.header.is == CsvHeaderState::Awaited {
-                self.header.is = CsvHeaderState::Bad;
+            if self.header.state == CsvHeaderState::Awaited {
+                self.header.state = CsvHeaderState::Bad;
             }
         }
     }
 
-    /// The header with its line end and what is before it, at the start of `bytes`, the first of a file; what says why the
-    /// file cannot be read; empty where neither is there.
+    /// Returns the header with its line end and all bytes before it; `bytes` must be the first bytes of a file. If
+    /// the file cannot be read, returns the bytes that show why. Returns an empty slice if the file has neither.
     #[must_use]
     pub fn head<'b>(layout: &Arc<CsvLayout>, bytes: &'b [u8]) -> &'b [u8] {
         if !layout.header {
             let mut decoder = CsvRowDecoder::new(layout.clone());
             return match decoder.next(bytes, 0, 0, true) {
                 NextCsvRow::Header { end, .. } => &bytes[..end],
-                NextCsvRow::Bad { end, .. } if decoder.header.is == CsvHeaderState::Bad => {
+                NextCsvRow::Bad { end, .. } if decoder.header.state == CsvHeaderState::Bad => {
                     &bytes[..end.min(BAD_START_BYTES)]
                 }
                 _ => preamble::separator_line(bytes),
@@ -239,67 +239,67 @@ impl CsvRowDecoder {
         }
     }
 
-    /// The values of the last row, by column of the layout.
+    /// Returns the values of the last row, by layout column.
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[ColumnValue] {
         &self.values
     }
 
-    /// The values of the last row in columns that the layout does not name: name and text, in the order of the
-    /// file, without those that are empty.
+    /// Returns name and text of each value in the last row whose column the layout does not name. They come in file
+    /// order, without empty values.
     pub fn extra_values<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
-        self.others.iter().map(move |(i, place)| {
-            let text = record.get(place.start as usize..place.end as usize).unwrap_or_default();
+        self.extra_spans.iter().map(move |(i, span)| {
+            let text = record.get(span.start as usize..span.end as usize).unwrap_or_default();
             (self.header.names[usize::from(*i)].as_str(), text)
         })
     }
 
-    /// The bytes that the values of the last row are offsets into: `raw`, or a copy of it with the values after
-    /// it in which quotes were doubled.
+    /// Returns the bytes that the offsets in the last row's values refer to. These bytes are `raw`, or a copy of it
+    /// followed by the values that had doubled quotes.
     #[inline]
     #[must_use]
     pub fn record<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
-        if self.in_apart { &self.apart } else { raw }
+        if self.uses_extended_record { &self.extended_record } else { raw }
     }
 
-    /// Whether the file has this column of the layout; true for numbers of no column.
+    /// Returns whether the file has this layout column; true for a number that is no column.
     #[inline]
     #[must_use]
     pub fn has_column(&self, column: u16) -> bool {
-        self.header.at.get(usize::from(column)).is_none_or(Option::is_some)
+        self.header.file_columns.get(usize::from(column)).is_none_or(Option::is_some)
     }
 
-    /// Names of the columns, in the order of the file.
+    /// Returns the column names, in file order.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.header.names
     }
 
-    /// Names and texts of the trailer that was found last.
+    /// Returns name and text of each value in the last trailer.
     pub fn trailer<'r>(&'r self, record: &'r [u8]) -> impl Iterator<Item = (&'r str, &'r [u8])> {
         let names = self.layout.trailer.as_ref().map_or(&[][..], |t| &t.columns);
-        names.iter().zip(&self.row.places).map(|(name, place)| (name.as_str(), self.text(record, *place)))
+        names.iter().zip(&self.row.spans).map(|(name, span)| (name.as_str(), self.text(record, *span)))
     }
 
-    /// Where to cut `buf` so that only whole rows are before the cut; a guess, for a line end may be in
-    /// quotes.
+    /// Returns the offset after the last line end of `buf`, so that only whole rows are before it. It is a guess: the
+    /// line end may be inside quotes.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |i| i + 1)
     }
 
-    /// Reads the next part, at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
+    /// Reads the next part, at `buf[offset..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
     /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
-    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextCsvRow {
+    pub fn next(&mut self, buf: &[u8], offset: usize, base: u64, eof: bool) -> NextCsvRow {
         let most = self.layout.row_bytes_max;
-        let mut from = at;
-        if base + at as u64 == 0 {
+        let mut from = offset;
+        if base + offset as u64 == 0 {
             match self.preamble(buf, eof) {
                 Preamble::Until(end) => from = end,
                 Preamble::More(need) => return NextCsvRow::Incomplete { from: 0, need },
                 Preamble::Bad { span, fault, end } => {
-                    self.header.is = CsvHeaderState::Bad;
+                    self.header.state = CsvHeaderState::Bad;
                     return NextCsvRow::Bad { span, fault, end };
                 }
             }
@@ -310,12 +310,12 @@ impl CsvRowDecoder {
                 from += 1;
             }
             // The start of the file is kept, for a mark at it to be known.
-            let kept = if base + at as u64 == 0 { at } else { from };
+            let keep_from = if base + offset as u64 == 0 { offset } else { from };
             if from >= buf.len() {
                 return if eof {
                     NextCsvRow::End
                 } else {
-                    NextCsvRow::Incomplete { from: kept, need: from + 1 }
+                    NextCsvRow::Incomplete { from: keep_from, need: from + 1 }
                 };
             }
             // A file of padding alone is no file of this format.
@@ -324,7 +324,7 @@ impl CsvRowDecoder {
                     EndPadding::No => {}
                     EndPadding::Is => return NextCsvRow::End,
                     EndPadding::Undecided => {
-                        return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 };
+                        return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 };
                     }
                 }
             }
@@ -345,38 +345,40 @@ impl CsvRowDecoder {
                         return NextCsvRow::Bad { span, fault, end: buf.len() };
                     }
                     None if eof => return NextCsvRow::End,
-                    None => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
+                    None => return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 },
                 }
             }
             let (length, end) = match self.row.read(&self.layout, self.kernel, &buf[from..], eof) {
                 RowScanOutcome::Whole { length, end } => (length, end),
                 RowScanOutcome::Bad { fault, length, end } => {
                     let span = Span { start: from, end: from + length };
-                    self.header.is = match self.header.is {
+                    self.header.state = match self.header.state {
                         CsvHeaderState::Awaited => CsvHeaderState::Bad,
                         CsvHeaderState::Optional => CsvHeaderState::Known,
                         state => state,
                     };
                     return NextCsvRow::Bad { span, fault, end: from + end };
                 }
-                RowScanOutcome::More => return NextCsvRow::Incomplete { from: kept, need: buf.len() + 1 },
+                RowScanOutcome::More => {
+                    return NextCsvRow::Incomplete { from: keep_from, need: buf.len() + 1 };
+                }
             };
             let span = Span { start: from, end: from + length };
-            return self.whole(span.slice(buf), span, from + end);
+            return self.classify_row(span.slice(buf), span, from + end);
         }
     }
 
-    /// Puts the values of the row in hand where they can be read as UTF-8.
+    /// Puts the values of the current row where they can be read as UTF-8.
     #[inline]
     fn place_values(&mut self, raw: &[u8]) {
-        self.in_apart = !self.row.text.is_empty();
-        if self.in_apart {
-            self.apart.clear();
-            self.apart.extend_from_slice(raw);
-            self.apart.extend_from_slice(&self.row.text);
-            for place in self.row.places.iter_mut().filter(|p| p.apart) {
-                place.start += raw.len() as u32;
-                place.end += raw.len() as u32;
+        self.uses_extended_record = !self.row.text.is_empty();
+        if self.uses_extended_record {
+            self.extended_record.clear();
+            self.extended_record.extend_from_slice(raw);
+            self.extended_record.extend_from_slice(&self.row.text);
+            for span in self.row.spans.iter_mut().filter(|p| p.is_in_text) {
+                span.start += raw.len() as u32;
+                span.end += raw.len() as u32;
             }
         }
         if let TextEncoding::Declared(charset) = self.layout.encoding
@@ -396,9 +398,9 @@ impl CsvRowDecoder {
         self.row.read(&self.layout, self.kernel, input, eof)
     }
 
-    /// The values of the row in hand as names.
+    /// Returns the values of the current row as names.
     fn row_names(&self, raw: &[u8]) -> Result<Vec<String>, CsvFault> {
-        let names = self.row.places.iter().map(|p| {
+        let names = self.row.spans.iter().map(|p| {
             let text = self.text(self.record(raw), *p);
             std::str::from_utf8(text)
                 .map(|t| t.trim().to_owned())
@@ -407,14 +409,14 @@ impl CsvRowDecoder {
         names.collect()
     }
 
-    /// The names of the columns if this row were the header.
+    /// Returns the column names that this row gives if it is the header.
     pub(super) fn names_of(&mut self, raw: &[u8]) -> Option<Vec<String>> {
         self.place_values(raw);
         let names = self.row_names(raw).and_then(number_names).ok()?;
         Some(names.names)
     }
 
-    /// Returns whether each value of the row in hand is the name of a column.
+    /// Returns whether each value of the current row is the name of a column.
     #[cold]
     fn names_columns(&self, raw: &[u8]) -> bool {
         let columns = self.layout.row.columns();
@@ -423,27 +425,27 @@ impl CsvRowDecoder {
         names.is_ok_and(|names| !names.is_empty() && names.iter().all(is_column))
     }
 
-    fn whole(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
+    fn classify_row(&mut self, raw: &[u8], span: Span, end: usize) -> NextCsvRow {
         self.place_values(raw);
-        if self.header.is == CsvHeaderState::Optional {
-            self.header.is = match self.names_columns(raw) {
+        if self.header.state == CsvHeaderState::Optional {
+            self.header.state = match self.names_columns(raw) {
                 true => CsvHeaderState::Awaited,
                 false => CsvHeaderState::Known,
             };
         }
-        if self.header.is == CsvHeaderState::Awaited {
-            return match self.row_names(raw).and_then(|names| self.know(names)) {
+        if self.header.state == CsvHeaderState::Awaited {
+            return match self.row_names(raw).and_then(|names| self.set_column_names(names)) {
                 Ok(()) => NextCsvRow::Header { span, end },
                 Err(fault) => {
-                    self.header.is = CsvHeaderState::Bad;
+                    self.header.state = CsvHeaderState::Bad;
                     NextCsvRow::Bad { span, fault, end }
                 }
             };
         }
         if let Some(trailer) = &self.layout.trailer
-            && self.row.places.first().is_some_and(|p| self.text(self.record(raw), *p) == &trailer.first[..])
+            && self.row.spans.first().is_some_and(|p| self.text(self.record(raw), *p) == &trailer.first[..])
         {
-            let text = trailer.count.map(|i| self.row.places.get(i).map(|p| self.text(self.record(raw), *p)));
+            let text = trailer.count.map(|i| self.row.spans.get(i).map(|p| self.text(self.record(raw), *p)));
             let count = match text {
                 None => None,
                 Some(text) => {
@@ -472,36 +474,40 @@ impl CsvRowDecoder {
     /// Puts values that are not ASCII after the row, as UTF-8.
     #[cold]
     fn transcode(&mut self, raw: &[u8], charset: Charset) {
-        if !self.in_apart {
-            self.apart.clear();
-            self.apart.extend_from_slice(raw);
-            self.in_apart = true;
+        if !self.uses_extended_record {
+            self.extended_record.clear();
+            self.extended_record.extend_from_slice(raw);
+            self.uses_extended_record = true;
         }
         let (mut value, mut text) = (Vec::new(), String::new());
-        for p in &mut self.row.places {
+        for p in &mut self.row.spans {
             value.clear();
-            value.extend_from_slice(place(&self.apart, *p));
+            value.extend_from_slice(span_bytes(&self.extended_record, *p));
             text.clear();
             // A value that is no text of the set stays as it is, which is not UTF-8.
             if !value.is_ascii() {
-                let start = self.apart.len();
+                let start = self.extended_record.len();
                 match charset.decode(&value, &mut text) {
-                    Ok(()) => self.apart.extend_from_slice(text.as_bytes()),
-                    Err(_) => self.apart.push(0xff),
+                    Ok(()) => self.extended_record.extend_from_slice(text.as_bytes()),
+                    Err(_) => self.extended_record.push(0xff),
                 }
-                *p = ValueSpan { start: start as u32, end: self.apart.len() as u32, apart: true };
+                *p = ValueSpan {
+                    start: start as u32,
+                    end: self.extended_record.len() as u32,
+                    is_in_text: true,
+                };
             }
         }
     }
 
-    /// The day of the file, where it is known.
+    /// Returns the day of the file, or `ColumnValue::None` if it is unknown.
     #[must_use]
     pub fn day(&self) -> ColumnValue {
         self.day[0]
     }
 
     /// Takes the names of the file's columns. Of several columns of one name the second is `name#2`.
-    fn know(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
+    fn set_column_names(&mut self, names: Vec<String>) -> Result<(), CsvFault> {
         let columns = self.layout.row.columns();
         let NumberedNames { names, doubled } = number_names(names)?;
         for (i, name) in doubled {
@@ -512,42 +518,54 @@ impl CsvRowDecoder {
                 return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
             }
         }
-        let at: Vec<Option<u16>> =
+        let file_columns: Vec<Option<u16>> =
             columns.iter().map(|c| column_of(&names, c.source()).map(|i| i as u16)).collect();
-        let column_at = |i: usize| at.iter().position(|at| *at == Some(i as u16)).map(|c| c as u16);
-        let of = (0..names.len()).map(column_at).collect();
-        let must = |c: &ColumnLayout| c.required || c.expected;
-        let lacking = columns.iter().zip(&at).filter(|(c, at)| must(c) && at.is_none()).count();
-        if lacking > 0 {
-            let wanted = columns.iter().filter(|c| must(c)).count();
-            return Err(CsvFault::numbers(CsvFaultCode::BadHeader, wanted, wanted - lacking));
+        let column_at = |i: usize| {
+            file_columns.iter().position(|file_column| *file_column == Some(i as u16)).map(|c| c as u16)
+        };
+        let layout_columns = (0..names.len()).map(column_at).collect();
+        let is_needed = |c: &ColumnLayout| c.required || c.expected;
+        let missing_count = columns
+            .iter()
+            .zip(&file_columns)
+            .filter(|(c, file_column)| is_needed(c) && file_column.is_none())
+            .count();
+        if missing_count > 0 {
+            let needed_count = columns.iter().filter(|c| is_needed(c)).count();
+            return Err(CsvFault::numbers(
+                CsvFaultCode::BadHeader,
+                needed_count,
+                needed_count - missing_count,
+            ));
         }
         if !self.layout.needs.unmet(&names).is_empty() {
             return Err(CsvFault::from_code(CsvFaultCode::BadHeader));
         }
-        self.header = CsvHeader { names, of, at, is: CsvHeaderState::Known, is_row: true };
+        self.header =
+            CsvHeader { names, layout_columns, file_columns, state: CsvHeaderState::Known, is_row: true };
         Ok(())
     }
 
     fn values_of(&mut self, raw: &[u8]) -> Result<(), CsvFault> {
-        if self.header.is != CsvHeaderState::Known {
+        if self.header.state != CsvHeaderState::Known {
             return Err(CsvFault::from_code(CsvFaultCode::NoHeader));
         }
-        let (wanted, found) = (self.header.names.len(), self.row.places.len());
-        if found > wanted || found < wanted && !self.layout.pad {
-            return Err(CsvFault::numbers(CsvFaultCode::RaggedRow, wanted, found));
+        let (expected, actual) = (self.header.names.len(), self.row.spans.len());
+        if actual > expected || actual < expected && !self.layout.pad {
+            return Err(CsvFault::numbers(CsvFaultCode::RaggedRow, expected, actual));
         }
-        let record: &[u8] = if self.in_apart { &self.apart } else { raw };
+        let record: &[u8] = if self.uses_extended_record { &self.extended_record } else { raw };
         let is_text = match self.layout.encoding {
             TextEncoding::Utf8 => std::str::from_utf8(raw).is_ok(),
             TextEncoding::Declared(_) => {
                 raw.is_ascii()
-                    || self.row.places.iter().all(|p| std::str::from_utf8(place(record, *p)).is_ok())
+                    || self.row.spans.iter().all(|p| std::str::from_utf8(span_bytes(record, *p)).is_ok())
             }
         };
         if !is_text {
             // A separator is ASCII, so the fault lies in one of the values.
-            let bad = self.row.places.iter().position(|p| std::str::from_utf8(place(record, *p)).is_err());
+            let bad =
+                self.row.spans.iter().position(|p| std::str::from_utf8(span_bytes(record, *p)).is_err());
             return Err(CsvFault {
                 value: bad.map(|i| i as u16),
                 ..CsvFault::from_code(CsvFaultCode::NotUtf8)
@@ -556,53 +574,55 @@ impl CsvRowDecoder {
         let columns = self.layout.row.columns();
         for &i in &self.order {
             let column = &columns[usize::from(i)];
-            let at = self.header.at[usize::from(i)];
-            let place = at.and_then(|at| self.row.places.get(usize::from(at)));
-            let value = match place {
+            let file_column = self.header.file_columns[usize::from(i)];
+            let span = file_column.and_then(|index| self.row.spans.get(usize::from(index)));
+            let value = match span {
                 None => ColumnValue::None,
                 Some(p) => {
                     let (start, end) = (p.start as usize, p.end as usize);
-                    let whole = ColumnBytes { bytes: &record[start..end], start };
-                    let mut around = RecordContext { header: &self.day, zones: &mut self.zones };
-                    let value = read(column, whole, &self.values, &mut around);
+                    let column_bytes = ColumnBytes { bytes: &record[start..end], start };
+                    let mut context = RecordContext { header: &self.day, zones: &mut self.zones };
+                    let value = read(column, column_bytes, &self.values, &mut context);
                     value.map_err(|code| {
-                        CsvFault::with_value(CsvFaultCode::Value(code), usize::from(at.unwrap_or(0)))
+                        CsvFault::with_value(CsvFaultCode::Value(code), usize::from(file_column.unwrap_or(0)))
                     })?
                 }
             };
             if value == ColumnValue::None && column.required && column.is_output() {
                 return Err(CsvFault::with_value(
                     CsvFaultCode::Value(fixed::RecordFaultCode::Missing),
-                    usize::from(at.unwrap_or(0)),
+                    usize::from(file_column.unwrap_or(0)),
                 ));
             }
             self.values[usize::from(i)] = value;
         }
-        self.others.clear();
-        let others = self.row.places.iter().zip(&self.header.of).enumerate();
-        for (i, (place, _)) in others.filter(|(_, (p, of))| of.is_none() && p.start < p.end) {
-            self.others.push((i as u16, *place));
+        self.extra_spans.clear();
+        let column_spans = self.row.spans.iter().zip(&self.header.layout_columns).enumerate();
+        for (i, (span, _)) in
+            column_spans.filter(|(_, (p, layout_column))| layout_column.is_none() && p.start < p.end)
+        {
+            self.extra_spans.push((i as u16, *span));
         }
         Ok(())
     }
 
     #[inline]
     fn text<'r>(&self, record: &'r [u8], p: ValueSpan) -> &'r [u8] {
-        place(record, p)
+        span_bytes(record, p)
     }
 
-    /// A fault in a sentence, with what is in the value.
+    /// Describes a fault in a sentence that quotes the value.
     #[must_use]
     pub fn explain(&self, fault: &CsvFault, raw: &[u8]) -> String {
-        let CsvFault { code, value, wanted, found } = *fault;
+        let CsvFault { code, value, expected, actual } = *fault;
         let name = |i: u16| {
             let name = self.header.names.get(usize::from(i)).map_or("", String::as_str);
             shortened(name)
         };
         match (code, value) {
-            (CsvFaultCode::RaggedRow, _) => format!("{found} values where there are {wanted} columns"),
-            (CsvFaultCode::LongRow, _) => format!("longer than the {wanted} bytes that a row may have"),
-            (CsvFaultCode::RecordCount, _) => format!("{wanted} rows stated, {found} found"),
+            (CsvFaultCode::RaggedRow, _) => format!("{actual} values where there are {expected} columns"),
+            (CsvFaultCode::LongRow, _) => format!("longer than the {expected} bytes that a row may have"),
+            (CsvFaultCode::RecordCount, _) => format!("{expected} rows stated, {actual} found"),
             (CsvFaultCode::UnclosedQuote, _) => "a quote is opened and not closed".to_owned(),
             (CsvFaultCode::BadQuote, _) => {
                 "a quote within a value, or something behind a closing quote".to_owned()
@@ -613,8 +633,8 @@ impl CsvRowDecoder {
             (CsvFaultCode::NoHeader, _) => "the file's header cannot be read".to_owned(),
             (CsvFaultCode::BadTrailer, _) => "the trailer's count is no number".to_owned(),
             (CsvFaultCode::BadHeader, Some(i)) => {
-                let place = self.row.places.get(usize::from(i)).copied();
-                let name = place.map(|p| self.text(self.record(raw), p)).unwrap_or_default();
+                let span = self.row.spans.get(usize::from(i)).copied();
+                let name = span.map(|p| self.text(self.record(raw), p)).unwrap_or_default();
                 let name = shortened(&String::from_utf8_lossy(name.trim_ascii()));
                 let column = i + 1;
                 format!(
@@ -624,22 +644,22 @@ impl CsvRowDecoder {
             (CsvFaultCode::BadSeparator, _) => {
                 format!(
                     "the file states the separator `{}` in its first line, the layout `{}`",
-                    char::from(found as u8).escape_default(),
-                    char::from(wanted as u8).escape_default()
+                    char::from(actual as u8).escape_default(),
+                    char::from(expected as u8).escape_default()
                 )
             }
             (CsvFaultCode::HeaderNotFound, _) if self.layout.finds_header => {
                 let names: Vec<_> = self.layout.row.columns().iter().map(ColumnLayout::source).collect();
                 format!(
-                    "none of the first {found} lines has all columns of the layout: `{}`",
+                    "none of the first {actual} lines has all columns of the layout: `{}`",
                     names.join("`, `")
                 )
             }
             (CsvFaultCode::HeaderNotFound, _) => {
-                format!("the {wanted} lines before the header are longer than 64 KiB")
+                format!("the {expected} lines before the header are longer than 64 KiB")
             }
             (CsvFaultCode::BadHeader, None) => {
-                let names: Vec<_> = self.row.places.iter().map(|p| self.text(self.record(raw), *p)).collect();
+                let names: Vec<_> = self.row.spans.iter().map(|p| self.text(self.record(raw), *p)).collect();
                 let names = names.iter().map(|n| String::from_utf8_lossy(n).trim().to_owned()).collect();
                 let names = number_names(names).unwrap_or_default().names;
                 let lacks =
@@ -654,7 +674,7 @@ impl CsvRowDecoder {
                 }
                 let lacking = lacking.join("`, `");
                 format!(
-                    "the header has {found} of {wanted} columns that must be there, not `{lacking}`; it has {present}"
+                    "the header has {actual} of {expected} columns that must be there, not `{lacking}`; it has {present}"
                 )
             }
             (CsvFaultCode::NotUtf8, Some(i)) => {
@@ -663,13 +683,15 @@ impl CsvRowDecoder {
             (CsvFaultCode::NotUtf8, None) => format!("text that is not {}", self.layout.encoding_name()),
             (CsvFaultCode::Value(code), i) => {
                 let i = i.unwrap_or(0);
-                // The values of the row in hand, if it is still this one.
-                let text = self.row.places.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
+                // The values of the current row, if it is still this one.
+                let text = self.row.spans.get(usize::from(i)).map(|p| self.text(self.record(raw), *p));
                 let text = text.unwrap_or_default();
                 let cut = &text[..text.len().min(60)];
                 // A column of the file may be read in several ways.
-                let readings = self.layout.row.columns().iter().zip(&self.header.at);
-                let readings = readings.filter(|(_, at)| **at == Some(i)).map(|(c, _)| c.reason(code, text));
+                let readings = self.layout.row.columns().iter().zip(&self.header.file_columns);
+                let readings = readings
+                    .filter(|(_, file_column)| **file_column == Some(i))
+                    .map(|(c, _)| c.reason(code, text));
                 let general = code.description();
                 let reason = readings.into_iter().reduce(|a, b| if a == general { b } else { a });
                 let reason = reason.unwrap_or_else(|| general.to_owned());
@@ -679,7 +701,7 @@ impl CsvRowDecoder {
     }
 }
 
-/// Says that the header has none of the columns of a choice.
+/// Describes that the header has no column of a choice.
 fn no_column(choice: &ColumnChoice) -> String {
     let columns = quoted_names(choice.columns.iter().map(String::as_str));
     match choice.columns.len() {
@@ -691,8 +713,8 @@ fn no_column(choice: &ColumnChoice) -> String {
 /// Returns names of columns for people: a few dozen at most, and of each the start.
 fn quoted_names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let count = names.len();
-    let shown = names.take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shortened(name)));
-    let mut text = shown.collect::<Vec<_>>().join(", ");
+    let name_list = names.take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shortened(name)));
+    let mut text = name_list.collect::<Vec<_>>().join(", ");
     if count > NAMES_SHOWN_MAX {
         text += &format!(" and {} more", count - NAMES_SHOWN_MAX);
     }
@@ -719,7 +741,7 @@ const NAMES_SHOWN_MAX: usize = 24;
 /// Characters of a name in an error, at most.
 const NAME_CHARS_SHOWN_MAX: usize = 60;
 
-/// Names of columns of which none is there twice.
+/// Column names, numbered so that no name occurs twice.
 #[derive(Default)]
 struct NumberedNames {
     names: Vec<String>,
@@ -729,9 +751,9 @@ struct NumberedNames {
 
 /// Numbers the second and later of several equal names.
 fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
-    let given: BTreeSet<String> = names.iter().cloned().collect();
+    let unique_names: BTreeSet<String> = names.iter().cloned().collect();
     let mut doubled = Vec::new();
-    if given.len() == names.len() {
+    if unique_names.len() == names.len() {
         return Ok(NumberedNames { names, doubled });
     }
     let mut counts = BTreeMap::<String, usize>::new();
@@ -742,7 +764,7 @@ fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
             continue;
         }
         let numbered = format!("{name}#{count}");
-        if given.contains(&numbered) {
+        if unique_names.contains(&numbered) {
             return Err(CsvFault::with_value(CsvFaultCode::BadHeader, i));
         }
         doubled.push((i, std::mem::replace(name, numbered)));
@@ -750,7 +772,7 @@ fn number_names(mut names: Vec<String>) -> Result<NumberedNames, CsvFault> {
     Ok(NumberedNames { names, doubled })
 }
 
-/// The column of this name; `name#1` is the first of several.
+/// Finds a column by its name; `name#1` is the first of several.
 pub(super) fn column_of(names: &[String], name: &str) -> Option<usize> {
     let position = |name: &str| names.iter().position(|n| n == name);
     position(name).or_else(|| position(name.strip_suffix("#1")?))
@@ -760,6 +782,6 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn place(record: &[u8], p: ValueSpan) -> &[u8] {
+fn span_bytes(record: &[u8], p: ValueSpan) -> &[u8] {
     record.get(p.start as usize..p.end as usize).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ pub enum CsvFaultCode {
     RaggedRow,
     /// A quote that is opened is not closed within the longest row.
     UnclosedQuote,
-    /// A quote is where none may be: within a value; or something follows a closing one.
+    /// A quote is at a wrong place: inside a value, or before more text of the value.
     BadQuote,
     /// The row is longer than a row may be.
     LongRow,
@@ -35,7 +35,7 @@ pub enum CsvFaultCode {
     BadTrailer,
     /// Another number of rows than the trailer says.
     RecordCount,
-    /// A value is none of its column; codes as for fixed-width records.
+    /// A value does not fit its column; codes as for fixed-width records.
     Value(fixed::RecordFaultCode),
 }
 
@@ -49,7 +49,7 @@ impl From<ForeignInput> for CsvFaultCode {
 }
 
 impl CsvFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `ragged_row`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,8 +72,8 @@ impl CsvFaultCode {
     }
 }
 
-/// Why a stretch of input is no good row. A plain value, so that a stream of nothing but faults allocates
-/// nothing; [`Decoder::explain`](super::CsvRowDecoder::explain) gives the sentence.
+/// The reason why bytes are no valid row. It is a plain value, so that a stream of faults needs no allocation;
+/// [`Decoder::explain`](super::CsvRowDecoder::explain) describes it in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvFault {
     /// The code.
@@ -81,27 +81,27 @@ pub struct CsvFault {
     /// Which value of the row, from 0.
     pub value: Option<u16>,
     /// Values, bytes or rows that there should be.
-    pub wanted: u64,
+    pub expected: u64,
     /// Values, bytes or rows that there are.
-    pub found: u64,
+    pub actual: u64,
 }
 
 impl CsvFault {
     pub(super) const fn from_code(code: CsvFaultCode) -> Self {
-        CsvFault { code, value: None, wanted: 0, found: 0 }
+        CsvFault { code, value: None, expected: 0, actual: 0 }
     }
 
     pub(super) const fn with_value(code: CsvFaultCode, value: usize) -> Self {
-        CsvFault { code, value: Some(value as u16), wanted: 0, found: 0 }
+        CsvFault { code, value: Some(value as u16), expected: 0, actual: 0 }
     }
 
-    pub(super) const fn numbers(code: CsvFaultCode, wanted: usize, found: usize) -> Self {
-        CsvFault { code, value: None, wanted: wanted as u64, found: found as u64 }
+    pub(super) const fn numbers(code: CsvFaultCode, expected: usize, actual: usize) -> Self {
+        CsvFault { code, value: None, expected: expected as u64, actual: actual as u64 }
     }
 
-    /// The fault of a trailer that says `stated` rows where there are `found`.
+    /// Makes the fault of a trailer that states `stated` rows if the file has `actual` rows.
     #[must_use]
-    pub const fn count(stated: u64, found: u64) -> Self {
-        CsvFault { code: CsvFaultCode::RecordCount, value: None, wanted: stated, found }
+    pub const fn count(stated: u64, actual: u64) -> Self {
+        CsvFault { code: CsvFaultCode::RecordCount, value: None, expected: stated, actual }
     }
 }

@@ -23,7 +23,7 @@ use unitape_base::{DecodeInput, DecodeStep, InputBuffer, JsonLines, LineDecoder,
 /// Decodes all of `input` to JSON Lines on `out`; the label may contain the file's day.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
@@ -126,12 +126,12 @@ impl CsvJsonWriter {
         let out = &mut self.lines.text;
         out.extend_from_slice(b",\"type\":\"row\",\"fields\":{");
         let mut comma = false;
-        for (column, found) in decoder.layout().row.columns().iter().zip(decoder.values()) {
-            if *found == ColumnValue::None || !column.is_output() {
+        for (column, column_value) in decoder.layout().row.columns().iter().zip(decoder.values()) {
+            if *column_value == ColumnValue::None || !column.is_output() {
                 continue;
             }
             key(out, &mut comma, column.name());
-            match *found {
+            match *column_value {
                 ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
                 }

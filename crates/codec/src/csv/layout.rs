@@ -36,7 +36,7 @@ pub struct CsvLayout {
     pub(crate) zones: Vec<CachedTimeZone>,
     /// The zone of the layout, among them.
     pub(crate) zone: Option<u16>,
-    /// Columns of which a header must have some, besides those that it must have.
+    /// Further columns, of which a header must have some.
     pub(crate) needs: ColumnNeeds,
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum TextEncoding {
 }
 
 impl TextEncoding {
-    /// The encoding of this name, in rows with this separator.
+    /// Looks up the encoding `name` for rows with this separator.
     fn by_name(name: &str, separator: u8) -> Result<Self, String> {
         match Charset::by_name(name) {
             Some(charset) if charset == Charset::UTF_8 => Ok(Self::Utf8),
@@ -157,7 +157,7 @@ fn double_quote() -> Spanned<String> {
 }
 
 impl CsvLayout {
-    /// The name of the set of characters, for errors.
+    /// Returns the name of the character set, for errors.
     pub(super) fn encoding_name(&self) -> String {
         match self.encoding {
             TextEncoding::Utf8 => "UTF-8".to_owned(),
@@ -168,49 +168,49 @@ impl CsvLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
-    /// The problem, and its line.
+    /// Fails if the text is no layout; the error has the line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let at = |offset: usize, what: String| {
+        let error_at = |offset: usize, reason: String| {
             let before = text.as_bytes().get(..offset).unwrap_or_default();
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-            Error::Layout { origin: origin.to_owned(), line, what }
+            Error::Layout { origin: origin.to_owned(), line, reason }
         };
         let parsed: Result<CsvLayoutConfig, _> = toml::from_str(text);
-        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
-        build(parsed).map_err(|(offset, what)| at(offset, what))
+        let parsed = parsed.map_err(|e| error_at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+        build(parsed).map_err(|(offset, reason)| error_at(offset, reason))
     }
 
-    /// The shipped layout of this name, as its text.
+    /// Looks up a shipped layout by name and returns its text.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {
         BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
     }
 
-    /// Names of the shipped layouts.
+    /// Lists the names of the shipped layouts.
     pub fn all_built_in() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Its name.
+    /// Returns the layout's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The title, one line for people.
+    /// Returns the title, one line for people.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The columns of a row that the layout names.
+    /// Returns the columns that the layout names.
     #[must_use]
     pub fn row(&self) -> &RecordLayout {
         &self.row
     }
 
-    /// This layout with columns of text of these names, which the header must have. Columns that the layout names
-    /// already stay unchanged.
+    /// Adds a text column for each of `names`; the header must have these columns. A column that the layout already
+    /// names stays unchanged.
     #[must_use]
     pub fn with_text_columns<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Self {
         let mut this = self.clone();
@@ -222,54 +222,54 @@ impl CsvLayout {
         this
     }
 
-    /// This layout with columns of which a header must have some; a header without them is refused.
+    /// Sets the choices of columns; a header must have a column of each choice. A decoder refuses other headers.
     #[must_use]
     pub fn with_needs(mut self, needs: ColumnNeeds) -> Self {
         self.needs = needs;
         self
     }
 
-    /// Returns the names of its columns as a header has them; a column that is read in two ways comes twice.
+    /// Returns the column names of the header. A column that is read in two ways occurs twice.
     pub fn header_names(&self) -> impl Iterator<Item = &str> {
         self.row.columns().iter().map(ColumnLayout::source)
     }
 
-    /// The name that the column `name` has in the header; `None` if the layout does not list it.
+    /// Returns the header's name for the column `name`; `None` if the layout does not list the column.
     #[must_use]
     pub fn header_name(&self, name: &str) -> Option<&str> {
         self.row.find(name).map(|i| self.row.columns()[i].source())
     }
 
-    /// Whether the first row names the columns.
+    /// Returns whether the first row names the columns.
     #[must_use]
     pub fn has_header(&self) -> bool {
         self.header
     }
 
-    /// Whether a time of a column depends on the times before it in the source.
+    /// Returns whether the time in any column depends on earlier times in the source.
     #[must_use]
     pub fn needs_order(&self) -> bool {
         self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
     }
 
-    /// Bytes of a row, at most.
+    /// Returns the maximum length of a row, in bytes.
     #[must_use]
     pub fn row_bytes_max(&self) -> usize {
         self.row_bytes_max
     }
 
-    /// This layout with another choice for local times that occur twice or never.
+    /// Sets the choice for local times that occur twice or never.
     #[must_use]
     pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
         self.row.set_ambiguous(ambiguous, &mut self.zones);
         self
     }
 
-    /// This layout with the column `name`, which is the column `source` of the file read as a time of this form: a date
-    /// with a time, a time on the day of the file, or a date.
+    /// Adds the column `name`, which reads the file's column `source` as a time in `form`. The form is a date with a
+    /// time, a time on the file's day, or a date.
     ///
     /// # Errors
-    /// The problem of the form, for people.
+    /// Fails if the form is invalid; the text says why.
     pub fn with_time_column(&self, name: &str, source: &str, form: &str) -> Result<Self, String> {
         let mut this = self.clone();
         if this.row.find(name).is_none() {
@@ -279,7 +279,7 @@ impl CsvLayout {
         Ok(this)
     }
 
-    /// Bytes at the start of a file that a decoder has to see which begins further on, at most.
+    /// Returns the maximum number of bytes at the start of a file that a decoder must see if it begins further on.
     #[must_use]
     pub fn head_bytes(&self) -> usize {
         // Comments may precede a header.
@@ -287,12 +287,12 @@ impl CsvLayout {
         before + 2 * self.row_bytes_max
     }
 
-    /// The day that a file's name contains: the last `YYYYMMDD`, `YYYY-MM-DD` or `YYYY_MM_DD` in it that is a day.
+    /// Finds the day in a file name: the last `YYYYMMDD`, `YYYY-MM-DD` or `YYYY_MM_DD` in it that is a valid day.
     pub(crate) fn day_of(name: &str) -> Option<i32> {
         let bytes = name.as_bytes();
-        let day = |at: usize| {
-            let plain = bytes.get(at..at + 8).and_then(parse_day);
-            plain.or_else(|| match bytes.get(at..at + 10)? {
+        let day = |start: usize| {
+            let compact_day = bytes.get(start..start + 8).and_then(parse_day);
+            compact_day.or_else(|| match bytes.get(start..start + 10)? {
                 &[a, b, c, d, x @ (b'-' | b'_'), e, f, y, g, h] if x == y => {
                     parse_day(&[a, b, c, d, e, f, g, h])
                 }
@@ -304,7 +304,7 @@ impl CsvLayout {
 }
 
 fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
-    let fail = |at: usize, what: String| Err((at, what));
+    let fail = |offset: usize, reason: String| Err((offset, reason));
     let states_separator = text.separator.is_some();
     let (header, finds_header) = match &text.header {
         None => (true, false),
@@ -312,12 +312,12 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
             HeaderConfig::Is(is) => (*is, false),
             HeaderConfig::Word(word) if word == "find" && !text.column.is_empty() => (true, true),
             HeaderConfig::Word(word) if word == "find" => {
-                let what = "header = \"find\" looks for the columns in [[column]]: name them".to_owned();
-                return fail(header.span().start, what);
+                let reason = "header = \"find\" looks for the columns in [[column]]: name them".to_owned();
+                return fail(header.span().start, reason);
             }
             HeaderConfig::Word(word) => {
-                let what = format!("header: true, false or \"find\", not \"{word}\"");
-                return fail(header.span().start, what);
+                let reason = format!("header: true, false or \"find\", not \"{word}\"");
+                return fail(header.span().start, reason);
             }
         },
     };
@@ -347,8 +347,8 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         Some((_, [byte])) if byte.is_ascii_graphic() && *byte != separator && Some(*byte) != quote => {
             Some(*byte)
         }
-        Some((at, _)) => {
-            return fail(at, "comment: one character that is neither separator nor quote".to_owned());
+        Some((offset, _)) => {
+            return fail(offset, "comment: one character that is neither separator nor quote".to_owned());
         }
     };
     let row_bytes_max = match &text.row_bytes_max {
@@ -366,17 +366,17 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
     let trailer = match text.trailer {
         None => None,
         Some(trailer) => {
-            let (at, trailer) = (trailer.span().start, trailer.into_inner());
+            let (offset, trailer) = (trailer.span().start, trailer.into_inner());
             if trailer.first.is_empty() {
-                return fail(at, "trailer: `first` is what its first value is".to_owned());
+                return fail(offset, "trailer: `first` is what its first value is".to_owned());
             }
             let count = match &trailer.count {
                 None => None,
                 Some(name) => match trailer.columns.iter().position(|c| c == name.get_ref()) {
                     Some(i) => Some(i),
                     None => {
-                        let what = format!("count: the trailer has no column `{}`", name.get_ref());
-                        return fail(name.span().start, what);
+                        let reason = format!("count: the trailer has no column `{}`", name.get_ref());
+                        return fail(name.span().start, reason);
                     }
                 },
             };
@@ -384,14 +384,14 @@ fn build(text: CsvLayoutConfig) -> Result<CsvLayout, (usize, String)> {
         }
     };
     if !header && text.column.is_empty() {
-        let what = "without a header the layout must name all columns in [[column]]".to_owned();
-        return fail(text.name.span().start, what);
+        let reason = "without a header the layout must name all columns in [[column]]".to_owned();
+        return fail(text.name.span().start, reason);
     }
     let encoding = match &text.encoding {
         None => TextEncoding::Utf8,
         Some(name) => match TextEncoding::by_name(name.get_ref(), separator) {
             Ok(encoding) => encoding,
-            Err(what) => return fail(name.span().start, what),
+            Err(reason) => return fail(name.span().start, reason),
         },
     };
     // The layout's own zone is the first.

@@ -3,7 +3,7 @@
 
 use super::decode::column_of;
 
-/// Columns of which a header must have one.
+/// Columns, of which a header must have at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnChoice {
     /// What the mapping takes from them, in a word for errors: `bid`.
@@ -29,13 +29,13 @@ impl ColumnChoice {
 }
 
 impl ColumnNeeds {
-    /// Returns whether there is nothing to look for.
+    /// Returns whether there are no choices to check.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.always.is_empty() && self.cases.is_empty()
     }
 
-    /// Returns the choices that a header of these names does not meet; none if it has what it must have.
+    /// Returns the choices of which a header with these names has no column.
     pub(crate) fn unmet<'n>(&'n self, names: &[String]) -> Vec<&'n ColumnChoice> {
         let always = self.always.iter().filter(|choice| !choice.is_met(names));
         let mut unmet: Vec<&ColumnChoice> = always.collect();

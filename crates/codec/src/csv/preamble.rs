@@ -20,7 +20,7 @@ pub(super) enum Preamble {
 /// Lines among which a header is looked for, at most.
 const HEADER_LINES_MAX: usize = 1_000;
 
-/// The first bytes of a file that state its separator; none if they do not.
+/// Returns the first line of a file if it states the separator; otherwise an empty slice.
 pub(super) fn separator_line(bytes: &[u8]) -> &[u8] {
     let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
     let end = line_end(bytes, start).unwrap_or(bytes.len());
@@ -35,13 +35,13 @@ impl CsvRowDecoder {
             ForeignCheck::No => {}
             ForeignCheck::Needs(bytes) => return Preamble::More(bytes),
             ForeignCheck::Is(input) => {
-                let seen = &buf[..buf.len().min(layout.row_bytes_max)];
-                let end = match line_end(seen, 0) {
+                let window = &buf[..buf.len().min(layout.row_bytes_max)];
+                let end = match line_end(window, 0) {
                     Some(end) => end,
-                    None if !eof && seen.len() < layout.row_bytes_max => {
+                    None if !eof && window.len() < layout.row_bytes_max => {
                         return Preamble::More(buf.len() + 1);
                     }
-                    None => seen.len(),
+                    None => window.len(),
                 };
                 let fault = CsvFault::from_code(input.into());
                 return Preamble::Bad { span: Span { start: 0, end }, fault, end };
@@ -67,8 +67,8 @@ impl CsvRowDecoder {
             from = start + first_line.len();
             if layout.states_separator && stated != layout.separator {
                 let span = Span { start, end: from };
-                let (wanted, found) = (usize::from(layout.separator), usize::from(stated));
-                let fault = CsvFault::numbers(CsvFaultCode::BadSeparator, wanted, found);
+                let (expected, actual) = (usize::from(layout.separator), usize::from(stated));
+                let fault = CsvFault::numbers(CsvFaultCode::BadSeparator, expected, actual);
                 return Preamble::Bad { span, fault, end: from };
             }
             self.set_separator(stated);
@@ -99,32 +99,32 @@ impl CsvRowDecoder {
     /// Finds the first line from `from` on that has all columns of the layout.
     fn find_header(&mut self, buf: &[u8], from: usize, eof: bool) -> Preamble {
         let layout = self.layout().clone();
-        let mut at = from;
+        let mut offset = from;
         let mut lines = 0;
-        while lines < HEADER_LINES_MAX && at - from < PREAMBLE_BYTES_MAX {
-            while buf.get(at).is_some_and(|b| matches!(b, b'\n' | b'\r')) {
-                at += 1;
+        while lines < HEADER_LINES_MAX && offset - from < PREAMBLE_BYTES_MAX {
+            while buf.get(offset).is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+                offset += 1;
             }
-            if at >= buf.len() {
+            if offset >= buf.len() {
                 break;
             }
-            let length = match self.scan_row(&buf[at..], eof) {
+            let length = match self.scan_row(&buf[offset..], eof) {
                 RowScanOutcome::Whole { length, .. } => Some(length),
                 RowScanOutcome::Bad { .. } => None,
                 RowScanOutcome::More => return Preamble::More(buf.len() + 1),
             };
-            let names = length.and_then(|length| self.names_of(&buf[at..at + length]));
+            let names = length.and_then(|length| self.names_of(&buf[offset..offset + length]));
             let columns = layout.row.columns();
             if names.is_some_and(|names| columns.iter().all(|c| column_of(&names, c.source()).is_some())) {
-                return Preamble::Until(at);
+                return Preamble::Until(offset);
             }
             lines += 1;
-            at = match line_end(buf, at) {
+            offset = match line_end(buf, offset) {
                 Some(end) => end,
                 None => buf.len(),
             };
         }
-        let ended = lines >= HEADER_LINES_MAX || at - from >= PREAMBLE_BYTES_MAX;
+        let ended = lines >= HEADER_LINES_MAX || offset - from >= PREAMBLE_BYTES_MAX;
         if !ended && !eof {
             return Preamble::More(buf.len() + 1);
         }
@@ -142,12 +142,12 @@ impl CsvRowDecoder {
     }
 }
 
-/// Behind the line that begins at `from`; `None` if it has no end.
+/// Returns the offset after the line that begins at `from`; `None` if the line has no end.
 fn line_end(buf: &[u8], from: usize) -> Option<usize> {
     memchr::memchr(b'\n', buf.get(from..)?).map(|n| from + n + 1)
 }
 
-/// The separator that a line such as `sep=;` states.
+/// Returns the separator that a line such as `sep=;` states.
 fn stated_separator(line: &[u8]) -> Option<u8> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -7,10 +7,10 @@ use super::simd::{CsvKernel, ScanStop};
 /// Values of a row, as places in its bytes; a value whose quotes were doubled is in `text` after them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowValueSpans {
-    pub places: Vec<ValueSpan>,
+    pub spans: Vec<ValueSpan>,
     /// Values without the doubled quotes.
     pub text: Vec<u8>,
-    /// The byte between values: that of the layout, or the one that the file states.
+    /// The byte between values: the layout's separator, or the separator that the file states.
     pub separator: u8,
 }
 
@@ -20,10 +20,10 @@ pub(super) struct ValueSpan {
     pub start: u32,
     pub end: u32,
     /// In [`RowValueSpans::text`], not in the row.
-    pub apart: bool,
+    pub is_in_text: bool,
 }
 
-/// The row at the start of a stretch of input.
+/// The result of scanning a row at the start of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowScanOutcome {
     /// A row of `length` bytes, and the place after its line end.
@@ -43,21 +43,21 @@ impl RowValueSpans {
         input: &[u8],
         eof: bool,
     ) -> RowScanOutcome {
-        self.places.clear();
+        self.spans.clear();
         self.text.clear();
         let most = layout.row_bytes_max;
         // A carriage return and a line feed may be after the longest row.
-        let seen = &input[..input.len().min(most + 2)];
-        let places = &mut self.places;
-        let stop = kernel.scan(seen, self.separator, layout.quote.unwrap_or(b'\n'), places);
+        let window = &input[..input.len().min(most + 2)];
+        let spans = &mut self.spans;
+        let stop = kernel.scan(window, self.separator, layout.quote.unwrap_or(b'\n'), spans);
         let feed = match stop {
             ScanStop::Quote => return self.quoted(layout, input, eof),
-            ScanStop::LineEnd(at) => Some(at),
+            ScanStop::LineEnd(offset) => Some(offset),
             ScanStop::End => None,
         };
         let (length, end) = match feed {
-            Some(at) => (at - usize::from(at > 0 && input[at - 1] == b'\r'), at + 1),
-            None if seen.len() == most + 2 => return long(layout, input),
+            Some(offset) => (offset - usize::from(offset > 0 && input[offset - 1] == b'\r'), offset + 1),
+            None if window.len() == most + 2 => return long(layout, input),
             None if eof => (input.len() - usize::from(input.last() == Some(&b'\r')), input.len()),
             None => return RowScanOutcome::More,
         };
@@ -67,87 +67,105 @@ impl RowValueSpans {
         if length > most {
             return long(layout, input);
         }
-        let last = places.last().map_or(0, |p| p.end as usize + 1);
-        places.push(ValueSpan { start: last as u32, end: length as u32, apart: false });
+        let last = spans.last().map_or(0, |p| p.end as usize + 1);
+        spans.push(ValueSpan { start: last as u32, end: length as u32, is_in_text: false });
         self.counted(length, end)
     }
 
-    /// A row in which a quote is, byte by byte.
+    /// Scans a row that contains a quote, byte by byte.
     fn quoted(&mut self, layout: &CsvLayout, input: &[u8], eof: bool) -> RowScanOutcome {
         let Some(quote) = layout.quote else { return RowScanOutcome::More };
-        self.places.clear();
+        self.spans.clear();
         let most = layout.row_bytes_max;
-        let seen = &input[..input.len().min(most + 2)];
+        let window = &input[..input.len().min(most + 2)];
         // Input of this length is too long, whatever follows.
         let ended = eof && input.len() < most + 2;
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            let place = if seen.get(at) == Some(&quote) {
-                let (start, apart) = (at + 1, self.text.len());
+            let span = if window.get(offset) == Some(&quote) {
+                let (start, text_start) = (offset + 1, self.text.len());
                 let mut from = start;
                 let mut doubled = false;
                 let close = loop {
-                    let Some(found) = memchr::memchr(quote, &seen[from..]) else {
+                    let Some(distance) = memchr::memchr(quote, &window[from..]) else {
                         return bad(CsvFaultCode::UnclosedQuote, layout, input, ended, eof);
                     };
-                    let found = from + found;
-                    match seen.get(found + 1) {
+                    let quote_offset = from + distance;
+                    match window.get(quote_offset + 1) {
                         Some(byte) if *byte == quote => {
-                            self.text.extend_from_slice(&seen[from..=found]);
-                            (doubled, from) = (true, found + 2);
+                            self.text.extend_from_slice(&window[from..=quote_offset]);
+                            (doubled, from) = (true, quote_offset + 2);
                         }
                         None if !ended => return bad(CsvFaultCode::UnclosedQuote, layout, input, ended, eof),
-                        _ => break found,
+                        _ => break quote_offset,
                     }
                 };
-                at = close + 1;
+                offset = close + 1;
                 if doubled {
-                    self.text.extend_from_slice(&seen[from..close]);
-                    ValueSpan { start: apart as u32, end: self.text.len() as u32, apart: true }
+                    self.text.extend_from_slice(&window[from..close]);
+                    ValueSpan { start: text_start as u32, end: self.text.len() as u32, is_in_text: true }
                 } else {
-                    self.text.truncate(apart);
-                    ValueSpan { start: start as u32, end: close as u32, apart: false }
+                    self.text.truncate(text_start);
+                    ValueSpan { start: start as u32, end: close as u32, is_in_text: false }
                 }
             } else {
-                let rest = &seen[at..];
+                let rest = &window[offset..];
                 let stop = |b: &u8| *b == self.separator || *b == b'\n' || *b == quote;
-                let end = at + rest.iter().position(stop).unwrap_or(rest.len());
-                let ends_value = seen.get(end).is_some_and(|byte| *byte != b'\n');
-                let value = &seen[at..end];
+                let end = offset + rest.iter().position(stop).unwrap_or(rest.len());
+                let ends_value = window.get(end).is_some_and(|byte| *byte != b'\n');
+                let value = &window[offset..end];
                 if has_bare_return(value) || ends_value && value.last() == Some(&b'\r') {
                     return bad(CsvFaultCode::BareReturn, layout, input, true, eof);
                 }
-                if seen.get(end) == Some(&quote) {
+                if window.get(end) == Some(&quote) {
                     return bad(CsvFaultCode::BadQuote, layout, input, true, eof);
                 }
-                let start = at;
-                at = end;
-                ValueSpan { start: start as u32, end: end as u32, apart: false }
+                let start = offset;
+                offset = end;
+                ValueSpan { start: start as u32, end: end as u32, is_in_text: false }
             };
-            self.places.push(place);
-            match (seen.get(at), seen.get(at + 1)) {
-                (Some(byte), _) if *byte == self.separator => at += 1,
+            self.spans.push(span);
+            match (window.get(offset), window.get(offset + 1)) {
+                (Some(byte), _) if *byte == self.separator => offset += 1,
                 (Some(b'\n'), _) => {
-                    let cut = at > 0 && input[at - 1] == b'\r' && place.end as usize == at && !place.apart;
-                    let length = at - usize::from(at > 0 && input[at - 1] == b'\r');
-                    if cut && let Some(last) = self.places.last_mut() {
+                    let cut = offset > 0
+                        && input[offset - 1] == b'\r'
+                        && span.end as usize == offset
+                        && !span.is_in_text;
+                    let length = offset - usize::from(offset > 0 && input[offset - 1] == b'\r');
+                    if cut && let Some(last) = self.spans.last_mut() {
                         last.end -= 1;
                     }
-                    return if length > most { long(layout, input) } else { self.counted(length, at + 1) };
+                    return if length > most {
+                        long(layout, input)
+                    } else {
+                        self.counted(length, offset + 1)
+                    };
                 }
                 (Some(b'\r'), Some(b'\n')) => {
-                    return if at > most { long(layout, input) } else { self.counted(at, at + 2) };
+                    return if offset > most {
+                        long(layout, input)
+                    } else {
+                        self.counted(offset, offset + 2)
+                    };
                 }
                 (Some(b'\r'), None) if ended => {
-                    return if at > most { long(layout, input) } else { self.counted(at, at + 1) };
+                    return if offset > most {
+                        long(layout, input)
+                    } else {
+                        self.counted(offset, offset + 1)
+                    };
                 }
                 (None, _) if ended => {
-                    let cut = at > 0 && input[at - 1] == b'\r' && place.end as usize == at && !place.apart;
-                    if cut && let Some(last) = self.places.last_mut() {
+                    let cut = offset > 0
+                        && input[offset - 1] == b'\r'
+                        && span.end as usize == offset
+                        && !span.is_in_text;
+                    if cut && let Some(last) = self.spans.last_mut() {
                         last.end -= 1;
                     }
-                    let length = at - usize::from(cut);
-                    return if length > most { long(layout, input) } else { self.counted(length, at) };
+                    let length = offset - usize::from(cut);
+                    return if length > most { long(layout, input) } else { self.counted(length, offset) };
                 }
                 (None, _) | (Some(b'\r'), None) => {
                     return if input.len() < most + 2 { RowScanOutcome::More } else { long(layout, input) };
@@ -160,47 +178,50 @@ impl RowValueSpans {
     }
 
     fn counted(&self, length: usize, end: usize) -> RowScanOutcome {
-        if self.places.len() > VALUES_MAX {
-            let fault = CsvFault::numbers(CsvFaultCode::RaggedRow, VALUES_MAX, self.places.len());
+        if self.spans.len() > VALUES_MAX {
+            let fault = CsvFault::numbers(CsvFaultCode::RaggedRow, VALUES_MAX, self.spans.len());
             return RowScanOutcome::Bad { fault, length, end };
         }
         RowScanOutcome::Whole { length, end }
     }
 }
 
-/// A row with a quote that cannot be: it ends with the line in which it begins. Unless it is `decided`, more bytes
-/// may make it good.
+/// Refuses a row with an invalid quote: the row ends with the line in which it begins. Unless the fault is `decided`,
+/// more bytes may make the row valid.
 fn bad(code: CsvFaultCode, layout: &CsvLayout, input: &[u8], decided: bool, eof: bool) -> RowScanOutcome {
     let most = layout.row_bytes_max;
     let all = input.len() >= most + 2;
     if !decided && !all {
         return RowScanOutcome::More;
     }
-    let seen = &input[..input.len().min(most + 2)];
+    let window = &input[..input.len().min(most + 2)];
     let fault = CsvFault::from_code(code);
-    match memchr::memchr(b'\n', seen) {
-        Some(at) => RowScanOutcome::Bad { fault, length: without_return(seen, at), end: at + 1 },
+    match memchr::memchr(b'\n', window) {
+        Some(offset) => {
+            RowScanOutcome::Bad { fault, length: without_return(window, offset), end: offset + 1 }
+        }
         None if all => RowScanOutcome::Bad { fault, length: most, end: most },
-        None if eof => RowScanOutcome::Bad { fault, length: seen.len(), end: seen.len() },
+        None if eof => RowScanOutcome::Bad { fault, length: window.len(), end: window.len() },
         None => RowScanOutcome::More,
     }
 }
 
-/// A row beyond the limit goes in pieces of it, to the end of its line where that is in sight.
+/// Refuses a row beyond the length limit in pieces of that length. The last piece ends with the line, if the line end
+/// is in sight.
 fn long(layout: &CsvLayout, input: &[u8]) -> RowScanOutcome {
     let most = layout.row_bytes_max;
-    let seen = &input[..input.len().min(most + 2)];
-    let fault = |found| CsvFault::numbers(CsvFaultCode::LongRow, most, found);
-    match memchr::memchr(b'\n', seen) {
-        Some(at) => {
-            let length = without_return(seen, at);
-            RowScanOutcome::Bad { fault: fault(length), length, end: at + 1 }
+    let window = &input[..input.len().min(most + 2)];
+    let fault = |actual| CsvFault::numbers(CsvFaultCode::LongRow, most, actual);
+    match memchr::memchr(b'\n', window) {
+        Some(offset) => {
+            let length = without_return(window, offset);
+            RowScanOutcome::Bad { fault: fault(length), length, end: offset + 1 }
         }
         None => {
             let length = if input.len() >= most + 2 { most } else { input.len() };
-            let fault = match has_bare_return(seen) {
+            let fault = match has_bare_return(window) {
                 true => CsvFault::from_code(CsvFaultCode::BareReturn),
-                false => fault(seen.len()),
+                false => fault(window.len()),
             };
             RowScanOutcome::Bad { fault, length, end: length }
         }
@@ -210,10 +231,10 @@ fn long(layout: &CsvLayout, input: &[u8]) -> RowScanOutcome {
 /// Returns whether a carriage return in a line without its end has something else behind it.
 #[inline]
 pub(super) fn has_bare_return(line: &[u8]) -> bool {
-    memchr::memchr(b'\r', line).is_some_and(|at| line[at..].iter().any(|byte| *byte != b'\r'))
+    memchr::memchr(b'\r', line).is_some_and(|offset| line[offset..].iter().any(|byte| *byte != b'\r'))
 }
 
-/// The length of a line that a line feed at `at` ends.
-fn without_return(line: &[u8], at: usize) -> usize {
-    at - usize::from(at > 0 && line[at - 1] == b'\r')
+/// Returns the length of the line that the line feed at `feed_offset` ends, without its carriage return.
+fn without_return(line: &[u8], feed_offset: usize) -> usize {
+    feed_offset - usize::from(feed_offset > 0 && line[feed_offset - 1] == b'\r')
 }

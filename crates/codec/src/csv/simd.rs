@@ -28,11 +28,11 @@ pub(super) enum ScanStop {
 }
 
 impl CsvKernel {
-    /// The one that every processor runs.
+    /// The portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = CsvKernel(CsvInstructionSet::Portable);
 
-    /// The fastest that this processor runs.
+    /// Returns the fastest kernel of this processor.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -53,7 +53,7 @@ impl CsvKernel {
     }
 }
 
-/// The values that separators of one step end; `start` is where the first begins.
+/// Appends the values that the separators of one step end; `start` is the start of the first value.
 #[inline(always)]
 fn step(
     mut separators: u64,
@@ -66,7 +66,7 @@ fn step(
     separators &= stops.wrapping_sub(1) & !stops;
     while separators != 0 {
         let end = base as u32 + separators.trailing_zeros();
-        out.push(ValueSpan { start: *start, end, apart: false });
+        out.push(ValueSpan { start: *start, end, is_in_text: false });
         *start = end + 1;
         separators &= separators - 1;
     }
@@ -74,8 +74,8 @@ fn step(
 }
 
 #[inline]
-fn stop(bytes: &[u8], at: usize) -> ScanStop {
-    if bytes[at] == b'\n' { ScanStop::LineEnd(at) } else { ScanStop::Quote }
+fn stop(bytes: &[u8], offset: usize) -> ScanStop {
+    if bytes[offset] == b'\n' { ScanStop::LineEnd(offset) } else { ScanStop::Quote }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -94,14 +94,17 @@ fn portable(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>) ->
             let zero = !(((x & LOW7) + LOW7) | x | LOW7);
             (zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 & valid
         };
-        if let Some(at) = step(are(separator), are(b'\n') | are(quote), 8 * i, &mut start, out) {
-            return stop(bytes, at);
+        if let Some(offset) = step(are(separator), are(b'\n') | are(quote), 8 * i, &mut start, out) {
+            return stop(bytes, offset);
         }
     }
     ScanStop::End
 }
 
+/// Scans a row with AVX2.
+///
 /// # Safety
+/// The caller must ensure:
 /// - The processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
@@ -113,7 +116,7 @@ unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>)
     for (i, chunk) in bytes.chunks(32).enumerate() {
         let mut padded = [0; 32];
         let block: &[u8; 32] = match chunk.try_into() {
-            Ok(whole) => whole,
+            Ok(full_chunk) => full_chunk,
             Err(_) => {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 &padded
@@ -126,8 +129,8 @@ unsafe fn avx2(bytes: &[u8], separator: u8, quote: u8, out: &mut Vec<ValueSpan>)
         let separators = _mm256_movemask_epi8(_mm256_cmpeq_epi8(x, separator)) as u32 & valid;
         let stops = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, quote));
         let stops = _mm256_movemask_epi8(stops) as u32 & valid;
-        if let Some(at) = step(separators.into(), stops.into(), 32 * i, &mut start, out) {
-            return stop(bytes, at);
+        if let Some(offset) = step(separators.into(), stops.into(), 32 * i, &mut start, out) {
+            return stop(bytes, offset);
         }
     }
     ScanStop::End
@@ -139,22 +142,22 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A stop in the last byte of a step, a separator after it, a tail of one byte.
+        /// Guards against a stop in the last byte of a step, a separator after it, and a tail of one byte.
         #[test]
         fn kernels_agree_with_the_obvious(bytes in "[a,\"\n]{0,20}[ab,]{0,90}[a,\"\n]{0,20}", quote in prop_oneof![Just(b'"'), Just(b'\n')]) {
             let bytes = bytes.as_bytes();
-            let at = bytes.iter().position(|b| *b == b'\n' || *b == quote);
+            let stop_offset = bytes.iter().position(|b| *b == b'\n' || *b == quote);
             let mut expected = Vec::new();
             let mut start = 0;
-            for (i, _) in bytes[..at.unwrap_or(bytes.len())].iter().enumerate().filter(|(_, b)| **b == b',') {
-                expected.push(ValueSpan { start: start as u32, end: i as u32, apart: false });
+            for (i, _) in bytes[..stop_offset.unwrap_or(bytes.len())].iter().enumerate().filter(|(_, b)| **b == b',') {
+                expected.push(ValueSpan { start: start as u32, end: i as u32, is_in_text: false });
                 start = i + 1;
             }
-            let end = at.map_or(ScanStop::End, |at| if bytes[at] == b'\n' { ScanStop::LineEnd(at) } else { ScanStop::Quote });
+            let end = stop_offset.map_or(ScanStop::End, |offset| if bytes[offset] == b'\n' { ScanStop::LineEnd(offset) } else { ScanStop::Quote });
             for kernel in [CsvKernel::best(), CsvKernel::PORTABLE] {
-                let mut found = Vec::new();
-                prop_assert_eq!(kernel.scan(bytes, b',', quote, &mut found), end);
-                prop_assert_eq!(&found, &expected);
+                let mut actual = Vec::new();
+                prop_assert_eq!(kernel.scan(bytes, b',', quote, &mut actual), end);
+                prop_assert_eq!(&actual, &expected);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rows that went wrong somewhere, and the fast path against its slow twin.
 
 use super::{CsvLayout, decode_json};
-use crate::twin::csv::check::{ALL, BARE, LATIN, any_bytes, both};
+use crate::twin::csv::check::{ALL, BARE, LATIN, any_bytes, assert_agree};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn check(text: &str, input: &[u8], expected: Expect) {
     decode_json(&mut &input[..], "a_20140206", &layout, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap().replace("\"file\":\"a_20140206\",", "");
     expected.assert_eq(&out);
-    both(&layout, "a_20140206", input, 7);
+    assert_agree(&layout, "a_20140206", input, 7);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn carriage_returns_alone_end_no_lines() {
     decode_json(&mut input.as_bytes(), "a", &layout(&long), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out.lines().filter(|line| line.contains("bare_return")).count(), 3, "{out}");
-    both(&layout(&long), "a", input.as_bytes(), 7);
+    assert_agree(&layout(&long), "a", input.as_bytes(), 7);
 }
 
 /// Newer files of Binance have a header where older ones have none; it was a bad row.
@@ -153,7 +153,7 @@ fn padding_behind_the_last_line_is_its_end() {
         let input = [&b"n\n1\n"[..], padding].concat();
         let mut out = Vec::new();
         decode_json(&mut &input[..], "a", &layout(TEXT), &mut out).unwrap();
-        both(&layout(TEXT), "a", &input, 7);
+        assert_agree(&layout(TEXT), "a", &input, 7);
         let out = String::from_utf8(out).unwrap();
         (out.lines().count() - 1, out.contains("error"))
     };
@@ -186,7 +186,7 @@ fn files_of_another_kind_are_named() {
                 "{out}"
             );
             assert!(!out.contains("\"row\""), "{out}");
-            both(&layout(text), "a", input, 3);
+            assert_agree(&layout(text), "a", input, 3);
         }
     }
 }
@@ -525,7 +525,7 @@ fn seconds_after_midnight_have_the_day_of_the_file_or_of_a_column() {
         {"file":"AAPL_2012-06-21_34200000_57600000_message_5.csv","n":0,"offset":0,"type":"row","fields":{"t":"2012-06-21T13:30:00.017459617Z","d":"2026-03-02","u":"2026-03-02T00:00:01.500Z"}}
         {"file":"AAPL_2012-06-21_34200000_57600000_message_5.csv","n":1,"offset":30,"length":16,"error":{"code":"bad_time","message":"column t: \"86400\" is no count since midnight of less than 24 hours"}}
     "#]].assert_eq(&String::from_utf8(out).unwrap());
-    both(&layout, "x_2012_06_21", input, 7);
+    assert_agree(&layout, "x_2012_06_21", input, 7);
 }
 
 #[test]
@@ -579,10 +579,10 @@ proptest! {
         piece in 1usize..50,
     ) {
         let input = format!("{head}\n{}", rows.concat());
-        both(&layout(ALL), "x_20161024", input.as_bytes(), piece);
-        both(&layout(BARE), "x", input.replace(',', ";").as_bytes(), piece);
+        assert_agree(&layout(ALL), "x_20161024", input.as_bytes(), piece);
+        assert_agree(&layout(BARE), "x", input.replace(',', ";").as_bytes(), piece);
         let bytes: Vec<u8> = input.chars().map(|c| match c { ',' => b'\t', '"' => b'\'', c => c as u8 }).collect();
-        both(&layout(LATIN), "x", &bytes, piece);
+        assert_agree(&layout(LATIN), "x", &bytes, piece);
     }
 
     /// Lines about something else, in any number and with any quotes, before a header or without one.
@@ -595,10 +595,10 @@ proptest! {
     ) {
         let text = format!("name='x'\nskip={skip}\nheader='find'\ncolumn=[{{name='a',type='decimal'}},{{name='b'}}]");
         let input = format!("{head}{rows}");
-        both(&layout(&text), "x", input.as_bytes(), piece);
-        both(&layout(&text.replace("'find'", "true")), "x", input.as_bytes(), piece);
-        both(&layout(&text.replace("'find'", "false")), "x", input.as_bytes(), piece);
-        both(&layout(&format!("separator='semicolon'\n{text}")), "x", input.as_bytes(), piece);
+        assert_agree(&layout(&text), "x", input.as_bytes(), piece);
+        assert_agree(&layout(&text.replace("'find'", "true")), "x", input.as_bytes(), piece);
+        assert_agree(&layout(&text.replace("'find'", "false")), "x", input.as_bytes(), piece);
+        assert_agree(&layout(&format!("separator='semicolon'\n{text}")), "x", input.as_bytes(), piece);
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub enum NextLine<'a> {
     TooLong {
         /// Where to continue, in bytes from the start of the buffer.
         next: usize,
-        /// Whether its end was seen. If not, what is at `next` still belongs to it: search the newline.
+        /// Whether the line's end was seen. If not, the bytes at `next` still belong to it: the caller must search
+        /// for the newline.
         ended: bool,
     },
     /// The buffer ends inside a line and the input does not.
@@ -25,8 +26,8 @@ pub enum NextLine<'a> {
     End,
 }
 
-/// The line that begins at byte `at` of `buf`; `eof` says that nothing comes after `buf`, so that a last
-/// line without a newline counts.
+/// Finds the line that begins at byte `offset` of `buf`. With `eof`, nothing follows `buf`, so a last line without a
+/// newline counts.
 ///
 /// ```
 /// use unitape_codec::events::{NextLine, next_line};
@@ -36,10 +37,10 @@ pub enum NextLine<'a> {
 /// assert_eq!(next_line(b"a\r\nb", 4, true), NextLine::End);
 /// ```
 #[inline]
-pub fn next_line(buf: &[u8], at: usize, eof: bool) -> NextLine<'_> {
-    let rest = buf.get(at..).unwrap_or(&[]);
+pub fn next_line(buf: &[u8], offset: usize, eof: bool) -> NextLine<'_> {
+    let rest = buf.get(offset..).unwrap_or(&[]);
     let (end, next) = match memchr::memchr(b'\n', rest) {
-        Some(n) => (n, at + n + 1),
+        Some(n) => (n, offset + n + 1),
         None if rest.len() > LINE_BYTES_MAX => {
             return NextLine::TooLong { next: buf.len(), ended: eof };
         }
@@ -61,7 +62,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
-        /// A cut anywhere must not make, lose or change a line.
+        /// Guards against a cut that makes, loses or changes a line.
         #[test]
         fn lines_are_those_of_split(bytes in proptest::collection::vec(prop::sample::select(&b"ab\n\r\x0b\x8a"[..]), 0..80), cut in 0usize..80) {
             let mut want: Vec<&[u8]> = bytes.split(|&b| b == b'\n').collect();
@@ -69,12 +70,12 @@ mod tests {
                 want.pop();
             }
             let want: Vec<_> = want.into_iter().map(|l| l.strip_suffix(b"\r").unwrap_or(l)).collect();
-            let (mut at, mut got) = (0, Vec::new());
-            let mut seen = cut.min(bytes.len());
+            let (mut offset, mut got) = (0, Vec::new());
+            let mut visible_length = cut.min(bytes.len());
             loop {
-                match next_line(&bytes[..seen], at, seen == bytes.len()) {
-                    NextLine::Line { bytes, next } => { got.push(bytes); at = next; }
-                    NextLine::More => seen = bytes.len(),
+                match next_line(&bytes[..visible_length], offset, visible_length == bytes.len()) {
+                    NextLine::Line { bytes, next } => { got.push(bytes); offset = next; }
+                    NextLine::More => visible_length = bytes.len(),
                     NextLine::End => break,
                     NextLine::TooLong { .. } => unreachable!(),
                 }
@@ -83,7 +84,7 @@ mod tests {
         }
     }
 
-    /// A file of zeros has no newline; it must be refused in bounded memory.
+    /// Guards against unbounded memory: a file of zeros has no newline and must be refused.
     #[test]
     fn a_line_without_end_is_given_up() {
         let zeros = vec![0u8; LINE_BYTES_MAX + 1];

@@ -46,7 +46,7 @@ pub use parse::{BOOKKEEPING, LineFault, LineParseOptions, ParsedEventLine, parse
 pub use sources::{EmptySourceLookup, SourceLabel, SourceNameLookup};
 pub use write::{EventLineDetail, write_event};
 
-/// Longest line that is read as an event, in bytes; a longer one is an error of its own.
+/// The maximum length of a line that is read as an event, in bytes; a longer line is an error.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// Longest line in full form, in bytes: a frame of 4 MiB whose every byte is escaped, and its raw bytes.
 pub const FULL_LINE_BYTES_MAX: usize = 48 << 20;

@@ -6,7 +6,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// ObjectMembers that fit without an allocation; the widest kind has 21 fields of its own.
+/// The number of members that fit without an allocation; the widest kind has 21 fields.
 const FEW: usize = 32;
 
 /// One member of an object.
@@ -17,17 +17,17 @@ pub(super) struct ObjectMember<'a> {
     /// JSON text of the value.
     pub value: &'a str,
     /// Whether someone has use for it.
-    pub taken: bool,
+    pub is_used: bool,
 }
 
 impl<'a> ObjectMember<'a> {
-    /// The name, escapes resolved.
+    /// Returns the name with its escapes resolved.
     #[inline]
     pub fn name(&self) -> Cow<'a, str> {
         if self.key.as_bytes().contains(&b'\\') { unescape_key(self.key) } else { Cow::Borrowed(self.key) }
     }
 
-    /// Whether the name, which must not want escaping, is `name`.
+    /// Returns whether the member is called `name`; `name` must need no escapes.
     #[inline]
     pub fn is(&self, name: &str) -> bool {
         self.key == name || (self.key.len() > name.len() && self.name() == name)
@@ -47,7 +47,7 @@ impl<'a> ObjectMembers<'a> {
     pub fn from_text(text: &'a str) -> Result<Self, LineFault> {
         let mut de = serde_json::Deserializer::from_str(text);
         let mut members = ObjectMembers {
-            few: [ObjectMember { key: "", value: "", taken: false }; FEW],
+            few: [ObjectMember { key: "", value: "", is_used: false }; FEW],
             n: 0,
             more: Vec::new(),
         };
@@ -66,14 +66,15 @@ impl<'a> ObjectMembers<'a> {
         self.few[..self.n].iter().chain(&self.more)
     }
 
-    /// The value of `name`.
+    /// Looks up the value of the member `name`.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.iter().find(|m| m.is(name)).map(|m| m.value)
     }
 
-    /// A name that appears twice among the members nobody has read (those read are distinguished anyway).
+    /// Returns a name that appears twice among the members that nobody has read. Reading a member already detects its
+    /// duplicates.
     pub fn duplicate(&self) -> Option<Cow<'a, str>> {
-        let left = || self.iter().filter(|m| !m.taken);
+        let left = || self.iter().filter(|m| !m.is_used);
         // Most lines have none or one: no list is made for them.
         left().nth(1)?;
         let mut names: Vec<_> = left().map(ObjectMember::name).collect();
@@ -103,7 +104,7 @@ impl<'de> Visitor<'de> for MemberCollector<'_, 'de> {
             if matches!(value.as_bytes()[0], b'[' | b'{') && depth(value) > DEPTH_MAX {
                 return Err(serde::de::Error::custom("nested too deeply"));
             }
-            let member = ObjectMember { key: &key[1..key.len() - 1], value, taken: false };
+            let member = ObjectMember { key: &key[1..key.len() - 1], value, is_used: false };
             match members.few.get_mut(members.n) {
                 Some(slot) => {
                     *slot = member;
@@ -116,7 +117,7 @@ impl<'de> Visitor<'de> for MemberCollector<'_, 'de> {
     }
 }
 
-/// Deepest nesting in `json`, which is valid.
+/// Computes the deepest nesting in `json`, which must be valid.
 pub(super) fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut text, mut escaped) = (0usize, 0, false, false);
     for b in json.bytes() {

@@ -37,7 +37,7 @@ pub const BOOKKEEPING: &str = "bookkeeping";
 /// Properties of a line that the caller knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineParseOptions {
-    /// Id of the source definition; 0 none.
+    /// The id of the source definition; 0 without a source.
     pub source: u32,
     /// Offset of the line from the base of its source, in bytes.
     pub offset: u32,
@@ -46,7 +46,7 @@ pub struct LineParseOptions {
 }
 
 impl Default for LineParseOptions {
-    /// No source, and a line is a whole message.
+    /// Makes options without a source, in which each line is a whole message.
     fn default() -> Self {
         Self { source: 0, offset: 0, flags: flags::LAST }
     }
@@ -78,20 +78,20 @@ impl LineFault {
     }
 
     #[cold]
-    fn refused(field: &str, why: Refusal) -> Self {
-        Self::new(why.code(), Some(field), why.to_string())
+    fn from_refusal(field: &str, refusal: Refusal) -> Self {
+        Self::new(refusal.code(), Some(field), refusal.to_string())
     }
 }
 
 /// Reads one line; an event's frame is appended to `arena`, unstamped.
 ///
-/// `names` gives the ids. `seq` (or `src_seq`, when it is there) becomes the event's own sequence, `ts_recv` its
-/// receive time. A `null` is a field that is not there. Fields that the kind has no place for are kept as unmapped
-/// fields, in their order.
+/// `names` assigns the ids. `seq` (or `src_seq`, if present) becomes the event's own sequence, `ts_recv` its receive
+/// time. A `null` means an absent field. Fields that the kind does not define are kept as unmapped fields, in their
+/// order.
 ///
 /// # Errors
-/// The arena is as before; ids that `names` gave meanwhile stay given, and fix-ups that it noted at or
-/// after the end of the arena are the caller's to drop.
+/// Fails if the line is no event; the arena stays as before. Ids that `names` assigned stay assigned. The caller must
+/// drop its fix-ups at or after the end of the arena.
 pub fn parse_line<'a>(
     line: &'a [u8],
     names: &mut impl NameResolver,
@@ -104,11 +104,11 @@ pub fn parse_line<'a>(
     parse(line, &mut FillByName(names), arena, ParseMode::Line(options))
 }
 
-/// Reads a line in full form; the frame appended to `arena` equals the one it was written from, byte for
-/// byte but for the stamp. Ids come from the line; names are not looked at.
+/// Reads a line in full form. The frame appended to `arena` equals the original frame byte for byte, except for the
+/// stamp. Ids come from the line; names are ignored.
 ///
 /// # Errors
-/// The arena is as before.
+/// Fails if the line is no event; the arena stays as before.
 pub fn parse_full<'a>(line: &'a [u8], arena: &mut Vec<u8>) -> Result<ParsedEventLine<'a>, LineFault> {
     if line.len() > FULL_LINE_BYTES_MAX {
         return Err(LineFault::new("too_large", None, "line longer than 48 MiB"));
@@ -154,7 +154,9 @@ impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
         json: &'a str,
     ) -> Result<(), LineFault> {
         let name = text(json).ok_or_else(|| wrong(spec, "a name is text"))?;
-        event.set_text(spec, name.as_bytes(), self.0).map_err(|r| LineFault::refused(spec.field.name(), r))
+        event
+            .set_text(spec, name.as_bytes(), self.0)
+            .map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 
     fn syms(
@@ -169,7 +171,7 @@ impl<'a, N: NameResolver> InternedFieldFiller<'a> for FillByName<'_, N> {
             .ok_or_else(|| wrong(spec, "a list of names is needed"))?;
         event
             .set_names(spec, list.iter().map(|n| n.as_bytes()), self.0)
-            .map_err(|r| LineFault::refused(spec.field.name(), r))
+            .map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 }
 
@@ -200,7 +202,7 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
         let max = if dict == NameKind::Venue { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
         let id = self.id(spec)?.parse::<u64>().ok().filter(|id| (1..=max).contains(id));
         let id = id.ok_or_else(|| wrong(spec, "its id in ids is no id"))? as u32;
-        event.set(spec, EventValue::Sym(dict, id)).map_err(|r| LineFault::refused(spec.field.name(), r))
+        event.set(spec, EventValue::Sym(dict, id)).map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 
     fn syms(
@@ -213,7 +215,9 @@ impl<'a> InternedFieldFiller<'a> for FillById<'a> {
         let ids: Vec<u32> = serde_json::from_str(self.id(spec)?)
             .map_err(|_| wrong(spec, "its ids in ids are no list of ids"))?;
         let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-        event.set(spec, EventValue::Syms(dict, &bytes)).map_err(|r| LineFault::refused(spec.field.name(), r))
+        event
+            .set(spec, EventValue::Syms(dict, &bytes))
+            .map_err(|r| LineFault::from_refusal(spec.field.name(), r))
     }
 }
 
@@ -287,7 +291,7 @@ fn parse<'a>(
             if slot.replace(m.value).is_some() {
                 return Err(duplicate(&name));
             }
-            m.taken = true;
+            m.is_used = true;
         }
     }
     // `null` is the same as leaving a member out, here too.
@@ -305,7 +309,7 @@ fn parse<'a>(
     }
 
     let kind = text(common.kind.ok_or_else(|| missing("kind"))?)
-        .ok_or_else(|| LineFault::refused("kind", Refusal::WrongSort))?;
+        .ok_or_else(|| LineFault::from_refusal("kind", Refusal::WrongSort))?;
     let kind = find_kind(&kind, full)?;
     let ts = integer(common.ts.ok_or_else(|| missing("ts"))?).ok_or_else(|| bad_integer("ts"))?;
     let ts = UnixNanos(ts);
@@ -324,23 +328,24 @@ fn parse<'a>(
     };
     let mut values: [Option<&'a str>; FIELDS_MAX] = [None; FIELDS_MAX];
     let mut guess = 0;
-    let has_source =
-        full && kind == EventKind::Quarantine && common.src.is_some_and(|s| !matches!(place(s), Ok((0, _))));
-    for m in members.iter_mut().filter(|m| !m.taken) {
+    let has_source = full
+        && kind == EventKind::Quarantine
+        && common.src.is_some_and(|s| !matches!(parse_source_offset(s), Ok((0, _))));
+    for m in members.iter_mut().filter(|m| !m.is_used) {
         let name = m.name();
         // Writers keep to an order, mostly ours, so the next field is likely the one after the last.
-        let found = (guess..schema.fields.len())
+        let spec_index = (guess..schema.fields.len())
             .chain(0..guess)
             .find(|&i| schema.fields[i].field.name() == name && (added || !schema.fields[i].added));
-        let Some(i) = found else {
+        let Some(i) = spec_index else {
             // `src` has it already.
-            m.taken = has_source && SOURCE_WORDS.contains(&&*name);
+            m.is_used = has_source && SOURCE_WORDS.contains(&&*name);
             continue;
         };
         if values[i].replace(m.value).is_some() {
             return Err(duplicate(&name));
         }
-        (m.taken, guess) = (true, i + 1);
+        (m.is_used, guess) = (true, i + 1);
     }
     if let Some(name) = members.duplicate() {
         return Err(duplicate(&name));
@@ -353,11 +358,11 @@ fn parse<'a>(
     }
     let one_of = kind.one_of();
     if !one_of.is_empty() && !full {
-        let mut given = schema.fields.iter().zip(&values).filter(|(_, value)| value.is_some());
-        if !given.any(|(spec, _)| one_of.contains(&spec.field)) {
+        let mut present_fields = schema.fields.iter().zip(&values).filter(|(_, value)| value.is_some());
+        if !present_fields.any(|(spec, _)| one_of.contains(&spec.field)) {
             let names: Vec<&str> = one_of.iter().map(|field| field.name()).collect();
-            let what = format!("one of {} is needed", names.join(", "));
-            return Err(LineFault::new("missing", Some(names[0]), what));
+            let reason = format!("one of {} is needed", names.join(", "));
+            return Err(LineFault::new("missing", Some(names[0]), reason));
         }
     }
     naming.begin(common.ids)?;
@@ -390,25 +395,25 @@ fn fill<'a>(
     members: &ObjectMembers<'a>,
     mode: ParseMode<'_>,
 ) -> Result<u8, LineFault> {
-    let own = unsigned("src_seq", common.src_seq)?;
-    let (own, frame_flags) = match mode {
+    let source_seq = unsigned("src_seq", common.src_seq)?;
+    let (sequence, frame_flags) = match mode {
         ParseMode::Line(o) => {
             if (o.source, o.offset) != (0, 0) {
                 event.source(o.source, o.offset);
             }
-            (own.or(unsigned("seq", common.seq)?), o.flags)
+            (source_seq.or(unsigned("seq", common.seq)?), o.flags)
         }
         ParseMode::Full => {
             if let Some(src) = common.src {
-                let (source, offset) = place(src)?;
+                let (source, offset) = parse_source_offset(src)?;
                 event.source(source, offset);
             }
             unsigned("position", common.position)?;
-            (own, common.flags.map_or(Ok(0), flag_bits)?)
+            (source_seq, common.flags.map_or(Ok(0), flag_bits)?)
         }
     };
-    if let Some(own) = own {
-        event.sequence(own);
+    if let Some(sequence) = sequence {
+        event.sequence(sequence);
     }
     if let Some(ts) = common.ts_recv.filter(|v| *v != "null") {
         event.ts_recv(UnixNanos(integer(ts).ok_or_else(|| bad_integer("ts_recv"))?));
@@ -424,19 +429,19 @@ fn fill<'a>(
             _ => set(event, spec, json)?,
         }
     }
-    for m in members.iter().filter(|m| !m.taken) {
+    for m in members.iter().filter(|m| !m.is_used) {
         let name = m.name();
-        event.keep_unmapped(&name, m.value).map_err(|r| LineFault::refused(&name, r))?;
+        event.keep_unmapped(&name, m.value).map_err(|r| LineFault::from_refusal(&name, r))?;
     }
     for (name, json) in common.ext.and_then(pairs).unwrap_or_default() {
-        event.keep_unmapped(&name, json).map_err(|r| LineFault::refused(&name, r))?;
+        event.keep_unmapped(&name, json).map_err(|r| LineFault::from_refusal(&name, r))?;
     }
     Ok(frame_flags)
 }
 
 /// Sets a field that is not interned.
 fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Result<(), LineFault> {
-    let refused = |r| LineFault::refused(spec.field.name(), r);
+    let refused = |r| LineFault::from_refusal(spec.field.name(), r);
     let number = |e: unitape_model::NumberFault| refused(Refusal::from(e));
     match spec.slot {
         FieldLayout::Price { .. } => {
@@ -491,14 +496,12 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
         FieldLayout::Date { .. } | FieldLayout::DateAfter { .. } => {
             let date = text(json).unwrap_or(Cow::Borrowed(json));
             let date = CivilDate::parse(date.as_bytes());
-            let what = "a date is text, YYYY-MM-DD or YYYYMMDD";
+            let reason = "a date is text, YYYY-MM-DD or YYYYMMDD";
             event.set(
                 spec,
-                EventValue::Date(
-                    date.ok_or_else(|| {
-                        LineFault::new(Refusal::BadTime.code(), Some(spec.field.name()), what)
-                    })?,
-                ),
+                EventValue::Date(date.ok_or_else(|| {
+                    LineFault::new(Refusal::BadTime.code(), Some(spec.field.name()), reason)
+                })?),
             )
         }
         FieldLayout::Tape { .. } => {
@@ -527,7 +530,7 @@ fn set(event: &mut EventBuilder<'_>, spec: &EventFieldSpec, json: &str) -> Resul
     .map_err(refused)
 }
 
-/// The text of a JSON string; `None` for another kind of value, or one that is no text (half a surrogate
+/// Decodes a JSON string. Returns `None` for another kind of value, or for a string that is no text (half a surrogate
 /// pair).
 #[inline]
 pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
@@ -541,24 +544,24 @@ pub(super) fn text(json: &str) -> Option<Cow<'_, str>> {
 const TAPE_ID: &str = "the id of a tape is 32 hexadecimal digits, not all zero";
 const TAPE_POSITION: &str = "a position on a tape is {\"tape\":\"32 hexadecimal digits\",\"position\":N}";
 
-/// The id of a tape; 0 is none.
+/// Parses the id of a tape; `None` for 0, which is no id.
 fn tape_id(json: &str) -> Option<u128> {
     let digits = text(json).filter(|t| t.len() == 32 && t.bytes().all(|b| b.is_ascii_hexdigit()))?;
     u128::from_str_radix(&digits, 16).ok().filter(|id| *id != 0)
 }
 
-/// A position on a named tape: both members and no other.
+/// Parses a position on a named tape, which must have both members and no other.
 fn tape_position(json: &str) -> Option<TapePosition> {
     let members = ObjectMembers::from_text(json).ok()?;
-    let known = members.iter().all(|m| matches!(&*m.name(), "tape" | "position"));
-    if !known || members.duplicate().is_some() {
+    let has_known_names = members.iter().all(|m| matches!(&*m.name(), "tape" | "position"));
+    if !has_known_names || members.duplicate().is_some() {
         return None;
     }
     let position = members.get("position")?.parse().ok()?;
     Some(TapePosition { tape: tape_id(members.get("tape")?)?, position: Position(position) })
 }
 
-/// The digits of a decimal: a JSON string, or a JSON number that is an integer as written.
+/// Returns the digits of a decimal: a JSON string, or a JSON number that is written as an integer.
 #[inline]
 fn decimal<'j>(spec: &EventFieldSpec, json: &'j str) -> Result<Cow<'j, [u8]>, LineFault> {
     match text(json) {
@@ -585,15 +588,15 @@ fn unsigned(name: &str, json: Option<&str>) -> Result<Option<u64>, LineFault> {
     }
 }
 
-/// `ext` as we write it: `[["name",value],…]`.
+/// Parses `ext` as unitape writes it: `[["name",value],…]`.
 fn pairs(json: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let list: Vec<(&serde_json::value::RawValue, &serde_json::value::RawValue)> =
         json.starts_with('[').then(|| serde_json::from_str(json).ok())??;
     list.into_iter().map(|(name, value)| Some((text(name.get())?, value.get()))).collect()
 }
 
-/// Source id and offset from its base, as `src` has them.
-fn place(src: &str) -> Result<(u32, u32), LineFault> {
+/// Reads source id and offset from its base out of `src`.
+fn parse_source_offset(src: &str) -> Result<(u32, u32), LineFault> {
     let src = ObjectMembers::from_text(src)?;
     let uint = |name| unsigned(name, src.get(name)).map(|v| v.unwrap_or(0));
     let offset = uint("offset")?.checked_sub(uint("base")?).and_then(|o| u32::try_from(o).ok());
@@ -601,7 +604,7 @@ fn place(src: &str) -> Result<(u32, u32), LineFault> {
     Ok((id, offset.ok_or_else(|| bad_integer("src"))?))
 }
 
-/// The words for frame flags. The flags that follow from the rest of the frame have none.
+/// The words for frame flags. Flags that follow from the rest of the frame have no word.
 pub(super) const FLAG_WORDS: [(u8, &str); 4] = [
     (flags::LAST, "last"),
     (flags::LATE, "late"),
@@ -630,7 +633,7 @@ fn flag_bits(json: &str) -> Result<u8, LineFault> {
 
 /// Appends the frame that `raw` spells in hexadecimal digits.
 fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize, LineFault> {
-    let bad = |why| LineFault::new(Refusal::BadValue.code(), Some("raw"), why);
+    let bad = |reason| LineFault::new(Refusal::BadValue.code(), Some("raw"), reason);
     let digits = text(raw).ok_or_else(|| bad("text is needed"))?;
     let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
     let start = arena.len();
@@ -645,10 +648,10 @@ fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize,
         };
         arena.push(byte);
     }
-    let whole = arena.get(start..start + 8).is_some()
+    let is_complete = arena.get(start..start + 8).is_some()
         && Event::new(&arena[start..])
             .is_some_and(|e| e.kind() == kind && e.bytes().len() == arena.len() - start);
-    if !whole {
+    if !is_complete {
         arena.truncate(start);
         return Err(bad("not a frame of this kind"));
     }
@@ -656,7 +659,7 @@ fn unhex_frame(raw: &str, kind: EventKind, arena: &mut Vec<u8>) -> Result<usize,
     Ok(start)
 }
 
-/// The kind of this name. Kinds of a tape's account occur only in the full form, which is never input.
+/// Looks up a kind by name. Kinds of a tape's account occur only in the full form, which is never input.
 fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
     match EventKind::from_name(name).filter(|k| full || k.is_input()) {
         Some(kind) => Ok(kind),
@@ -664,8 +667,8 @@ fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
             Some(kind) if full => Ok(kind),
             Some(_) => Err(reserved(name)),
             None => {
-                let what = format!("no kind of event is called {name:.40?}");
-                Err(LineFault::new("unknown_kind", Some("kind"), what))
+                let reason = format!("no kind of event is called {name:.40?}");
+                Err(LineFault::new("unknown_kind", Some("kind"), reason))
             }
         },
     }
@@ -673,10 +676,10 @@ fn find_kind(name: &str, full: bool) -> Result<EventKind, LineFault> {
 
 #[cold]
 fn reserved(name: &str) -> LineFault {
-    let what = format!(
+    let reason = format!(
         "`{name}` belongs to the account of a tape, which unitape writes itself; no input may carry it"
     );
-    LineFault::new(BOOKKEEPING, Some("kind"), what)
+    LineFault::new(BOOKKEEPING, Some("kind"), reason)
 }
 
 #[cold]

@@ -15,7 +15,7 @@ pub struct SourceLabel<'a> {
 
 /// Looks sources up.
 pub trait SourceNameLookup {
-    /// The source of this id, if it is known.
+    /// Looks up a source by its id.
     fn source(&self, id: u32) -> Option<SourceLabel<'_>>;
 }
 

@@ -16,7 +16,7 @@ pub enum EventLineDetail {
     Plain,
     /// All that the frame holds, so that [`parse_full`] makes the same frame again.
     Full,
-    /// As [`EventLineDetail::Full`], and the place on the tape.
+    /// Like [`EventLineDetail::Full`], with the position on the tape.
     FullAt(Position),
 }
 
@@ -63,7 +63,7 @@ pub fn write_event(
     }
 }
 
-/// `source` and `offset` of a quarantine event: where its raw bytes came from.
+/// Writes `source` and `offset` of a quarantine event: the origin of its raw bytes.
 fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLookup) {
     write_key(out, "source");
     let base = match sources.source(event.source()) {
@@ -79,23 +79,23 @@ fn write_origin(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameL
     let _ = write!(out, r#","offset":{}"#, base.saturating_add(event.offset().into()));
 }
 
-/// Unmapped fields under their own names; from the first that would be mistaken for another field on, as
-/// pairs in `ext`, so that their order stays.
+/// Writes unmapped fields under their own names. From the first name that a reader would take for another field,
+/// writes the fields as pairs in `ext`, so that their order stays.
 fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
     let schema = event.schema();
-    let (mut seen, mut pairs, mut newer) = (Vec::new(), false, None);
+    let (mut written_names, mut pairs, mut newer) = (Vec::new(), false, None);
     for (name, json) in event.unmapped_fields() {
         if pairs {
             out.push(b',');
         } else if collides(schema, sourced, name, || *newer.get_or_insert_with(|| event.needs_layout_1()))
-            || seen.contains(&name)
-            || seen.len() >= TOP_MAX
+            || written_names.contains(&name)
+            || written_names.len() >= TOP_MAX
         {
             write_key(out, "ext");
             out.push(b'[');
             pairs = true;
         } else {
-            seen.push(name);
+            written_names.push(name);
             write_key(out, name);
             write_json(out, json);
             continue;
@@ -114,8 +114,8 @@ fn write_unmapped(out: &mut Vec<u8>, event: &Event<'_>, sourced: bool) {
 /// Unmapped fields beside the others at most; more go to `ext` (each is compared with those before it).
 const TOP_MAX: usize = 64;
 
-/// Whether a user's own field of this name would be taken for another. In an older frame the name of a field that came
-/// later is the user's.
+/// Returns whether a reader would take a user's own field of this name for another field. In an older frame, the name
+/// of a later field belongs to the user.
 fn collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce() -> bool) -> bool {
     RESERVED.contains(&name)
         || schema.find(name).is_some_and(|spec| !spec.added || newer())
@@ -124,8 +124,8 @@ fn collides(schema: &EventSchema, sourced: bool, name: &str, newer: impl FnOnce(
 
 /// Writes the additions of the full form.
 fn write_rest(out: &mut Vec<u8>, event: &Event<'_>, sources: &impl SourceNameLookup) {
-    if let Some(own) = event.sequence() {
-        let _ = write!(out, r#","src_seq":{own}"#);
+    if let Some(source_seq) = event.sequence() {
+        let _ = write!(out, r#","src_seq":{source_seq}"#);
     }
     if let Some(UnixNanos(ts)) = event.ts_recv() {
         let _ = write!(out, r#","ts_recv":{ts}"#);
@@ -259,7 +259,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// A JSON value that is in the event as text; should it not be one, it is written as text.
+/// Writes a JSON value that the event holds as text. If the text is not valid JSON, writes it as a string.
 fn write_json(out: &mut Vec<u8>, json: &str) {
     match serde_json::from_str::<&serde_json::value::RawValue>(json) {
         // A newline between tokens would end our line; inside text none can be.
@@ -273,7 +273,7 @@ fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]));
 }
 
-/// The whole frame in hexadecimal digits, its stamp zeroed.
+/// Writes the whole frame in hexadecimal digits, with its stamp zeroed.
 fn write_raw(out: &mut Vec<u8>, event: &Event<'_>) {
     write_key(out, "raw");
     out.extend_from_slice(b"\"00000000");
@@ -281,7 +281,7 @@ fn write_raw(out: &mut Vec<u8>, event: &Event<'_>) {
     out.push(b'"');
 }
 
-/// Whether the line makes this frame again.
+/// Returns whether parsing the line gives the same frame.
 fn comes_back(line: &[u8], event: &Event<'_>) -> bool {
     let mut frame = Vec::with_capacity(event.bytes().len());
     parse_full(line, &mut frame).is_ok() && frame.get(4..) == event.bytes().get(4..)

@@ -24,7 +24,7 @@ impl std::fmt::Debug for RawFieldTags {
 }
 
 impl RawFieldTags {
-    /// The pairs of FIX 4.0 to 5.0 SP2 and FIXT 1.1.
+    /// Returns the pairs of FIX 4.0 to 5.0 SP2 and FIXT 1.1.
     #[must_use]
     pub fn standard() -> Arc<Self> {
         static STANDARD: LazyLock<Arc<RawFieldTags>> =
@@ -32,8 +32,8 @@ impl RawFieldTags {
         Arc::clone(&STANDARD)
     }
 
-    /// Exactly these (length tag, data tag) pairs. Of two pairs with one length tag the first
-    /// stays.
+    /// Makes a table of exactly these (length tag, data tag) pairs. If two pairs have the same length tag, the first
+    /// pair counts.
     pub fn new(pairs: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
         pairs.sort_by_key(|&(length, _)| length);
@@ -42,8 +42,8 @@ impl RawFieldTags {
         data.sort_unstable();
         let (mut bits, mut folded) = (vec![0; 1024], [0; 64]);
         for &(length, _) in &pairs {
-            let place = if length < 1024 { length } else { 1024 + length % 1024 };
-            folded[place as usize / 32] |= 1 << (place % 32);
+            let bit_index = if length < 1024 { length } else { 1024 + length % 1024 };
+            folded[bit_index as usize / 32] |= 1 << (bit_index % 32);
             if let Some(word) = bits.get_mut(length as usize / 64) {
                 *word |= 1 << (length % 64);
             }
@@ -51,12 +51,12 @@ impl RawFieldTags {
         RawFieldTags { pairs, data, bits, folded }
     }
 
-    /// These pairs and the standard ones; where both name a length tag, the given pair counts.
+    /// Makes a table of these pairs and the standard pairs. If both have the same length tag, the given pair counts.
     pub fn with_standard(pairs: impl IntoIterator<Item = (u32, u32)>) -> Self {
         Self::new(pairs.into_iter().chain(PAIRS.iter().copied()))
     }
 
-    /// The data field that follows the length field `tag`.
+    /// Looks up the tag of the data field that follows the length field `tag`.
     #[inline]
     #[must_use]
     pub fn data_of(&self, tag: u32) -> Option<u32> {
@@ -64,19 +64,19 @@ impl RawFieldTags {
         if word >> (tag % 64) & 1 == 0 {
             return None;
         }
-        let at = self.pairs.binary_search_by_key(&tag, |&(length, _)| length).ok()?;
-        Some(self.pairs[at].1)
+        let pair_index = self.pairs.binary_search_by_key(&tag, |&(length, _)| length).ok()?;
+        Some(self.pairs[pair_index].1)
     }
 
-    /// A bit for each length tag below 1,024, and after those one for each of the others, modulo
-    /// 1,024: the answer is yes for some that are none.
+    /// Returns a bit for each length tag below 1,024, then one for each other length tag, modulo 1,024. A set bit may
+    /// thus also stand for a tag that is no length tag.
     #[inline]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(crate) fn folded(&self) -> &[u32; 64] {
         &self.folded
     }
 
-    /// Whether `tag` is a data field.
+    /// Returns whether `tag` is a data field.
     #[must_use]
     pub fn is_data(&self, tag: u32) -> bool {
         self.data.binary_search(&tag).is_ok()

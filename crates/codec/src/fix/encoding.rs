@@ -14,22 +14,22 @@ use super::token::TokenSlice;
 /// The tag of MessageEncoding.
 pub const MESSAGE_ENCODING: u32 = 347;
 
-/// Whether `tag` is a field of the standard for text in the message's encoding.
+/// Returns whether the standard puts text in the message's encoding into the field `tag`.
 #[must_use]
 pub fn is_encoded(tag: u32) -> bool {
     ENCODED.binary_search(&tag).is_ok()
 }
 
-/// The encoding that a message names, as it names it.
+/// Returns the encoding that a message names, as the message spells it.
 #[must_use]
 pub fn message_encoding<'m>(message: &'m [u8], tokens: TokenSlice<'_>) -> Option<&'m [u8]> {
-    let at = tokens.tags().iter().position(|&tag| tag == MESSAGE_ENCODING)?;
-    tokens.get(at).map(|token| message.get(token.start as usize..token.end as usize).unwrap_or_default())
+    let index = tokens.tags().iter().position(|&tag| tag == MESSAGE_ENCODING)?;
+    tokens.get(index).map(|token| message.get(token.start as usize..token.end as usize).unwrap_or_default())
 }
 
-/// `value` as text, by the encoding of this name: those of the standard (`ISO-2022-JP`, `EUC-JP`,
-/// `SHIFT_JIS`, `UTF-8`) and those that browsers know (`GB18030`, `Big5`, `ISO-8859-1`), in any case.
-/// `None` if the name is none of them, or any byte has no meaning in it: nothing is guessed.
+/// Decodes `value` with the encoding `name`, in any case. Names are those of the standard (`ISO-2022-JP`, `EUC-JP`,
+/// `SHIFT_JIS`, `UTF-8`) and of browsers (`GB18030`, `Big5`, `ISO-8859-1`). Returns `None` for an unknown name or a
+/// byte without meaning in the encoding: it never guesses.
 ///
 /// ```
 /// use unitape_codec::fix::encoding;

@@ -23,7 +23,7 @@ pub enum FixFaultCode {
 }
 
 impl FixFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `bad_checksum`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,10 +43,10 @@ impl fmt::Display for FixFaultCode {
     }
 }
 
-/// Why a stretch of input is not a good message.
+/// The reason why bytes are no valid message.
 ///
-/// A plain value (no text inside), so that a stream of nothing but faults allocates nothing;
-/// `Display` gives the sentence. Offsets inside are bytes from the start of the message.
+/// It is a plain value without text, so that a stream of faults needs no allocation; `Display` describes it in a
+/// sentence. Offsets inside are bytes from the start of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FixFault {
@@ -68,7 +68,7 @@ pub enum FixFault {
         /// Bytes claimed by BodyLength (9).
         claimed: u32,
         /// Bytes from the end of field 9 to the start of field 10.
-        found: u32,
+        actual: u32,
     },
     /// Neither CheckSum (10) nor another message within the largest message accepted.
     NoEnd {
@@ -90,7 +90,7 @@ pub enum FixFault {
     Field {
         /// Where the field starts.
         offset: u32,
-        /// Its tag; the tag of the field before it where it has none, 0 where there is no such field.
+        /// The field's tag; without one, the tag of the previous field; 0 if there is no previous field.
         tag: u32,
         /// The fault of the field.
         kind: FieldFault,
@@ -104,7 +104,7 @@ pub enum FixFault {
         /// The value of the count field, `u32::MAX` where it is no number.
         stated: u32,
         /// Entries found.
-        found: u32,
+        actual: u32,
         /// The tag of the field behind them; 0 if that is not known.
         ended_by: u32,
     },
@@ -133,13 +133,13 @@ pub enum FieldFault {
     DataLength {
         /// The tag of the length field.
         length_tag: u32,
-        /// Its value; none where it is not a number of one to nine digits.
+        /// The field's value; `None` if it is not a number of one to nine digits.
         stated: Option<u32>,
     },
 }
 
 impl FixFault {
-    /// The code this fault is reported under.
+    /// Returns the code under which unitape reports this fault.
     #[must_use]
     pub const fn code(self) -> FixFaultCode {
         match self {
@@ -167,8 +167,8 @@ impl fmt::Display for FixFault {
             FixFault::BodyLengthLimit { claimed, limit } => {
                 write!(f, "BodyLength (9) claims {claimed} bytes, the limit is {limit} a message")
             }
-            FixFault::BodyLength { claimed, found } => {
-                write!(f, "BodyLength (9) claims {claimed} bytes, the body has {found}")
+            FixFault::BodyLength { claimed, actual } => {
+                write!(f, "BodyLength (9) claims {claimed} bytes, the body has {actual}")
             }
             FixFault::NoEnd { limit } => {
                 write!(f, "no CheckSum (10) and no next message within {limit} bytes")
@@ -179,13 +179,13 @@ impl fmt::Display for FixFault {
             FixFault::ChecksumField => f.write_str("CheckSum (10) is not three digits"),
             FixFault::MsgType => f.write_str("MsgType (35) is not the third field, or is empty"),
             FixFault::Field { offset, tag, kind } => {
-                let named = TagLabel(tag);
-                let what = match kind {
+                let label = TagLabel(tag);
+                let reason = match kind {
                     FieldFault::NoValue => {
-                        return write!(f, "the field {named} at byte {offset} has no value");
+                        return write!(f, "the field {label} at byte {offset} has no value");
                     }
                     FieldFault::DataLength { length_tag, stated } => {
-                        write!(f, "the data field {named} at byte {offset} ")?;
+                        write!(f, "the data field {label} at byte {offset} ")?;
                         let length = TagLabel(length_tag);
                         return match stated {
                             Some(stated) => {
@@ -199,20 +199,20 @@ impl fmt::Display for FixFault {
                     FieldFault::Tag => "has a tag that is not 1 to 9 digits without leading zero",
                 };
                 match tag {
-                    0 => write!(f, "the first field, at byte {offset}, {what}"),
-                    _ => write!(f, "the field after {named}, at byte {offset}, {what}"),
+                    0 => write!(f, "the first field, at byte {offset}, {reason}"),
+                    _ => write!(f, "the field after {label}, at byte {offset}, {reason}"),
                 }
             }
-            FixFault::GroupCount { offset, tag, stated, found, ended_by } => {
+            FixFault::GroupCount { offset, tag, stated, actual, ended_by } => {
                 let group = TagLabel(tag);
                 if stated == u32::MAX {
                     return write!(f, "the count of group {group} at byte {offset} is not a number");
                 }
-                write!(f, "group {group} at byte {offset} says {stated} entries, has {found}")?;
-                match (found, ended_by) {
+                write!(f, "group {group} at byte {offset} says {stated} entries, has {actual}")?;
+                match (actual, ended_by) {
                     (_, 0) => Ok(()),
                     (0, tag) => write!(f, "; {} follows", TagLabel(tag)),
-                    (found, tag) => write!(f, "; entry {found} ended at {}", TagLabel(tag)),
+                    (actual, tag) => write!(f, "; entry {actual} ended at {}", TagLabel(tag)),
                 }
             }
             FixFault::GroupDepth { offset, tag } => {

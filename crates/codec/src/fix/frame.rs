@@ -57,9 +57,9 @@ use super::plain::plain_length;
 use super::scan::{self, ChecksumScanOutcome, MessageEndRule, MessageStartOutcome};
 use super::sep::{FieldSeparator, SeparatorOutcome};
 
-/// The next frame of the input. Bytes between the position asked for and the start of a span are line ends; the next
-/// position to ask for is the end of the span.
-/// A stretch that is neither is text of a log around its messages (only with [`FixFramer::with_log`]).
+/// The next frame of the input. Bytes between the requested offset and the start of a span are line ends; the next
+/// request must be at the end of the span. Skipped bytes are text of a log around its messages (only with
+/// [`FixFramer::with_log`]).
 pub type NextFixFrame = NextFrame<FramedFixMessage, FixFault, Span>;
 
 /// Where a message and its parts are. All offsets are into the buffer framed.
@@ -69,7 +69,7 @@ pub struct FramedFixMessage {
     pub span: Span,
     /// After BodyLength (9) and before CheckSum (10).
     pub body: Span,
-    /// The value of MsgType (35); empty where a lenient message has none.
+    /// The value of MsgType (35); empty if a lenient message has no MsgType.
     pub msg_type: Span,
     /// CheckSum (10) is right. Always, unless lenient.
     pub checksum_ok: bool,
@@ -88,11 +88,11 @@ impl FixLeniency {
     pub const LENGTH: Self = FixLeniency(1);
     /// CheckSum (10) is wrong.
     pub const CHECKSUM: Self = FixLeniency(2);
-    /// A field has no value, or there is nothing between two separators.
+    /// A field has no value, or two separators are adjacent.
     pub const EMPTY: Self = FixLeniency(4);
     /// A data field is not as long as the field before it says; its value ends at the next separator.
     pub const DATA: Self = FixLeniency(8);
-    /// MsgType (35) is not the third field, or there is none.
+    /// MsgType (35) is not the third field, or is missing.
     pub const TYPE: Self = FixLeniency(16);
     /// All of them.
     pub const ALL: Self = FixLeniency(31);
@@ -107,7 +107,7 @@ impl FixLeniency {
         ("all", Self::ALL),
     ];
 
-    /// The kind that has this word.
+    /// Looks up a kind of leniency by its word.
     ///
     /// ```
     /// use unitape_codec::fix::FixLeniency;
@@ -124,8 +124,8 @@ impl FixLeniency {
 impl std::ops::BitOr for FixLeniency {
     type Output = Self;
 
-    fn bitor(self, other: Self) -> Self {
-        FixLeniency(self.0 | other.0)
+    fn bitor(self, rhs: Self) -> Self {
+        FixLeniency(self.0 | rhs.0)
     }
 }
 
@@ -158,7 +158,7 @@ pub struct FixFramer {
 }
 
 impl Default for FixFramer {
-    /// SOH, strict, messages up to 1 MiB, standard data fields.
+    /// Makes a strict framer with SOH, messages up to 1 MiB and the standard data fields.
     fn default() -> Self {
         FixFramer {
             sep: FieldSeparator::Soh,
@@ -171,55 +171,55 @@ impl Default for FixFramer {
 }
 
 impl FixFramer {
-    /// This framer with another separator.
+    /// Sets the separator.
     #[must_use]
     pub fn with_sep(self, sep: FieldSeparator) -> Self {
         FixFramer { sep, ..self }
     }
 
-    /// This framer, accepting faults of these kinds: all of them for `true`, none for `false`.
+    /// Sets the kinds of faults that the framer accepts: all of them for `true`, no kind for `false`.
     #[must_use]
     pub fn with_lenient(self, lenient: impl Into<FixLeniency>) -> Self {
         FixFramer { lenient: lenient.into(), ..self }
     }
 
-    /// This framer for the lines of a log, which may have text around the message, if `log`.
+    /// Sets whether the framer reads lines of a log, which may have text around the message.
     #[must_use]
     pub fn with_log(self, log: bool) -> Self {
         FixFramer { log, ..self }
     }
 
-    /// This framer with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    /// Sets the maximum length of a message in bytes, clamped to 64 bytes at least and 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         FixFramer { max_message: max_message.clamp(64, 256 << 20), ..self }
     }
 
-    /// This framer with other data fields.
+    /// Sets the table of data fields.
     #[must_use]
     pub fn with_data_tags(self, data: Arc<RawFieldTags>) -> Self {
         FixFramer { data, ..self }
     }
 
-    /// How fields are separated.
+    /// Returns the field separator.
     #[must_use]
     pub const fn sep(&self) -> FieldSeparator {
         self.sep
     }
 
-    /// Whether faults of all these kinds are accepted.
+    /// Returns whether the framer accepts all these kinds of faults.
     #[inline]
     #[must_use]
     pub const fn accepts(&self, kinds: FixLeniency) -> bool {
         self.lenient.0 & kinds.0 == kinds.0
     }
 
-    /// Whether a message may lack both length and checksum: a line end ends it then.
+    /// Returns whether a message may lack both length and checksum, so that a line end ends it.
     const fn accepts_unended(&self) -> bool {
         self.accepts(FixLeniency(FixLeniency::LENGTH.0 | FixLeniency::CHECKSUM.0))
     }
 
-    /// Whether lines may have text around the message.
+    /// Returns whether lines may have text around the message.
     #[must_use]
     pub const fn log(&self) -> bool {
         self.log
@@ -233,22 +233,22 @@ impl FixFramer {
         }
     }
 
-    /// The largest whole message, in bytes.
+    /// Returns the maximum length of a message, in bytes.
     #[must_use]
     pub const fn max_message(&self) -> usize {
         self.max_message
     }
 
-    /// The data fields known.
+    /// Returns the table of data fields.
     #[must_use]
     pub fn data_tags(&self) -> &RawFieldTags {
         &self.data
     }
 
-    /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// Finds the frame at `buf[offset..]`. `eof`: the input ends where `buf` ends.
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
-        let mut from = at;
+    pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
+        let mut from = offset;
         while matches!(buf.get(from), Some(b'\r' | b'\n')) {
             from += 1;
         }
@@ -273,7 +273,7 @@ impl FixFramer {
             let fault = FixFault::BodyLengthLimit { claimed: claimed as u32, limit };
             return self.rescan(buf, from, body_start, fault, eof);
         }
-        let wrong_length = FixFault::BodyLength { claimed: claimed as u32, found: 0 };
+        let wrong_length = FixFault::BodyLength { claimed: claimed as u32, actual: 0 };
         let body_end = match self.body_end(buf, from, body_start, claimed, eof) {
             BodyEndOutcome::At(body_end) => body_end,
             BodyEndOutcome::Need(need) => return NextFixFrame::Incomplete { from, need },
@@ -301,8 +301,9 @@ impl FixFramer {
         self.wrong_sum(buf, span, body, ChecksumMismatch { stated, computed }, eof)
     }
 
-    /// The start of the last message that starts in `buf`, or of its line in a log, 0 if none does: a
-    /// place to cut a stream into blocks. A guess: a start inside a data field looks the same.
+    /// Returns where the last message in `buf` starts, or its line in a log, so that a stream can be cut into blocks
+    /// there. Returns 0 if no message starts in `buf`. It is a guess: bytes inside a data field may look like a
+    /// start.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let start = scan::last_start(buf, self.sep, &self.data).unwrap_or(0);
@@ -310,14 +311,14 @@ impl FixFramer {
         line.map_or(start, |line| line + 1)
     }
 
-    /// The first message start at or after `from`. Like [`FixFramer::cut`] a guess.
+    /// Finds the first message start at or after `from`. Like [`FixFramer::cut`], it guesses.
     #[must_use]
     pub fn sync(&self, buf: &[u8], from: usize) -> Option<usize> {
         let mut starts = scan::starts(buf, from, self.sep, &self.data);
-        starts.find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_))).map(|(at, _)| at)
+        starts.find(|&(_, start)| matches!(start, MessageStartOutcome::Yes(_))).map(|(offset, _)| offset)
     }
 
-    /// Rule 5: the claimed length leads to a CheckSum (10), which is wrong.
+    /// Applies rule 5: the claimed length leads to a CheckSum (10), which is wrong.
     #[cold]
     fn wrong_sum(
         &self,
@@ -333,7 +334,7 @@ impl FixFramer {
             .any(|(_, start)| matches!(start, MessageStartOutcome::Yes(_)));
         if inside {
             let claimed = self.logical_len(&buf[body.start..body.end]) as u32;
-            let fault = FixFault::BodyLength { claimed, found: 0 };
+            let fault = FixFault::BodyLength { claimed, actual: 0 };
             return self.rescan(buf, span.start, body.start, fault, eof);
         }
         if self.accepts(FixLeniency::CHECKSUM) {
@@ -347,14 +348,14 @@ impl FixFramer {
         NextFixFrame::Bad { span, fault }
     }
 
-    /// Rule 6: the end is looked for, as BodyLength does not say it. `fault` is reported if a
-    /// CheckSum (10) is found; a `found` length in it is filled in.
+    /// Applies rule 6: searches for the end, because BodyLength does not give it. Reports `fault` if a CheckSum (10)
+    /// is found, and fills in its `found` length.
     #[cold]
     fn rescan(&self, buf: &[u8], from: usize, body: usize, fault: FixFault, eof: bool) -> NextFixFrame {
         // Beyond the limit, only the bytes that a start at the limit may need are looked at.
         let window = &buf[..buf.len().min(from + self.max_message + scan::LOOKAHEAD)];
         let limit = from + self.max_message;
-        let whole = eof && window.len() == buf.len();
+        let is_last_window = eof && window.len() == buf.len();
         let undecided = !eof && window.len() < limit + scan::LOOKAHEAD;
         // The nearest start first, and the CheckSum only before it: each byte is searched once
         // for each message that it may belong to.
@@ -373,8 +374,13 @@ impl FixFramer {
             }
         }
         let before = next.unwrap_or(window.len());
-        let end =
-            scan::first_end(&window[..before], from, self.sep, self.line_ends(), whole || next.is_some());
+        let end = scan::first_end(
+            &window[..before],
+            from,
+            self.sep,
+            self.line_ends(),
+            is_last_window || next.is_some(),
+        );
         match end {
             // A value of CheckSum (10) may turn out to be the next message.
             scan::MessageEndOutcome::Trailer { end, .. }
@@ -385,12 +391,12 @@ impl FixFramer {
             scan::MessageEndOutcome::Trailer { body_end, end } if body_end < limit => {
                 let span = Span { start: from, end };
                 if self.accepts(FixLeniency::LENGTH) {
-                    return self.of_wrong_length(buf, span, Span { start: body, end: body_end });
+                    return self.accept_wrong_length(buf, span, Span { start: body, end: body_end });
                 }
                 let fault = match fault {
                     FixFault::BodyLength { claimed, .. } => {
-                        let found = self.logical_len(&buf[body.min(body_end)..body_end]) as u32;
-                        FixFault::BodyLength { claimed, found }
+                        let actual = self.logical_len(&buf[body.min(body_end)..body_end]) as u32;
+                        FixFault::BodyLength { claimed, actual }
                     }
                     fault => fault,
                 };
@@ -415,8 +421,9 @@ impl FixFramer {
         NextFixFrame::Bad { span: Span { start: from, end: limit }, fault }
     }
 
-    /// A message of a wrong length, which is accepted; its CheckSum (10) counts unless that need not be right either.
-    fn of_wrong_length(&self, buf: &[u8], span: Span, body: Span) -> NextFixFrame {
+    /// Accepts a message with a wrong length. Its CheckSum (10) must be right, unless the framer accepts wrong
+    /// checksums too.
+    fn accept_wrong_length(&self, buf: &[u8], span: Span, body: Span) -> NextFixFrame {
         let message = self.message(buf, span, body.start, body.end);
         if self.accepts(FixLeniency::CHECKSUM) {
             return NextFixFrame::Message(FramedFixMessage {
@@ -443,7 +450,7 @@ impl FixFramer {
         NextFixFrame::Bad { span, fault }
     }
 
-    /// A message without CheckSum (10), ended by what follows.
+    /// Frames a message without CheckSum (10) that ends at `end`.
     fn unended(&self, buf: &[u8], from: usize, body: usize, end: usize) -> NextFixFrame {
         if !self.accepts_unended() {
             return NextFixFrame::Bad { span: Span { start: from, end }, fault: FixFault::Truncated };
@@ -458,7 +465,7 @@ impl FixFramer {
         NextFixFrame::Message(FramedFixMessage { checksum_ok: false, length_ok: false, ..message })
     }
 
-    /// The input stops inside the first two fields.
+    /// Handles an input that stops inside the first two fields.
     #[cold]
     fn cut_short(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
         if !eof {
@@ -467,7 +474,7 @@ impl FixFramer {
         NextFixFrame::Bad { span: Span { start: from, end: buf.len() }, fault: FixFault::Truncated }
     }
 
-    /// Rule 3.
+    /// Applies rule 3: frames garbage.
     #[cold]
     fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextFixFrame {
         let limit = from + self.max_message;
@@ -501,10 +508,10 @@ impl FixFramer {
         NextFixFrame::Bad { span, fault: FixFault::Garbage }
     }
 
-    /// Reads `9=N|` at `at`.
+    /// Reads `9=N|` at `offset`.
     #[inline]
-    fn body_length(&self, buf: &[u8], at: usize) -> BodyLengthOutcome {
-        let mut pos = at;
+    fn body_length(&self, buf: &[u8], offset: usize) -> BodyLengthOutcome {
+        let mut pos = offset;
         for expected in *b"9=" {
             match buf.get(pos) {
                 Some(&byte) if byte == expected => pos += 1,
@@ -527,7 +534,7 @@ impl FixFramer {
         }
     }
 
-    /// Where the body ends if BodyLength is right: after a separator.
+    /// Finds where the body ends, after a separator, if BodyLength is right.
     #[inline]
     fn body_end(
         &self,
@@ -576,9 +583,9 @@ impl FixFramer {
         if left == 0 && on_sep && pos <= end { BodyEndOutcome::At(pos) } else { BodyEndOutcome::Wrong }
     }
 
-    /// The checksum of the bytes up to the trailer, each separator counted as one byte of value 1.
+    /// Computes the checksum of the bytes up to the trailer. Each separator counts as one byte of value 1.
     fn checksum(&self, bytes: &[u8]) -> u8 {
-        let shown = match self.sep {
+        let separator_excess = match self.sep {
             FieldSeparator::Soh => 0,
             FieldSeparator::Pipe => memchr::memchr_iter(b'|', bytes).count() as u64 * u64::from(b'|' - 1),
             FieldSeparator::Semicolon => {
@@ -589,10 +596,10 @@ impl FixFramer {
                 memchr::memmem::find_iter(bytes, b"^A").count() as u64 * extra
             }
         };
-        scan::sum(bytes).wrapping_sub(shown) as u8
+        scan::sum(bytes).wrapping_sub(separator_excess) as u8
     }
 
-    /// Bytes of `part` when each separator is one byte.
+    /// Returns the length of `part` in bytes, with each separator counted as one byte.
     fn logical_len(&self, part: &[u8]) -> usize {
         match self.sep {
             FieldSeparator::CaretA => part.len() - memchr::memmem::find_iter(part, b"^A").count(),
@@ -600,7 +607,7 @@ impl FixFramer {
         }
     }
 
-    /// The message at `span`, all well until said otherwise.
+    /// Makes the message at `span`, marked as valid until a fault is found.
     #[inline]
     fn message(&self, buf: &[u8], span: Span, body_start: usize, body_end: usize) -> FramedFixMessage {
         let body = Span { start: body_start.min(body_end), end: body_end };

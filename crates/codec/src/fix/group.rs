@@ -37,7 +37,7 @@ pub struct GroupTable {
 }
 
 impl GroupTable {
-    /// These groups; of two with one count tag the first.
+    /// Makes a table of these groups. If two groups have the same count tag, the first group counts.
     #[must_use]
     pub fn new(mut groups: Vec<Arc<GroupSpec>>) -> Self {
         groups.sort_by_key(|group| group.count_tag);
@@ -46,25 +46,25 @@ impl GroupTable {
         GroupTable { tags, groups }
     }
 
-    /// No groups.
+    /// Returns a table without groups.
     #[must_use]
     pub fn empty() -> &'static Self {
         static EMPTY: GroupTable = GroupTable { tags: TagSet::EMPTY, groups: Vec::new() };
         &EMPTY
     }
 
-    /// The group counted by `count_tag`.
+    /// Looks up a group by its count tag.
     #[inline]
     #[must_use]
     pub fn get(&self, count_tag: u32) -> Option<&Arc<GroupSpec>> {
         if !self.tags.contains(count_tag) {
             return None;
         }
-        let at = self.tags.sorted.binary_search(&count_tag).ok()?;
-        self.groups.get(at)
+        let index = self.tags.sorted_tags.binary_search(&count_tag).ok()?;
+        self.groups.get(index)
     }
 
-    /// The groups, sorted by count tag.
+    /// Lists the groups, sorted by count tag.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<GroupSpec>> {
         self.groups.iter()
     }
@@ -74,12 +74,12 @@ impl GroupTable {
 /// field of an entry is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TagSet {
-    sorted: Vec<u32>,
+    sorted_tags: Vec<u32>,
     low: [u64; 32],
 }
 
 impl TagSet {
-    const EMPTY: TagSet = TagSet { sorted: Vec::new(), low: [0; 32] };
+    const EMPTY: TagSet = TagSet { sorted_tags: Vec::new(), low: [0; 32] };
 
     pub(super) fn new(mut tags: Vec<u32>) -> Self {
         tags.sort_unstable();
@@ -90,27 +90,27 @@ impl TagSet {
                 *word |= 1 << (tag % 64);
             }
         }
-        TagSet { sorted: tags, low }
+        TagSet { sorted_tags: tags, low }
     }
 
-    /// The tags, sorted.
+    /// Returns the sorted tags.
     #[cfg(test)]
     pub(super) fn as_slice(&self) -> &[u32] {
-        &self.sorted
+        &self.sorted_tags
     }
 
     #[inline]
     pub(super) fn contains(&self, tag: u32) -> bool {
         match self.low.get(tag as usize / 64) {
             Some(word) => word >> (tag % 64) & 1 == 1,
-            None => self.sorted.binary_search(&tag).is_ok(),
+            None => self.sorted_tags.binary_search(&tag).is_ok(),
         }
     }
 }
 
 impl GroupSpec {
-    /// A group counted by `count_tag` with these member fields and nested groups. `delimiter`
-    /// none: whatever field follows the count starts every entry.
+    /// Makes a group that `count_tag` counts, with these member fields and nested groups. Without a `delimiter`, the
+    /// field after the count starts every entry.
     #[must_use]
     pub fn new(
         count_tag: u32,
@@ -124,25 +124,25 @@ impl GroupSpec {
         GroupSpec { count_tag, delimiter, members, nested }
     }
 
-    /// The tag of the count field (NumInGroup).
+    /// Returns the tag of the count field (NumInGroup).
     #[must_use]
     pub const fn count_tag(&self) -> u32 {
         self.count_tag
     }
 
-    /// The tag that starts every entry.
+    /// Returns the tag that must start every entry, if the group has one.
     #[must_use]
     pub const fn delimiter(&self) -> Option<u32> {
         self.delimiter
     }
 
-    /// The tags of the fields of an entry, sorted, with the counts of nested groups.
+    /// Returns the sorted tags of an entry's fields, including the count tags of nested groups.
     #[must_use]
     pub fn members(&self) -> &[u32] {
-        &self.members.sorted
+        &self.members.sorted_tags
     }
 
-    /// The groups inside.
+    /// Returns the nested groups.
     #[must_use]
     pub const fn nested(&self) -> &GroupTable {
         &self.nested
@@ -151,35 +151,35 @@ impl GroupSpec {
     /// Reads the group whose count field is `tokens[at]`; any field that is not a member ends it.
     ///
     /// # Errors
-    /// `group_count` if the count is no number or not the number of entries, here or in a nested
-    /// group, or if groups nest deeper than [`MAX_GROUP_DEPTH`].
+    /// Fails with `group_count` if the count is no number or differs from the number of entries, here or in a nested
+    /// group. Fails also if groups nest deeper than [`MAX_GROUP_DEPTH`].
     pub fn read<'t>(
         &'t self,
         message: &'t [u8],
         tokens: TokenSlice<'t>,
-        at: usize,
+        count_index: usize,
     ) -> Result<RepeatingGroupIter<'t>, FixFault> {
-        self.read_in(GroupScope { message, tokens, body: None }, at)
+        self.read_in(GroupScope { message, tokens, body: None }, count_index)
     }
 
     /// Reads the group whose count field is `tokens[at]` in a message of a known body.
     pub(super) fn read_in<'t>(
         &'t self,
         scope: GroupScope<'t>,
-        at: usize,
+        count_index: usize,
     ) -> Result<RepeatingGroupIter<'t>, FixFault> {
-        let end = self.end(scope, at, None)?;
-        Ok(RepeatingGroupIter { spec: self, scope, next: at + 1, end })
+        let end = self.end(scope, count_index, None)?;
+        Ok(RepeatingGroupIter { spec: self, scope, next: count_index + 1, end })
     }
 
-    /// One past the last token of the group counted by `tokens[at]`.
+    /// Returns the index after the last token of the group that the token at `count_index` counts.
     fn end(
         &self,
         scope: GroupScope<'_>,
-        at: usize,
+        count_index: usize,
         outer: Option<&OuterGroup<'_>>,
     ) -> Result<usize, FixFault> {
-        let count = scope.tokens.token_at(at);
+        let count = scope.tokens.token_at(count_index);
         // The field starts before `tag=`.
         let offset = count.start - 1 - digits(count.tag);
         let depth = outer.map_or(0, |outer| outer.depth);
@@ -187,38 +187,38 @@ impl GroupSpec {
             return Err(FixFault::GroupDepth { offset, tag: count.tag });
         }
         let stated = plain_length(count.slice(scope.message)).map_or(u32::MAX, |stated| stated as u32);
-        let (mut next, mut found) = (at + 1, 0);
-        while stated != u32::MAX && self.starts_entry(scope.tokens, at, next) {
-            next = self.entry_end(scope, at, next, outer)?;
-            found += 1;
+        let (mut next, mut entry_count) = (count_index + 1, 0);
+        while stated != u32::MAX && self.starts_entry(scope.tokens, count_index, next) {
+            next = self.entry_end(scope, count_index, next, outer)?;
+            entry_count += 1;
         }
-        if stated == found {
+        if stated == entry_count {
             Ok(next)
         } else {
             let ended_by = scope.tokens.get(next).map_or(0, |token| token.tag);
-            Err(FixFault::GroupCount { offset, tag: self.count_tag, stated, found, ended_by })
+            Err(FixFault::GroupCount { offset, tag: self.count_tag, stated, actual: entry_count, ended_by })
         }
     }
 
-    fn starts_entry(&self, tokens: TokenSlice<'_>, at: usize, next: usize) -> bool {
+    fn starts_entry(&self, tokens: TokenSlice<'_>, count_index: usize, next: usize) -> bool {
         let Some(token) = tokens.get(next) else { return false };
         match self.delimiter {
             Some(delimiter) => token.tag == delimiter,
-            None => token.tag == tokens.token_at(at + 1).tag && self.members.contains(token.tag),
+            None => token.tag == tokens.token_at(count_index + 1).tag && self.members.contains(token.tag),
         }
     }
 
-    /// One past the last token of the entry that starts at `start`.
+    /// Returns the index after the last token of the entry that starts at `start`.
     fn entry_end(
         &self,
         scope: GroupScope<'_>,
-        at: usize,
+        count_index: usize,
         start: usize,
         outer: Option<&OuterGroup<'_>>,
     ) -> Result<usize, FixFault> {
         let mut next = start;
         while let Some(token) = scope.tokens.get(next) {
-            if next > start && self.starts_entry(scope.tokens, at, next) {
+            if next > start && self.starts_entry(scope.tokens, count_index, next) {
                 break;
             }
             if !self.members.contains(token.tag) {
@@ -239,18 +239,23 @@ impl GroupSpec {
         Ok(next)
     }
 
-    /// The next token of the group behind fields from `at` on that the dictionary has nowhere in the message; none if they
-    /// are not followed by one.
+    /// Finds the group's next token, past fields from `start` on that the dictionary has nowhere in the message.
+    /// Returns `None` if no token of the group follows them.
     #[cold]
-    fn next_member(&self, scope: GroupScope<'_>, at: usize, outer: Option<&OuterGroup<'_>>) -> Option<usize> {
+    fn next_member(
+        &self,
+        scope: GroupScope<'_>,
+        start: usize,
+        outer: Option<&OuterGroup<'_>>,
+    ) -> Option<usize> {
         let body = scope.body?;
         let is_elsewhere = |tag| {
             let mut outers = std::iter::successors(outer, |outer| outer.outer);
             body.contains(tag) || outers.any(|outer| outer.group.members.contains(tag))
         };
-        let mut rest = (at..).map_while(|next| Some((next, scope.tokens.get(next)?.tag)));
+        let mut rest = (start..).map_while(|next| Some((next, scope.tokens.get(next)?.tag)));
         let (next, tag) = rest.find(|(_, tag)| self.members.contains(*tag) || is_elsewhere(*tag))?;
-        (self.members.contains(tag) && (next > at) && !is_elsewhere(tag)).then_some(next)
+        (self.members.contains(tag) && (next > start) && !is_elsewhere(tag)).then_some(next)
     }
 }
 
@@ -259,11 +264,11 @@ impl GroupSpec {
 pub(super) struct GroupScope<'t> {
     pub message: &'t [u8],
     pub tokens: TokenSlice<'t>,
-    /// The tags that the message has outside groups; none if nobody knows them.
+    /// The tags that the message has outside groups; `None` if they are unknown.
     pub body: Option<&'t TagSet>,
 }
 
-/// The groups around the one that is read.
+/// The groups around the current group.
 struct OuterGroup<'g> {
     group: &'g GroupSpec,
     outer: Option<&'g OuterGroup<'g>>,
@@ -281,7 +286,7 @@ pub struct RepeatingGroupIter<'t> {
 }
 
 impl RepeatingGroupIter<'_> {
-    /// Index of the first token after the group.
+    /// Returns the index of the first token after the group.
     #[must_use]
     pub const fn end(&self) -> usize {
         self.end

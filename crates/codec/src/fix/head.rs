@@ -17,7 +17,7 @@ use unitape_base::digits::{self, HIGH, ONES};
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PrefixCache {
     pub used: MessagePrefix,
-    others: [MessagePrefix; 3],
+    spare_prefixes: [MessagePrefix; 3],
 }
 
 /// The first bytes of a message that was framed slowly.
@@ -31,7 +31,7 @@ pub(crate) struct MessagePrefix {
 
 impl PrefixCache {
     /// Remembers how `message`, framed well, begins.
-    pub(crate) fn learn(&mut self, message: &[u8]) {
+    pub(crate) fn add_prefix(&mut self, message: &[u8]) {
         let Some(length_at) = message.iter().take(20).skip(2).position(|&byte| byte == b'=') else { return };
         let len = length_at + 3;
         let Some(head) = message.get(..len).filter(|head| len <= 16 && head.ends_with(b"9=")) else { return };
@@ -40,17 +40,17 @@ impl PrefixCache {
         }
         let mut bytes = [0; 16];
         bytes[..len].copy_from_slice(head);
-        self.others.rotate_right(1);
-        self.others[0] = self.used;
+        self.spare_prefixes.rotate_right(1);
+        self.spare_prefixes[0] = self.used;
         self.used =
             MessagePrefix { bytes: u128::from_le_bytes(bytes), mask: u128::MAX >> (128 - 8 * len), len };
     }
 
     /// Takes another beginning into use if `rest` begins so; whether it does.
     pub(crate) fn switch_prefix(&mut self, rest: &[u8]) -> bool {
-        let other = self.others.iter_mut().find(|other| other.is_at(rest));
-        let Some(other) = other else { return false };
-        std::mem::swap(&mut self.used, other);
+        let prefix = self.spare_prefixes.iter_mut().find(|candidate| candidate.is_at(rest));
+        let Some(prefix) = prefix else { return false };
+        std::mem::swap(&mut self.used, prefix);
         true
     }
 }
@@ -81,18 +81,18 @@ impl MessagePrefix {
         self.len != 0 && u128::from_le_bytes(first) & self.mask == self.bytes
     }
 
-    /// Reads the claim of a message at `buf[at..]`, if that begins like the message remembered and BodyLength,
+    /// Reads the claim of a message at `buf[start..]`, if that begins like the message remembered and BodyLength,
     /// MsgType and CheckSum are where and as they should be.
     #[inline(always)]
     pub(crate) fn claim(
         &self,
         framer: &FixFramer,
         buf: &[u8],
-        at: usize,
+        start: usize,
         sep: u8,
     ) -> Option<UnverifiedMessage> {
         // All that is looked at before the body lies within this; shorter is only the end of the buffer.
-        let rest = buf.get(at..)?;
+        let rest = buf.get(start..)?;
         let window = rest.first_chunk::<48>()?;
         let load = |from: usize| u64::from_le_bytes(*window[from..].first_chunk::<8>().expect("eight"));
         if !self.begins(*window.first_chunk().expect("sixteen")) {
@@ -104,10 +104,10 @@ impl MessagePrefix {
         let word = load(digits_at);
         let x = word ^ seps;
         // The lowest bit set marks the first separator; bits above it may be false.
-        let found = x.wrapping_sub(ONES) & !x & HIGH;
-        let digits = (found.trailing_zeros() as usize / 8) & 7;
+        let separator_bits = x.wrapping_sub(ONES) & !x & HIGH;
+        let digits = (separator_bits.trailing_zeros() as usize / 8) & 7;
         // One to seven digits.
-        if found == 0 || digits == 0 {
+        if separator_bits == 0 || digits == 0 {
             return None;
         }
         let claimed = number(word, digits)?;
@@ -128,26 +128,20 @@ impl MessagePrefix {
             return None;
         }
         let x = (msg_type ^ seps) >> 24;
-        let found = x.wrapping_sub(ONES >> 24) & !x & (HIGH >> 24);
-        let type_len = found.trailing_zeros() as usize / 8;
-        if found == 0 || type_len == 0 || 3 + type_len >= claimed {
+        let type_end_bits = x.wrapping_sub(ONES >> 24) & !x & (HIGH >> 24);
+        let type_len = type_end_bits.trailing_zeros() as usize / 8;
+        if type_end_bits == 0 || type_len == 0 || 3 + type_len >= claimed {
             return None;
         }
         let key =
             (claimed as u32).wrapping_add((msg_type >> 24) as u32 & 0xff ^ (msg_type >> 26) as u32 & 0x3ff);
-        let body = Span { start: at + body_start, end: at + body_end };
-        Some(UnverifiedMessage {
-            start: at,
-            body,
-            type_len,
-            checksum: (tail >> 32) as u32 & 0x00ff_ffff,
-            key,
-        })
+        let body = Span { start: start + body_start, end: start + body_end };
+        Some(UnverifiedMessage { start, body, type_len, checksum: (tail >> 32) as u32 & 0x00ff_ffff, key })
     }
 }
 
 impl UnverifiedMessage {
-    /// The parts of the message.
+    /// Returns the parts of the message.
     #[inline(always)]
     pub(crate) fn message(&self) -> FramedFixMessage {
         let type_at = self.body.start + 3;
@@ -160,21 +154,24 @@ impl UnverifiedMessage {
         }
     }
 
-    /// The message's bytes.
+    /// Returns the message's bytes.
     #[inline(always)]
     pub(crate) fn bytes<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
         buf.get(self.start..self.body.end + TRAILER).unwrap_or_default()
     }
 
-    /// Whether CheckSum (10) is right, given the sum of all bytes and the separators in them.
+    /// Returns whether CheckSum (10) is right, given the sum of all bytes and the number of separators.
     #[inline(always)]
     pub(crate) fn sums_to(&self, sum: u64, seps: usize, sep: u8) -> bool {
         // A separator counts as the byte 1, whichever byte the log uses; one is in the trailer.
-        let shown = (seps as u8).wrapping_sub(1).wrapping_mul(sep.wrapping_sub(1));
+        let separator_excess = (seps as u8).wrapping_sub(1).wrapping_mul(sep.wrapping_sub(1));
         let trailer = b'1' + b'0' + b'='; // and a separator and three digits, summed in the third byte
         let digits = (self.checksum.wrapping_mul(0x0001_0101) >> 16) as u8;
-        let sum =
-            (sum as u8).wrapping_sub(trailer).wrapping_sub(sep).wrapping_sub(digits).wrapping_sub(shown);
+        let sum = (sum as u8)
+            .wrapping_sub(trailer)
+            .wrapping_sub(sep)
+            .wrapping_sub(digits)
+            .wrapping_sub(separator_excess);
         CHECKSUMS[usize::from(sum)] == self.checksum
     }
 }
@@ -191,7 +188,7 @@ static CHECKSUMS: [u32; 256] = {
     texts
 };
 
-/// The number that the lowest `digits` bytes of `word` write, 1 to 8 of them.
+/// Parses the lowest `digits` bytes of `word` as a number; 1 to 8 bytes.
 #[inline(always)]
 fn number(word: u64, digits: usize) -> Option<usize> {
     let shift = 64 - 8 * digits as u32;

@@ -11,7 +11,7 @@
 //! if the dictionary knows it; a tag that is repeated without a group is an array, at the place of
 //! its first occurrence. The schema is `docs/schema/decode-fix.schema.json`.
 //!
-//! This is the one part of the module that reads and writes, through what the caller gives it; it
+//! This is the only part of the module that reads and writes, through the reader and writer of the caller; it
 //! holds a few times the largest message in memory, however long the input is.
 
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineD
 pub struct FixDecodeOptions {
     /// Separator, leniency, limits.
     pub framer: FixFramer,
-    /// Groups by message type; with none, nothing is known to be a group.
+    /// Groups by message type; without a dictionary, no tag counts a group.
     pub dictionary: Option<Arc<FixDictionary>>,
 }
 
@@ -41,7 +41,7 @@ pub struct FixDecodeOptions {
 pub struct FixSummary {
     /// Good messages.
     pub messages: u64,
-    /// Faulty messages and stretches of garbage.
+    /// Faulty messages and garbage.
     pub errors: u64,
     /// Stretches of a log's own text.
     pub texts: u64,
@@ -53,7 +53,7 @@ pub struct FixSummary {
 /// framing too.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 ///
 /// ```
 /// use unitape_codec::fix::{FixDecodeOptions, decode_json};
@@ -211,7 +211,7 @@ impl<'m> FieldRenderContext<'m> {
         GroupScope { message: self.message, tokens, body: self.body }
     }
 
-    /// A value: text if it is UTF-8, or of a field that is in the message's encoding.
+    /// Writes a value: as text if it is UTF-8, or if the field is in the message's encoding.
     #[inline]
     fn value(&self, out: &mut Vec<u8>, token: FieldToken) {
         let bytes = token.slice(self.message);
@@ -235,11 +235,11 @@ impl<'m> FieldRenderContext<'m> {
 struct ObjectField {
     tag: u32,
     first: u32,
-    /// The next item of the same tag, 0 if none: an item is never the first of its tag and also
-    /// next of another.
+    /// The next item of the same tag, 0 without one. An item is never both the first of its tag and the next of
+    /// another item.
     next: u32,
     /// Whether an item of this tag is before.
-    again: bool,
+    is_repeat: bool,
 }
 
 impl FieldsWriter {
@@ -266,20 +266,20 @@ impl FieldsWriter {
     ) -> Result<(), FixFault> {
         // A bit for each tag, by a hash of six bits of its low and high part: no two alike means
         // no tag twice, which is the usual case.
-        let (mut seen, mut repeated) = ([0u64; 64], false);
-        let mut at = 0;
-        while at < tokens.len() {
-            let tag = tokens.token_at(at).tag;
+        let (mut tag_bits, mut repeated) = ([0u64; 64], false);
+        let mut token_index = 0;
+        while token_index < tokens.len() {
+            let tag = tokens.token_at(token_index).tag;
             let end = match groups.get(tag) {
-                Some(group) => group.read_in(context.scope(tokens), at)?.end(),
-                None => at + 1,
+                Some(group) => group.read_in(context.scope(tokens), token_index)?.end(),
+                None => token_index + 1,
             };
             let bit = 1 << (tag % 64);
-            let word = &mut seen[(tag >> 6) as usize % 64];
+            let word = &mut tag_bits[(tag >> 6) as usize % 64];
             repeated |= *word & bit != 0;
             *word |= bit;
-            self.items.push(ObjectField { tag, first: at as u32, next: 0, again: false });
-            at = end;
+            self.items.push(ObjectField { tag, first: token_index as u32, next: 0, is_repeat: false });
+            token_index = end;
         }
         if repeated {
             self.chain(base);
@@ -289,7 +289,7 @@ impl FieldsWriter {
         let mut comma = false;
         for index in base..count {
             let item = self.items[index];
-            if item.again {
+            if item.is_repeat {
                 continue;
             }
             if comma {
@@ -319,7 +319,7 @@ impl FieldsWriter {
         Ok(())
     }
 
-    /// Links the items of each tag that is there more than once.
+    /// Links the items of each tag that occurs more than once.
     fn chain(&mut self, base: usize) {
         self.order.clear();
         let tags = self.items[base..].iter().enumerate();
@@ -328,7 +328,7 @@ impl FieldsWriter {
         for pair in self.order.windows(2) {
             if pair[0].0 == pair[1].0 {
                 self.items[pair[0].1 as usize].next = pair[1].1;
-                self.items[pair[1].1 as usize].again = true;
+                self.items[pair[1].1 as usize].is_repeat = true;
             }
         }
     }

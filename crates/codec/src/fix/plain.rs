@@ -1,6 +1,6 @@
 //! Tags and lengths, the plain numbers of framing: digits and no sign.
 
-/// 1 to 9 digits without a leading zero.
+/// Parses 1 to 9 digits without a leading zero.
 pub(super) fn plain_tag(digits: &[u8]) -> Option<u32> {
     if digits.first() == Some(&b'0') || digits.len() > 9 {
         return None;
@@ -8,7 +8,7 @@ pub(super) fn plain_tag(digits: &[u8]) -> Option<u32> {
     plain_length(digits).map(|tag| tag as u32)
 }
 
-/// 1 to 9 digits.
+/// Parses 1 to 9 digits.
 pub(super) fn plain_length(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > 9 || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn plain_length(digits: &[u8]) -> Option<usize> {
     Some(digits.iter().fold(0, |sum, &digit| sum * 10 + usize::from(digit - b'0')))
 }
 
-/// The digits that a tag has.
+/// Counts the digits of a tag.
 pub(super) fn digits(tag: u32) -> u32 {
     tag.checked_ilog10().unwrap_or(0) + 1
 }

@@ -25,15 +25,15 @@ pub(crate) enum MessageStartOutcome {
     Need,
 }
 
-/// `8=FIX`, a version and a separator, at `at`.
+/// Checks for `8=FIX`, a version and a separator at `offset`.
 #[inline]
-pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> MessageStartOutcome {
-    let rest = &buf[at.min(buf.len())..];
+pub(crate) fn begin_string(buf: &[u8], offset: usize, sep: FieldSeparator) -> MessageStartOutcome {
+    let rest = &buf[offset.min(buf.len())..];
     if !rest.starts_with(b"8=FIX") {
         return if b"8=FIX".starts_with(rest) { MessageStartOutcome::Need } else { MessageStartOutcome::No };
     }
-    let mut pos = at + 5;
-    while pos - at < 5 + VERSION_LEN_MAX
+    let mut pos = offset + 5;
+    while pos - offset < 5 + VERSION_LEN_MAX
         && buf.get(pos).is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'.')
     {
         pos += 1;
@@ -45,8 +45,8 @@ pub(crate) fn begin_string(buf: &[u8], at: usize, sep: FieldSeparator) -> Messag
     }
 }
 
-/// Every `8=FIX` in `buf[from..]` with the answer whether a message starts there (rule 2 of
-/// [`frame`](super::frame)). Bytes before `from` are not looked at.
+/// Finds every `8=FIX` in `buf[from..]` and decides whether a message starts there (rule 2 of
+/// [`frame`](super::frame)). Bytes before `from` do not matter.
 pub(crate) fn starts<'b>(
     buf: &'b [u8],
     from: usize,
@@ -54,27 +54,27 @@ pub(crate) fn starts<'b>(
     data: &'b RawFieldTags,
 ) -> impl Iterator<Item = (usize, MessageStartOutcome)> + 'b {
     let rest = buf.get(from..).unwrap_or_default();
-    memchr::memmem::find_iter(rest, b"8=FIX").map(move |found| {
-        let at = from + found;
-        (at, start_inside(buf, from, at, sep, data))
+    memchr::memmem::find_iter(rest, b"8=FIX").map(move |distance| {
+        let offset = from + distance;
+        (offset, start_inside(buf, from, offset, sep, data))
     })
 }
 
-/// The last message start in `buf`.
+/// Finds the last message start in `buf`.
 pub(crate) fn last_start(buf: &[u8], sep: FieldSeparator, data: &RawFieldTags) -> Option<usize> {
     memchr::memmem::rfind_iter(buf, b"8=FIX")
-        .find(|&at| matches!(start_inside(buf, 0, at, sep, data), MessageStartOutcome::Yes(_)))
+        .find(|&offset| matches!(start_inside(buf, 0, offset, sep, data), MessageStartOutcome::Yes(_)))
 }
 
 fn start_inside(
     buf: &[u8],
     from: usize,
-    at: usize,
+    offset: usize,
     sep: FieldSeparator,
     data: &RawFieldTags,
 ) -> MessageStartOutcome {
-    let before = &buf[from..at];
-    let start = begin_string(buf, at, sep);
+    let before = &buf[from..offset];
+    let start = begin_string(buf, offset, sep);
     match before.last() {
         Some(b'0'..=b'9') => match start {
             MessageStartOutcome::Yes(next) if buf[next..].starts_with(b"9=") => start,
@@ -123,16 +123,16 @@ pub(crate) enum MessageEndRule {
     Any,
 }
 
-/// `10=…|` at `at`. A line end or the end of the input may end it too.
+/// Scans the trailer `10=…|` at `offset`. A line end or the end of the input may end it too.
 #[inline]
 pub(crate) fn trailer(
     buf: &[u8],
-    at: usize,
+    offset: usize,
     sep: FieldSeparator,
     line_ends: MessageEndRule,
     eof: bool,
 ) -> ChecksumScanOutcome {
-    let rest = &buf[at.min(buf.len())..];
+    let rest = &buf[offset.min(buf.len())..];
     // The common case, three digits and a one-byte separator, in one look.
     if let (Some(sep), &[b'1', b'0', b'=', a, b, c, last, ..]) = (sep.byte(), rest)
         && last == sep
@@ -141,12 +141,12 @@ pub(crate) fn trailer(
         && c.is_ascii_digit()
     {
         let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-        return ChecksumScanOutcome::Ends { value: Some(value), end: at + 7 };
+        return ChecksumScanOutcome::Ends { value: Some(value), end: offset + 7 };
     }
     if !rest.starts_with(b"10=") {
         return if b"10=".starts_with(rest) { ChecksumScanOutcome::Need } else { ChecksumScanOutcome::No };
     }
-    let value_at = at + 3;
+    let value_at = offset + 3;
     let at_line_end = line_ends != MessageEndRule::No;
     for len in 0..=CHECKSUM_LEN_MAX {
         let pos = value_at + len;
@@ -184,8 +184,8 @@ pub(crate) enum MessageEndOutcome {
     Need,
 }
 
-/// The first `|10=…|`, or line end that ends a message, in `part[from..]`. `eof`: nothing that belongs
-/// to this message follows on `part`.
+/// Finds the first `|10=…|` in `part[from..]`, or the first line end that ends a message. `eof` must be true if no
+/// bytes of this message follow `part`.
 pub(crate) fn first_end(
     part: &[u8],
     from: usize,
@@ -201,7 +201,7 @@ pub(crate) fn first_end(
         MessageEndOutcome::Trailer { body_end, .. } => body_end,
         _ => part.len(),
     };
-    let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|found| from + found);
+    let lines = memchr::memchr2_iter(b'\r', b'\n', &part[from..before]).map(|distance| from + distance);
     for line in lines {
         if line_ends == MessageEndRule::Any || part[from..line].ends_with(sep.bytes()) {
             return MessageEndOutcome::Line(line);
@@ -223,8 +223,8 @@ fn first_trailer(
         FieldSeparator::Semicolon => b";10=",
         FieldSeparator::CaretA => b"^A10=",
     };
-    for found in memchr::memmem::find_iter(&part[from..], needle) {
-        let body_end = from + found + sep.len();
+    for distance in memchr::memmem::find_iter(&part[from..], needle) {
+        let body_end = from + distance + sep.len();
         match trailer(part, body_end, sep, line_ends, eof) {
             ChecksumScanOutcome::Ends { end, .. } => return MessageEndOutcome::Trailer { body_end, end },
             ChecksumScanOutcome::Need => return MessageEndOutcome::Need,
@@ -234,34 +234,34 @@ fn first_trailer(
     MessageEndOutcome::None
 }
 
-/// Whether a part of a message seems to be in garbage.
+/// Returns whether garbage seems to contain a part of a message.
 pub(crate) fn looks_like_message(garbage: &[u8], sep: FieldSeparator) -> bool {
-    let field = |found: usize| {
-        let rest = &garbage[found + sep.len()..];
+    let field = |separator_offset: usize| {
+        let rest = &garbage[separator_offset + sep.len()..];
         [&b"8="[..], b"9=", b"35=", b"10="].iter().any(|tag| rest.starts_with(tag))
     };
     let first = sep.bytes()[0];
     memchr::memmem::find(garbage, b"8=FIX").is_some()
-        || memchr::memchr_iter(first, garbage).any(|at| sep.is_at(garbage, at) && field(at))
+        || memchr::memchr_iter(first, garbage).any(|offset| sep.is_at(garbage, offset) && field(offset))
 }
 
-/// The value of the first field `tag` of a body, counted from its start.
+/// Finds the value of the first field `tag` in a body. The span counts from the start of the body.
 pub(crate) fn field(body: &[u8], tag: u32, sep: FieldSeparator) -> Option<Span> {
-    let mut at = 0;
-    while at < body.len() {
-        let end = sep.find(body, at).unwrap_or(body.len());
-        let equals = body[at..end].iter().take(10).position(|&byte| byte == b'=');
+    let mut offset = 0;
+    while offset < body.len() {
+        let end = sep.find(body, offset).unwrap_or(body.len());
+        let equals = body[offset..end].iter().take(10).position(|&byte| byte == b'=');
         if let Some(equals) = equals
-            && plain_length(&body[at..at + equals]) == Some(tag as usize)
+            && plain_length(&body[offset..offset + equals]) == Some(tag as usize)
         {
-            return Some(Span { start: at + equals + 1, end });
+            return Some(Span { start: offset + equals + 1, end });
         }
-        at = end + sep.len();
+        offset = end + sep.len();
     }
     None
 }
 
-/// The sum of all bytes. Simple enough that the compiler makes wide adds of it.
+/// Adds up all bytes. It is simple enough that the compiler makes wide adds of it.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     // 128 bytes of 255 fit in a u16 with room: lanes are added up often enough.
     bytes.chunks(128).map(|chunk| u64::from(chunk.iter().map(|&b| u16::from(b)).sum::<u16>())).sum()

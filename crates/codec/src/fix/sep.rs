@@ -34,7 +34,7 @@ impl FieldSeparator {
         }
     }
 
-    /// The separator, where it is one byte.
+    /// Returns the separator if it is one byte; `None` for `^A`.
     #[inline]
     #[must_use]
     pub const fn byte(self) -> Option<u8> {
@@ -46,7 +46,7 @@ impl FieldSeparator {
         }
     }
 
-    /// The separator's bytes.
+    /// Returns the separator's bytes.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> &'static [u8] {
@@ -64,33 +64,33 @@ impl FieldSeparator {
     }
 
     #[inline]
-    pub(crate) fn is_at(self, buf: &[u8], at: usize) -> bool {
+    pub(crate) fn is_at(self, buf: &[u8], offset: usize) -> bool {
         match self.byte() {
-            Some(sep) => buf.get(at) == Some(&sep),
-            None => buf.get(at..at + 2) == Some(b"^A"),
+            Some(sep) => buf.get(offset) == Some(&sep),
+            None => buf.get(offset..offset + 2) == Some(b"^A"),
         }
     }
 
     #[inline]
-    pub(crate) fn check_at(self, buf: &[u8], at: usize) -> SeparatorOutcome {
-        if self.is_at(buf, at) {
+    pub(crate) fn check_at(self, buf: &[u8], offset: usize) -> SeparatorOutcome {
+        if self.is_at(buf, offset) {
             return SeparatorOutcome::Yes;
         }
-        match buf.get(at) {
+        match buf.get(offset) {
             None => SeparatorOutcome::Need,
-            Some(b'^') if self == FieldSeparator::CaretA && at + 1 == buf.len() => SeparatorOutcome::Need,
+            Some(b'^') if self == FieldSeparator::CaretA && offset + 1 == buf.len() => SeparatorOutcome::Need,
             Some(_) => SeparatorOutcome::No,
         }
     }
 
-    /// The next separator at or after `at`.
+    /// Finds the next separator at or after `offset`.
     #[inline]
-    pub(crate) fn find(self, buf: &[u8], at: usize) -> Option<usize> {
-        let rest = buf.get(at..)?;
+    pub(crate) fn find(self, buf: &[u8], offset: usize) -> Option<usize> {
+        let rest = buf.get(offset..)?;
         match self.byte() {
             Some(sep) => memchr::memchr(sep, rest),
             None => memchr::memmem::find(rest, b"^A"),
         }
-        .map(|found| at + found)
+        .map(|distance| offset + distance)
     }
 }

@@ -14,7 +14,7 @@ use super::plain::digits;
 /// A sequence of tags.
 #[derive(Debug, Clone)]
 pub(crate) struct TagSequence {
-    /// A number that no other shape of this process has; none is 0. Its rest by `SHAPES` is the place.
+    /// The number of this shape in the process; 0 means no shape. The number modulo `SHAPES` is its index.
     pub id: u64,
     hash: u64,
     pub tags: Vec<u32>,
@@ -49,7 +49,7 @@ const PATIENCE: u32 = 256;
 
 /// The shapes of a stream of messages.
 ///
-/// A shape is made when its tags are met for the second time, so that messages of which no two are alike make none. A
+/// A shape is made when its tags occur for the second time, so that messages with unique tags make no shapes. A
 /// message without a remembered shape is read tag by tag.
 #[derive(Debug, Clone)]
 pub(crate) struct TagSequenceCache {
@@ -63,7 +63,7 @@ pub(crate) struct TagSequenceCache {
     /// Place and one more of the shape whose tags hash to about here.
     by_hash: Box<[u16; PLACES]>,
     /// Hashes of tags met once.
-    met: Box<[u32; PLACES]>,
+    seen_hashes: Box<[u32; PLACES]>,
 }
 
 impl Default for TagSequenceCache {
@@ -74,67 +74,68 @@ impl Default for TagSequenceCache {
             refused: 0,
             expected: Box::new([0; KEYS]),
             by_hash: Box::new([0; PLACES]),
-            met: Box::new([0; PLACES]),
+            seen_hashes: Box::new([0; PLACES]),
         }
     }
 }
 
 impl TagSequenceCache {
-    /// The place of the shape last seen for `key`.
+    /// Returns the index of the shape last seen for `key`.
     #[inline(always)]
     pub(crate) fn expected_shape(&self, key: u32) -> Option<usize> {
         usize::from(self.expected[key as usize % KEYS]).checked_sub(1)
     }
 
-    /// The shape at a place that [`TagSequenceCache::expected_shape`] gave since the last [`TagSequenceCache::learn`].
+    /// Returns the shape at an index that [`TagSequenceCache::expected_shape`] gave since the last
+    /// [`TagSequenceCache::expect_tags`].
     #[inline(always)]
-    pub(crate) fn shape_at(&self, place: usize) -> &TagSequence {
-        &self.list[place]
+    pub(crate) fn shape_at(&self, index: usize) -> &TagSequence {
+        &self.list[index]
     }
 
     /// Expects `tags`, which were read from a good message without data fields, for `key`. The place of
     /// their shape, if it is remembered.
-    pub(crate) fn learn(&mut self, key: u32, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
+    pub(crate) fn expect_tags(&mut self, key: u32, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
         let hash = hash(tags);
-        let place = self.find(hash, tags).or_else(|| self.make(hash, tags, data))?;
-        self.expected[key as usize % KEYS] = place as u16 + 1;
-        Some(place)
+        let index = self.find(hash, tags).or_else(|| self.make(hash, tags, data))?;
+        self.expected[key as usize % KEYS] = index as u16 + 1;
+        Some(index)
     }
 
     fn find(&self, hash: u64, tags: &[u32]) -> Option<usize> {
         let mut places = probes(hash).map(|probe| usize::from(self.by_hash[probe]).wrapping_sub(1));
-        places.find(|&place| self.list.get(place).is_some_and(|s| s.hash == hash && s.tags == tags))
+        places.find(|&index| self.list.get(index).is_some_and(|s| s.hash == hash && s.tags == tags))
     }
 
     fn make(&mut self, hash: u64, tags: &[u32], data: &RawFieldTags) -> Option<usize> {
-        let met = &mut self.met[hash as usize % PLACES];
-        if *met != (hash >> 32) as u32 {
-            *met = (hash >> 32) as u32;
+        let seen_hash = &mut self.seen_hashes[hash as usize % PLACES];
+        if *seen_hash != (hash >> 32) as u32 {
+            *seen_hash = (hash >> 32) as u32;
             return None;
         }
         // Eight bytes hold a tag of seven digits and `=`.
-        let plain = |&tag: &u32| tag < 10_000_000 && data.data_of(tag).is_none();
-        if tags.is_empty() || tags.len() > FIELDS_MAX || !tags.iter().all(plain) {
+        let is_simple_tag = |&tag: &u32| tag < 10_000_000 && data.data_of(tag).is_none();
+        if tags.is_empty() || tags.len() > FIELDS_MAX || !tags.iter().all(is_simple_tag) {
             return None;
         }
-        let place = self.next;
-        if let Some(old) = self.list.get(place) {
+        let index = self.next;
+        if let Some(old) = self.list.get(index) {
             self.refused += 1;
             if self.refused < PATIENCE {
                 return None;
             }
-            if let Some(probe) = probes(old.hash).find(|&probe| self.by_hash[probe] == place as u16 + 1) {
+            if let Some(probe) = probes(old.hash).find(|&probe| self.by_hash[probe] == index as u16 + 1) {
                 self.by_hash[probe] = 0;
             }
             self.refused = 0;
-            self.list[place] = TagSequence::new(place, hash, tags);
+            self.list[index] = TagSequence::new(index, hash, tags);
         } else {
-            self.list.push(TagSequence::new(place, hash, tags));
+            self.list.push(TagSequence::new(index, hash, tags));
         }
-        self.next = (place + 1) % SHAPES;
+        self.next = (index + 1) % SHAPES;
         let free = probes(hash).find(|&probe| self.by_hash[probe] == 0);
-        self.by_hash[free.unwrap_or(hash as usize % PLACES)] = place as u16 + 1;
-        Some(place)
+        self.by_hash[free.unwrap_or(hash as usize % PLACES)] = index as u16 + 1;
+        Some(index)
     }
 }
 
@@ -142,7 +143,7 @@ fn probes(hash: u64) -> impl Iterator<Item = usize> {
     (0..PROBES).map(move |n| (hash as usize).wrapping_add(n) % PLACES)
 }
 
-/// Four sums at a time, so that no multiplication waits for the one before.
+/// Hashes the tags in four sums at a time, so that no multiplication waits for the previous multiplication.
 fn hash(tags: &[u32]) -> u64 {
     let mix = |sum: u64, tag: u32| (sum ^ u64::from(tag)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let (fours, rest) = tags.as_chunks::<4>();
@@ -155,15 +156,15 @@ fn hash(tags: &[u32]) -> u64 {
     let sum = rest.iter().fold(sums[0], |sum, &tag| mix(sum, tag));
     let sum = sums[1..]
         .iter()
-        .fold(sum, |sum, &other| (sum ^ other).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(31));
+        .fold(sum, |sum, &lane_sum| (sum ^ lane_sum).wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(31));
     sum ^ sum >> 32
 }
 
 impl TagSequence {
-    fn new(place: usize, hash: u64, tags: &[u32]) -> Self {
+    fn new(index: usize, hash: u64, tags: &[u32]) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         // Relaxed: the numbers need only differ.
-        let id = (LAST.fetch_add(1, Ordering::Relaxed) + 1) * SHAPES as u64 + place as u64;
+        let id = (LAST.fetch_add(1, Ordering::Relaxed) + 1) * SHAPES as u64 + index as u64;
         let mut text = Vec::new();
         let mut words = Vec::with_capacity(tags.len());
         for tag in tags {

@@ -66,12 +66,12 @@ impl GroupSelection {
     /// may also hold `others`, nested groups included.
     ///
     /// # Panics
-    /// If `wanted` is empty or has more than 200 tags.
+    /// Panics if `wanted` is empty or has more than 200 tags.
     #[must_use]
-    pub fn new(count_tag: u32, wanted: &[u32], others: &[u32]) -> Self {
+    pub fn new(count_tag: u32, wanted: &[u32], other_tags: &[u32]) -> Self {
         assert!((1..=WANTED_MAX).contains(&wanted.len()), "{} wanted fields", wanted.len());
         let mut members = TagMap::default();
-        others.iter().for_each(|&tag| members.set(tag, OTHER));
+        other_tags.iter().for_each(|&tag| members.set(tag, OTHER));
         // The first slot of a tag named twice counts.
         wanted.iter().enumerate().rev().for_each(|(slot, &tag)| members.set(tag, slot as u8 + 1));
         GroupSelection { count_tag, members, wanted: wanted.len(), delimiter: wanted[0], shared: Vec::new() }
@@ -79,8 +79,8 @@ impl GroupSelection {
 }
 
 impl FieldSelection {
-    /// The fields `tags`, in slots of that order, and these groups. `None` if there are more than
-    /// 200 of both or a group is wanted twice or also as a field.
+    /// Selects the fields `tags`, in slots of that order, and these groups. Returns `None` if both together are more
+    /// than 200, or if a group is also selected as a field or another group.
     #[must_use]
     pub fn new(tags: &[u32], mut groups: Vec<GroupSelection>) -> Option<Self> {
         if tags.len() + groups.len() > WANTED_MAX {
@@ -112,7 +112,7 @@ const WANTED_MAX: usize = 200;
 /// comparison of the counts of its groups.
 #[derive(Debug, Clone)]
 pub struct FieldExtractor {
-    /// The first one is for messages without a remembered shape, the others for the shapes by their places.
+    /// The first layout is for messages without a remembered shape, the others for the shapes by their index.
     shapes: Vec<SlotLayout>,
     wanted: Arc<FieldSelection>,
 }
@@ -122,8 +122,8 @@ pub struct FieldExtractor {
 struct SlotLayout {
     /// The id of the tags; 0 if they may be any.
     id: u64,
-    /// The token for each slot and one more, `NONE` if there is none; slot 0 is for unwanted fields.
-    found: SlotTokens,
+    /// The token for each slot and one more, `NONE` for an absent field; slot 0 is for unwanted fields.
+    tokens: SlotTokens,
     /// Entries of all groups, one after the other: the same for each slot and one more.
     rows: Vec<u32>,
     groups: Vec<GroupRowLayout>,
@@ -162,16 +162,17 @@ struct GroupRowLayout {
 }
 
 impl FieldExtractor {
-    /// For messages of which this is wanted.
+    /// Makes an extractor for the selection `wanted`.
     #[must_use]
     pub fn new(wanted: Arc<FieldSelection>) -> Self {
         FieldExtractor { shapes: vec![SlotLayout::default()], wanted }
     }
 
-    /// Finds what is wanted among `tokens`, the fields of `message`.
+    /// Finds the selected fields and groups among `tokens`, the fields of `message`.
     ///
     /// # Errors
-    /// `group_count` if the count of a wanted group is no number or not the number of its entries.
+    /// Fails with `group_count` if the count of a selected group is no number or differs from the number of its
+    /// entries.
     #[inline(always)]
     pub fn fill<'s>(
         &'s mut self,
@@ -179,12 +180,12 @@ impl FieldExtractor {
         tokens: TokenSlice<'s>,
     ) -> Result<ExtractedFields<'s>, FixFault> {
         let id = tokens.shape();
-        let mut place = id as usize % SHAPES + 1;
-        if id == 0 || self.shapes.get(place).is_none_or(|shape| shape.id != id) {
+        let mut shape_index = id as usize % SHAPES + 1;
+        if id == 0 || self.shapes.get(shape_index).is_none_or(|shape| shape.id != id) {
             // The tags alone: what is not handed on stays in registers.
-            place = self.learn(id, tokens.tags());
+            shape_index = self.add_shape(id, tokens.tags());
         }
-        let shape = &self.shapes[place];
+        let shape = &self.shapes[shape_index];
         for count in &shape.counts {
             let token = tokens.token_at(count.token as usize);
             if !count.is_right(message, token.start, token.end) {
@@ -194,17 +195,17 @@ impl FieldExtractor {
         Ok(ExtractedFields { shape, tokens })
     }
 
-    /// Where the shape with these tags is now.
+    /// Returns the index at which the shape with these tags is stored.
     #[cold]
-    fn learn(&mut self, id: u64, tags: &[u32]) -> usize {
-        let place = if id == 0 { 0 } else { id as usize % SHAPES + 1 };
-        if place >= self.shapes.len() {
-            self.shapes.resize(place + 1, SlotLayout::default());
+    fn add_shape(&mut self, id: u64, tags: &[u32]) -> usize {
+        let shape_index = if id == 0 { 0 } else { id as usize % SHAPES + 1 };
+        if shape_index >= self.shapes.len() {
+            self.shapes.resize(shape_index + 1, SlotLayout::default());
         }
-        let shape = &mut self.shapes[place];
+        let shape = &mut self.shapes[shape_index];
         shape.read(&self.wanted, tags);
         shape.id = id;
-        place
+        shape_index
     }
 }
 
@@ -216,14 +217,14 @@ pub struct ExtractedFields<'s> {
 }
 
 impl<'s> ExtractedFields<'s> {
-    /// The field in `slot`.
+    /// Returns the field in `slot`, if the message has it.
     #[inline(always)]
     #[must_use]
     pub fn get(self, slot: usize) -> Option<FieldToken> {
-        self.tokens.get(*self.shape.found.0.get(slot + 1)? as usize)
+        self.tokens.get(*self.shape.tokens.0.get(slot + 1)? as usize)
     }
 
-    /// The entries of the wanted group `index`.
+    /// Lists the entries of the selected group `index`.
     #[inline(always)]
     pub fn entries(self, index: usize) -> impl ExactSizeIterator<Item = GroupEntry<'s>> {
         let GroupRowLayout { start, width, entries, .. } =
@@ -236,7 +237,7 @@ impl<'s> ExtractedFields<'s> {
 }
 
 impl ExpectedGroupCount {
-    /// Whether the count of this message, at `start..end`, is the number of entries of its shape.
+    /// Returns whether the count of this message, at `start..end`, equals the number of entries in its shape.
     #[inline(always)]
     fn is_right(&self, message: &[u8], start: u32, end: u32) -> bool {
         let first = message.get(start as usize).copied().unwrap_or(0);
@@ -257,7 +258,7 @@ impl ExpectedGroupCount {
             offset: start - 1 - digits(tag),
             tag,
             stated,
-            found: self.entries,
+            actual: self.entries,
             ended_by: 0,
         }
     }
@@ -265,17 +266,17 @@ impl ExpectedGroupCount {
 
 impl SlotLayout {
     fn read(&mut self, wanted: &FieldSelection, tags: &[u32]) {
-        self.found.0.fill(NONE);
+        self.tokens.0.fill(NONE);
         // From the last to the first, so that the first of a tag stays.
-        for (at, &tag) in tags.iter().enumerate().rev() {
-            self.found.0[usize::from(wanted.slots.get(tag))] = at as u32;
+        for (token_index, &tag) in tags.iter().enumerate().rev() {
+            self.tokens.0[usize::from(wanted.slots.get(tag))] = token_index as u32;
         }
         self.rows.clear();
         self.groups.clear();
         self.counts.clear();
         for (index, group) in wanted.groups.iter().enumerate() {
             let start = self.rows.len();
-            let count = self.found.0[wanted.fields + index + 1];
+            let count = self.tokens.0[wanted.fields + index + 1];
             let entries = if count == NONE { 0 } else { self.entries(group, tags, count as usize) };
             let width = group.wanted + 1;
             self.groups.push(GroupRowLayout { entries, start, width });
@@ -288,35 +289,35 @@ impl SlotLayout {
 
     /// Reads the entries of the group counted by the token at `count`; how many.
     fn entries(&mut self, group: &GroupSelection, tags: &[u32], count: usize) -> u32 {
-        let (mut at, mut found) = (count + 1, 0);
-        while tags.get(at) == Some(&group.delimiter) {
+        let (mut index, mut entry_count) = (count + 1, 0);
+        while tags.get(index) == Some(&group.delimiter) {
             let row = self.rows.len();
             self.rows.resize(row + group.wanted + 1, NONE);
             let row = &mut self.rows[row..];
-            row[1] = at as u32;
-            at += 1;
-            while at < tags.len() && tags[at] != group.delimiter {
-                let slot = match group.members.get(tags[at]) {
+            row[1] = index as u32;
+            index += 1;
+            while index < tags.len() && tags[index] != group.delimiter {
+                let slot = match group.members.get(tags[index]) {
                     0 => break,
                     OTHER => 0,
                     slot => usize::from(slot),
                 };
                 if row[slot] == NONE {
-                    row[slot] = at as u32;
+                    row[slot] = index as u32;
                 }
-                at += 1;
+                index += 1;
             }
-            found += 1;
+            entry_count += 1;
         }
         // A tag that is also a member and was first seen inside: it is searched for after the group.
         for &(tag, slot) in &group.shared {
-            let first = self.found.0[slot] as usize;
-            if first >= count && first < at {
-                let behind = tags[at..].iter().position(|&t| t == tag);
-                self.found.0[slot] = behind.map_or(NONE, |behind| (at + behind) as u32);
+            let first = self.tokens.0[slot] as usize;
+            if first >= count && first < index {
+                let next_distance = tags[index..].iter().position(|&t| t == tag);
+                self.tokens.0[slot] = next_distance.map_or(NONE, |distance| (index + distance) as u32);
             }
         }
-        found
+        entry_count
     }
 }
 
@@ -328,7 +329,7 @@ pub struct GroupEntry<'s> {
 }
 
 impl GroupEntry<'_> {
-    /// The field in `slot` of the entry.
+    /// Returns the field in `slot`, if the entry has it.
     #[inline(always)]
     #[must_use]
     pub fn get(self, slot: usize) -> Option<FieldToken> {
@@ -356,10 +357,10 @@ impl Default for TagMap {
 impl TagMap {
     fn set(&mut self, tag: u32, value: u8) {
         match self.dense.get_mut(tag as usize) {
-            Some(place) => *place = value,
+            Some(entry) => *entry = value,
             None => match self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag) {
-                Ok(at) => self.sparse[at].1 = value,
-                Err(at) => self.sparse.insert(at, (tag, value)),
+                Ok(index) => self.sparse[index].1 = value,
+                Err(index) => self.sparse.insert(index, (tag, value)),
             },
         }
     }
@@ -374,7 +375,7 @@ impl TagMap {
 
     #[inline]
     fn get_sparse(&self, tag: u32) -> u8 {
-        let found = self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag);
-        found.map_or(0, |at| self.sparse[at].1)
+        let sparse_index = self.sparse.binary_search_by_key(&tag, |&(tag, _)| tag);
+        sparse_index.map_or(0, |index| self.sparse[index].1)
     }
 }

@@ -53,19 +53,20 @@ impl StandardTable {
         Some(self.names[i].1)
     }
 
-    /// Returns the member lists of the group that `count` begins in a message type; of all types where this one has none of its own.
+    /// Returns the member lists of the group that `count` begins in a message type. If the type has no such list,
+    /// returns the lists of all types.
     fn variants(&self, msg_type: &str, count: u32) -> &[&'static str] {
         let Some(variants) = self.groups.get(&count) else { return &[] };
         let chosen = self.messages.get(msg_type).and_then(|(_, chosen)| {
             let mut pairs = chosen.split(',').filter_map(|pair| pair.split_once(':'));
-            let (_, i) = pairs.find(|(of, _)| of.parse() == Ok(count))?;
+            let (_, i) = pairs.find(|(count_text, _)| count_text.parse() == Ok(count))?;
             let i: usize = i.parse().ok()?;
             variants.get(i..=i)
         });
         chosen.unwrap_or(variants)
     }
 
-    /// Adds the members of a group and of the groups inside it, except what is inside `closed`.
+    /// Adds the members of a group and of its nested groups, except the members inside `closed`.
     fn add_members(&self, msg_type: &str, count: u32, closed: Option<u32>, members: &mut BTreeSet<u32>) {
         for tag in self.variants(msg_type, count).iter().flat_map(|list| tags(list)) {
             if members.insert(tag) && Some(tag) != closed {
@@ -98,7 +99,7 @@ impl StandardTable {
     }
 }
 
-/// The tags of a list such as `8-10,34`.
+/// Parses a list of tags such as `8-10,34`.
 fn tags(list: &str) -> impl Iterator<Item = u32> {
     let ranges = list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -107,7 +108,7 @@ fn tags(list: &str) -> impl Iterator<Item = u32> {
     ranges.flatten()
 }
 
-/// The name that the standard gives a tag.
+/// Looks up the standard's name for a tag.
 #[must_use]
 pub fn field_name(tag: u32) -> Option<&'static str> {
     STANDARD.name(tag)
@@ -133,13 +134,13 @@ pub struct GroupMembership {
     pub is_standard: bool,
     /// The tags of the group's entries, and of the entries of the groups inside; empty for a group that the standard does not have.
     pub members: BTreeSet<u32>,
-    /// The other tags of the message: those outside groups, and those of the groups in which this one may be. Of a type that is
-    /// not of the standard, those of header and trailer and of such groups.
+    /// The other tags of the message: those outside groups, and those of the groups that may contain this group. For
+    /// a type outside the standard, the tags of header and trailer and of such groups.
     pub outside: BTreeSet<u32>,
 }
 
 impl GroupMembership {
-    /// The tags for the group counted by `count` in messages of `msg_type`.
+    /// Collects the tags inside and outside the group that `count` counts in messages of `msg_type`.
     ///
     /// ```
     /// use unitape_codec::fix::GroupMembership;
@@ -178,7 +179,7 @@ mod tests {
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/fix/dict")
     }
 
-    /// The list that [`tags`] reads.
+    /// Writes a list that [`tags`] reads.
     fn list(tags: &BTreeSet<u32>) -> String {
         let mut out = String::new();
         let tags: Vec<u32> = tags.iter().copied().collect();
@@ -192,10 +193,10 @@ mod tests {
         out
     }
 
-    fn add_groups(groups: &GroupTable, found: &mut BTreeMap<u32, BTreeSet<u32>>) {
+    fn add_groups(groups: &GroupTable, members_by_count: &mut BTreeMap<u32, BTreeSet<u32>>) {
         for group in groups.iter().map(std::convert::AsRef::<GroupSpec>::as_ref) {
-            found.entry(group.count_tag()).or_default().extend(group.members());
-            add_groups(group.nested(), found);
+            members_by_count.entry(group.count_tag()).or_default().extend(group.members());
+            add_groups(group.nested(), members_by_count);
         }
     }
 
@@ -229,7 +230,7 @@ mod tests {
             let chosen = groups[msg_type].iter().filter(|(count, _)| variants[count].len() > 1);
             let chosen = chosen.map(|(count, members)| {
                 let members = list(members);
-                format!("{count}:{}", variants[count].iter().position(|of| *of == members).unwrap())
+                format!("{count}:{}", variants[count].iter().position(|variant| *variant == members).unwrap())
             });
             let chosen = chosen.collect::<Vec<_>>().join(",");
             let line = format!("m {msg_type} {} {chosen}", list(body));
@@ -248,13 +249,14 @@ mod tests {
         out + &messages
     }
 
-    /// A table edited by hand, or left behind by a new dictionary, gives groups that no file explains.
+    /// Guards against a table that was edited by hand or left behind by a new dictionary: no file explains its
+    /// groups.
     #[test]
     fn the_standard_table_is_that_of_the_dictionaries() {
         let made = table_of_dictionaries();
         if made != TABLE && std::env::var_os("UPDATE_TABLES").is_some() {
-            let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fix/standard.txt");
-            std::fs::write(place, &made).unwrap();
+            let table_path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fix/standard.txt");
+            std::fs::write(table_path, &made).unwrap();
             return;
         }
         assert!(
@@ -263,7 +265,7 @@ mod tests {
         );
     }
 
-    /// A member that is missing here ends the entries of that group in every mapping.
+    /// Guards against a missing member, which ends the entries of that group in every mapping.
     #[test]
     fn groups_of_several_versions_have_the_members_of_all() {
         let members = |msg_type: &str, count| GroupMembership::new(msg_type.as_bytes(), count).members;
@@ -287,9 +289,9 @@ mod tests {
 
     #[test]
     fn tags_have_the_names_of_the_standard() {
-        let shown = |tag| TagLabel(tag).to_string();
+        let label = |tag| TagLabel(tag).to_string();
         assert_eq!(
-            [shown(77), shown(268), shown(5001)],
+            [label(77), label(268), label(5001)],
             ["77 (PositionEffect)", "268 (NoMDEntries)", "5001"]
         );
     }

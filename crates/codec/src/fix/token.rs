@@ -15,14 +15,14 @@ pub struct FieldToken {
 }
 
 impl FieldToken {
-    /// The value in the message this token was read from.
+    /// Returns the value; `message` must be the message of this token.
     #[inline]
     #[must_use]
     pub fn slice(self, message: &[u8]) -> &[u8] {
         message.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The value as [`value::int`] reads it, in the message this token was read from.
+    /// Parses the value as [`value::int`] does; `message` must be the message of this token.
     #[inline(always)]
     #[must_use]
     pub fn int(self, message: &[u8]) -> Option<i64> {
@@ -33,7 +33,7 @@ impl FieldToken {
         }
     }
 
-    /// The value as [`value::decimal`] reads it, in the message this token was read from.
+    /// Parses the value as [`value::decimal`] does; `message` must be the message of this token.
     #[inline(always)]
     #[must_use]
     pub fn decimal(self, message: &[u8]) -> Option<Decimal> {
@@ -43,8 +43,8 @@ impl FieldToken {
         }
     }
 
-    /// A value of one to eight bytes as [`digits::top`] gives it, and the bits below it. A value has a header
-    /// before it, which spares the search for where to load from.
+    /// Loads a value of one to eight bytes as [`digits::top`] does, and counts the bits below it. A header precedes
+    /// each value, so the load needs no search for its start.
     #[inline(always)]
     fn top(self, message: &[u8]) -> Option<(u64, u32)> {
         let len = self.end.wrapping_sub(self.start);
@@ -57,15 +57,15 @@ impl FieldToken {
         Some((word >> shift << shift, shift))
     }
 
-    /// The first byte of the value in the message this token was read from.
+    /// Returns the first byte of the value; `message` must be the message of this token.
     #[inline(always)]
     #[must_use]
     pub fn first(self, message: &[u8]) -> Option<u8> {
         if self.start < self.end { message.get(self.start as usize).copied() } else { None }
     }
 
-    /// A copy of a value of at most `N` bytes (32 at most) in the message this token was read from, zeros
-    /// after it. `None` for a longer one.
+    /// Copies the value and fills the rest of the array with zeros; `message` must be the message of this token.
+    /// Returns `None` if the value is longer than `N` bytes; `N` is at most 32.
     #[inline]
     #[must_use]
     pub fn padded<const N: usize>(self, message: &[u8]) -> Option<[u8; N]> {
@@ -98,10 +98,10 @@ impl FieldToken {
 
 static ONES_ZEROS: [u8; 64] = {
     let mut bytes = [0; 64];
-    let mut at = 0;
-    while at < 32 {
-        bytes[at] = u8::MAX;
-        at += 1;
+    let mut index = 0;
+    while index < 32 {
+        bytes[index] = u8::MAX;
+        index += 1;
     }
     bytes
 };
@@ -120,40 +120,41 @@ pub struct TokenSlice<'t> {
 }
 
 impl<'t> TokenSlice<'t> {
-    /// The first fields of columns, as many as there are tags; `shape` is the number that only these tags have, or 0.
+    /// Makes a slice of the columns' first fields, as many as there are tags. `shape` must be the number that only
+    /// these tags have, or 0.
     #[inline(always)]
     pub(super) fn new(tags: &'t [u32], starts: &'t [u32], ends: &'t [u32], shape: u64) -> Self {
         TokenSlice { tags, starts: &starts[..tags.len()], ends: &ends[..tags.len()], shape }
     }
 
-    /// How many fields.
+    /// Counts the fields.
     #[inline]
     #[must_use]
     pub const fn len(self) -> usize {
         self.tags.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no fields.
     #[inline]
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.tags.is_empty()
     }
 
-    /// A number that only fields with the same tags have; 0 if none is known.
+    /// Returns a number that only fields with the same tags have; 0 if no such number is known.
     #[inline]
     pub(crate) const fn shape(self) -> u64 {
         self.shape
     }
 
-    /// The tags alone.
+    /// Returns the tags without the values.
     #[inline]
     #[must_use]
     pub const fn tags(self) -> &'t [u32] {
         self.tags
     }
 
-    /// The field at `index`.
+    /// Returns the field at `index`, or `None` if there are fewer fields.
     #[inline]
     #[must_use]
     pub fn get(self, index: usize) -> Option<FieldToken> {
@@ -163,20 +164,20 @@ impl<'t> TokenSlice<'t> {
         Some(FieldToken { tag, start, end })
     }
 
-    /// The field at `index`.
+    /// Returns the field at `index`.
     ///
     /// # Panics
-    /// If there are fewer fields.
+    /// Panics if there are fewer fields.
     #[inline]
     #[must_use]
     pub fn token_at(self, index: usize) -> FieldToken {
         self.get(index).expect("an index of a field")
     }
 
-    /// The fields from `start` up to, not including, `end`.
+    /// Returns the fields from `start` up to, not including, `end`.
     ///
     /// # Panics
-    /// If there are fewer fields.
+    /// Panics if there are fewer fields.
     #[inline]
     #[must_use]
     pub fn range(self, start: usize, end: usize) -> Self {
@@ -188,7 +189,7 @@ impl<'t> TokenSlice<'t> {
         }
     }
 
-    /// The fields, one after the other.
+    /// Iterates over the fields.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = FieldToken> + 't {
         let values = self.starts.iter().zip(self.ends);

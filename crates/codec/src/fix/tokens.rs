@@ -31,7 +31,7 @@ pub struct MessageTokenizer {
     kernel: FixKernel,
     heads: PrefixCache,
     shapes: TagSequenceCache,
-    /// The shape that has the tags of the current message; if none, the columns have.
+    /// The shape that has the tags of the current message. Without a shape, the columns have the tags.
     shape: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Default for MessageTokenizer {
 }
 
 impl MessageTokenizer {
-    /// An empty table, with the fastest kernel of this processor.
+    /// Makes an empty table with the fastest kernel of this processor.
     #[must_use]
     pub fn new() -> Self {
         Self::with_kernel(FixKernel::best())
@@ -59,7 +59,7 @@ impl MessageTokenizer {
         }
     }
 
-    /// One table for each kernel that this processor can run, for tests that compare them.
+    /// Makes a table for each kernel that this processor can run, for tests that compare the kernels.
     #[cfg(any(test, feature = "twin"))]
     #[doc(hidden)]
     #[must_use]
@@ -67,13 +67,13 @@ impl MessageTokenizer {
         FixKernel::all().into_iter().map(Self::with_kernel).collect()
     }
 
-    /// The fields in message order.
+    /// Returns the fields in message order.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> TokenSlice<'_> {
         let (tags, shape) = match self.shape {
-            Some(place) => {
-                let shape = self.shapes.shape_at(place);
+            Some(shape_index) => {
+                let shape = self.shapes.shape_at(shape_index);
                 (&shape.tags[..], shape.id)
             }
             None => (&self.columns.tags[..self.used], 0),
@@ -87,22 +87,22 @@ impl MessageTokenizer {
         if tokens.iter().all(|token| token.start < token.end) {
             return;
         }
-        let kept: Vec<FieldToken> = tokens.iter().filter(|token| token.start < token.end).collect();
-        (self.used, self.shape) = (kept.len(), None);
-        for (place, token) in kept.into_iter().enumerate() {
-            self.columns.put(place, token.tag, token.start, token.end);
+        let filled_tokens: Vec<FieldToken> = tokens.iter().filter(|token| token.start < token.end).collect();
+        (self.used, self.shape) = (filled_tokens.len(), None);
+        for (index, token) in filled_tokens.into_iter().enumerate() {
+            self.columns.write_field(index, token.tag, token.start, token.end);
         }
     }
 
-    /// The first field with this tag.
+    /// Finds the first field with this tag.
     #[inline]
     #[must_use]
     pub fn find(&self, tag: u32) -> Option<FieldToken> {
         let tokens = self.as_slice();
-        tokens.tags().iter().position(|&t| t == tag).and_then(|at| tokens.get(at))
+        tokens.tags().iter().position(|&t| t == tag).and_then(|index| tokens.get(index))
     }
 
-    /// The value of the first field with this tag, in the message these tokens were read from.
+    /// Finds the first field with this tag and returns its value; `message` must be the message of these tokens.
     #[inline]
     #[must_use]
     pub fn value<'m>(&self, message: &'m [u8], tag: u32) -> Option<&'m [u8]> {
@@ -112,7 +112,7 @@ impl MessageTokenizer {
     /// Reads the fields of `message`, from `8=` to the end of field 10.
     ///
     /// # Errors
-    /// The first field that is not `tag=value`; the fields before it stay readable.
+    /// Fails at the first field that is not `tag=value`; the fields before it stay readable.
     pub fn index(&mut self, message: &[u8], framer: &FixFramer) -> Result<(), FixFault> {
         (self.used, self.shape) = (0, None);
         if u32::try_from(message.len()).is_err() {
@@ -128,12 +128,12 @@ impl MessageTokenizer {
         }
     }
 
-    /// Frames the next message like [`FixFramer::frame`] and reads its fields, with one pass over
-    /// the bytes for checksum, separators and tags. A message with a field that is not `tag=value`
-    /// comes back as [`NextFixFrame::Bad`].
-    pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
+    /// Frames the next message like [`FixFramer::frame`] and reads its fields, with one pass over the bytes for
+    /// checksum, separators and tags. Returns a message with a field that is not `tag=value` as
+    /// [`NextFixFrame::Bad`].
+    pub fn frame(&mut self, framer: &FixFramer, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
         (self.used, self.shape) = (0, None);
-        let first = after_line_ends(buf, at);
+        let first = after_line_ends(buf, offset);
         if let Some(sep) = framer.sep().byte()
             && let Some(message) = self.frame_expected(framer, buf, first, sep)
         {
@@ -141,10 +141,10 @@ impl MessageTokenizer {
         }
         // Nothing of the above is handed on: it stays in registers, so that the next message need not
         // wait until this one is written.
-        self.frame_anew(framer, buf, at, eof)
+        self.frame_general(framer, buf, offset, eof)
     }
 
-    /// The message at `first`, if it begins and has tags as expected.
+    /// Frames the message at `first`, if it begins and has tags as expected.
     #[inline(always)]
     fn frame_expected(
         &mut self,
@@ -154,20 +154,20 @@ impl MessageTokenizer {
         sep: u8,
     ) -> Option<FramedFixMessage> {
         let claim = self.heads.used.claim(framer, buf, first, sep)?;
-        let place = self.shapes.expected_shape(claim.key)?;
-        let shape = self.shapes.shape_at(place);
+        let shape_index = self.shapes.expected_shape(claim.key)?;
+        let shape = self.shapes.shape_at(shape_index);
         let sum = self.kernel.read_expected(claim.bytes(buf), sep, shape, &mut self.columns)?;
         if !claim.sums_to(sum, shape.tags.len(), sep) {
             return None;
         }
-        (self.used, self.shape) = (shape.tags.len(), Some(place));
+        (self.used, self.shape) = (shape.tags.len(), Some(shape_index));
         Some(claim.message())
     }
 
     /// Frames a message that begins otherwise, or whose tags are not those expected.
     #[inline(never)]
-    fn frame_anew(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
-        let first = after_line_ends(buf, at);
+    fn frame_general(&mut self, framer: &FixFramer, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
+        let first = after_line_ends(buf, offset);
         if let Some(sep) = framer.sep().byte() {
             if self.heads.switch_prefix(buf.get(first..).unwrap_or_default())
                 && let Some(message) = self.frame_expected(framer, buf, first, sep)
@@ -182,57 +182,57 @@ impl MessageTokenizer {
                         return NextFixFrame::Bad { span: message.span, fault };
                     }
                     let tags = &self.columns.tags[..self.used];
-                    self.shape = self.shapes.learn(claim.key, tags, framer.data_tags());
+                    self.shape = self.shapes.expect_tags(claim.key, tags, framer.data_tags());
                     return NextFixFrame::Message(message);
                 }
             }
         }
-        self.frame_slowly(framer, buf, at, eof)
+        self.frame_slowly(framer, buf, offset, eof)
     }
 
     /// Frames everything but the usual good message.
     #[cold]
-    fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], at: usize, eof: bool) -> NextFixFrame {
-        let frame = framer.frame(buf, at, eof);
+    fn frame_slowly(&mut self, framer: &FixFramer, buf: &[u8], offset: usize, eof: bool) -> NextFixFrame {
+        let frame = framer.frame(buf, offset, eof);
         let NextFixFrame::Message(message) = frame else { return frame };
-        self.heads.learn(message.span.slice(buf));
+        self.heads.add_prefix(message.span.slice(buf));
         match self.index(message.span.slice(buf), framer) {
             Ok(()) => frame,
             Err(fault) => NextFixFrame::Bad { span: message.span, fault },
         }
     }
 
-    /// Takes what a pass has read, and walks on where it has stopped.
+    /// Takes the fields that a pass has read, and walks on from where it stopped.
     #[inline]
     fn finish(&mut self, message: &[u8], pass: ScanTotals, framer: &FixFramer) -> Result<(), FixFault> {
         self.used = pass.fields;
         if pass.stopped < message.len() { self.walk(message, pass.stopped, framer) } else { Ok(()) }
     }
 
-    /// Reads fields one after the other from `at`, appending to those already read.
+    /// Reads fields one after the other from `offset`, appending to those already read.
     #[cold]
-    fn walk(&mut self, message: &[u8], mut at: usize, framer: &FixFramer) -> Result<(), FixFault> {
+    fn walk(&mut self, message: &[u8], mut offset: usize, framer: &FixFramer) -> Result<(), FixFault> {
         let sep = framer.sep();
         let accepts_empty = framer.accepts(FixLeniency::EMPTY);
         let accepts_data = framer.accepts(FixLeniency::DATA);
         // The data field expected next, its length and the tag of that.
         let mut expected = None;
-        while at < message.len() {
+        while offset < message.len() {
             let before = self.used.checked_sub(1).map_or(0, |last| self.columns.tags[last]);
-            let fault = |tag, kind| FixFault::Field { offset: at as u32, tag, kind };
-            let mut end = sep.find(message, at).unwrap_or(message.len());
-            if end == at {
+            let fault = |tag, kind| FixFault::Field { offset: offset as u32, tag, kind };
+            let mut end = sep.find(message, offset).unwrap_or(message.len());
+            if end == offset {
                 if accepts_empty {
-                    at = end + sep.len();
+                    offset = end + sep.len();
                     continue;
                 }
                 return Err(fault(before, FieldFault::Empty));
             }
-            let Some(equals) = message[at..end].iter().position(|&byte| byte == b'=') else {
+            let Some(equals) = message[offset..end].iter().position(|&byte| byte == b'=') else {
                 return Err(fault(before, FieldFault::NoEquals));
             };
-            let value = at + equals + 1;
-            let tag = plain_tag(&message[at..value - 1]).ok_or(fault(before, FieldFault::Tag))?;
+            let value = offset + equals + 1;
+            let tag = plain_tag(&message[offset..value - 1]).ok_or(fault(before, FieldFault::Tag))?;
             if let Some((data_tag, length, length_tag)) = expected.take()
                 && tag == data_tag
             {
@@ -254,21 +254,21 @@ impl MessageTokenizer {
             if end == value && !accepts_empty {
                 return Err(fault(tag, FieldFault::NoValue));
             }
-            self.columns.put(self.used, tag, value as u32, end as u32);
+            self.columns.write_field(self.used, tag, value as u32, end as u32);
             self.used += 1;
             if let Some(data_tag) = framer.data_tags().data_of(tag) {
                 expected = Some((data_tag, plain_length(&message[value..end]), tag));
             }
-            at = (end + sep.len()).min(message.len());
+            offset = (end + sep.len()).min(message.len());
         }
         Ok(())
     }
 }
 
 #[inline(always)]
-fn after_line_ends(buf: &[u8], mut at: usize) -> usize {
-    while matches!(buf.get(at), Some(b'\r' | b'\n')) {
-        at += 1;
+fn after_line_ends(buf: &[u8], mut offset: usize) -> usize {
+    while matches!(buf.get(offset), Some(b'\r' | b'\n')) {
+        offset += 1;
     }
-    at
+    offset
 }

@@ -40,22 +40,24 @@ pub fn decimal(text: &[u8]) -> Option<Decimal> {
     decimal_19(negative, digits)
 }
 
-/// One to eight bytes from [`digits::top`], with a sign or without, and the bits below them.
+/// Parses one to eight bytes from [`digits::top`], with or without a sign. `shift` counts the bits below them.
 #[inline(always)]
 pub(super) fn decimal_8(d: u64, shift: u32) -> Option<Decimal> {
     let (d, negative) = unsigned(d, shift);
-    let found = points(d);
-    let (d, decimals) = if found == 0 { (d, 0) } else { without_point(d, found) };
+    let point_mask = points(d);
+    let (d, decimals) = if point_mask == 0 { (d, 0) } else { without_point(d, point_mask) };
     // Seldom so short; a sign and a point alone are no number.
-    if shift >= 48 && 64 - shift == 8 * (negative as u32 + u32::from(found != 0)) || !digits::all_digits(d) {
+    if shift >= 48 && 64 - shift == 8 * (negative as u32 + u32::from(point_mask != 0))
+        || !digits::all_digits(d)
+    {
         return None;
     }
     let mantissa = (i64::from(digits::number(d)) ^ -negative) + negative;
     Some(Decimal { mantissa, exponent: -(decimals as i8) })
 }
 
-/// Nine to sixteen bytes: the last eight as [`digits::digits`] gives them, those before from [`digits::top`]
-/// and the bits below them.
+/// Parses nine to sixteen bytes: the last eight as [`digits::digits`] gives them, the first as [`digits::top`] does.
+/// `shift` counts the bits below the first.
 #[inline(always)]
 fn decimal_16(first: u64, shift: u32, last: u64) -> Option<Decimal> {
     let (first, negative) = unsigned(first, shift);
@@ -84,7 +86,7 @@ fn unsigned(d: u64, shift: u32) -> (u64, i64) {
     (d ^ (u64::from(negative) * u64::from(SIGN)) << shift, i64::from(negative))
 }
 
-/// The lowest bit set is in the byte of the first point; bits above it may be false.
+/// Marks the first point: the lowest set bit is in its byte. Bits above it may be false.
 #[inline(always)]
 const fn points(d: u64) -> u64 {
     let x = d ^ (digits::ONES * POINT);
@@ -93,12 +95,12 @@ const fn points(d: u64) -> u64 {
 
 /// Digits without the first point, which [`points`] has found, and the number of those after it.
 #[inline(always)]
-const fn without_point(d: u64, found: u64) -> (u64, u32) {
+const fn without_point(d: u64, point_mask: u64) -> (u64, u32) {
     // The digits before the point move up by its one byte; a second point is no digit.
-    let below = (found & found.wrapping_neg()) >> 7;
-    let whole = d & (below - 1);
-    let fraction = d - whole - below * POINT;
-    (whole << 8 | fraction, 7 - below.trailing_zeros() / 8)
+    let point_unit = (point_mask & point_mask.wrapping_neg()) >> 7;
+    let integer_part = d & (point_unit - 1);
+    let fraction = d - integer_part - point_unit * POINT;
+    (integer_part << 8 | fraction, 7 - point_unit.trailing_zeros() / 8)
 }
 
 /// A minus as a byte among digits that are 0 to 9.
@@ -114,40 +116,42 @@ fn decimal_19(negative: bool, digits: &[u8]) -> Option<Decimal> {
     if digits.len() > 19 {
         return decimal_long(negative, digits);
     }
-    let (mut mantissa, mut point, mut seen) = (0i64, None, 0usize);
+    let (mut mantissa, mut point, mut digit_count) = (0i64, None, 0usize);
     for (i, &byte) in digits.iter().enumerate() {
         let digit = byte.wrapping_sub(b'0');
         if digit <= 9 {
-            if seen == 18 {
+            if digit_count == 18 {
                 return decimal_long(negative, digits);
             }
             mantissa = mantissa * 10 + i64::from(digit);
-            seen += 1;
+            digit_count += 1;
         } else if byte == b'.' && point.is_none() {
             point = Some(i);
         } else {
             return None;
         }
     }
-    if seen == 0 {
+    if digit_count == 0 {
         return None;
     }
-    let decimals = point.map_or(0, |at| digits.len() - at - 1);
+    let decimals = point.map_or(0, |point_index| digits.len() - point_index - 1);
     let mantissa = if negative { -mantissa } else { mantissa };
     Some(Decimal { mantissa, exponent: -(decimals as i8) })
 }
 
 #[cold]
 fn decimal_long(negative: bool, digits: &[u8]) -> Option<Decimal> {
-    let (whole, mut fraction) = match digits.iter().position(|&byte| byte == b'.') {
-        Some(at) => (&digits[..at], &digits[at + 1..]),
+    let (integer_digits, mut fraction) = match digits.iter().position(|&byte| byte == b'.') {
+        Some(point_index) => (&digits[..point_index], &digits[point_index + 1..]),
         None => (digits, &[][..]),
     };
-    if whole.len() + fraction.len() == 0 || !whole.iter().chain(fraction).all(u8::is_ascii_digit) {
+    if integer_digits.len() + fraction.len() == 0
+        || !integer_digits.iter().chain(fraction).all(u8::is_ascii_digit)
+    {
         return None;
     }
     loop {
-        let mantissa = whole.iter().chain(fraction).try_fold(0i64, |sum, &digit| {
+        let mantissa = integer_digits.iter().chain(fraction).try_fold(0i64, |sum, &digit| {
             let digit = i64::from(digit - b'0');
             let digit = if negative { -digit } else { digit };
             sum.checked_mul(10)?.checked_add(digit)
@@ -218,7 +222,7 @@ pub fn timestamp(text: &[u8]) -> Option<i64> {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimestampReader {
-    /// Eight bytes that [`date`] reads, and what it says.
+    /// The eight bytes of the last [`date`], and its value.
     day: [u8; 8],
     midnight: i64,
 }
@@ -238,13 +242,13 @@ impl TimestampReader {
         let (clock, fraction) = rest.split_first_chunk::<9>()?;
         let &[b'-', ref clock @ ..] = clock else { return None };
         if *day != self.day {
-            self.turn(*day)?;
+            self.set_day(*day)?;
         }
         Some(self.midnight + clock_and_fraction(*clock, text, fraction)?)
     }
 
     #[inline(never)]
-    fn turn(&mut self, day: [u8; 8]) -> Option<()> {
+    fn set_day(&mut self, day: [u8; 8]) -> Option<()> {
         *self = TimestampReader { day, midnight: date(&day)? };
         Some(())
     }
@@ -271,7 +275,7 @@ pub fn time(text: &[u8]) -> Option<i64> {
     clock_and_fraction(*clock, text, fraction)
 }
 
-/// The nanoseconds of `HH:MM:SS` and of the fraction after it at the end of `text`.
+/// Converts `HH:MM:SS` and the fraction at the end of `text` to nanoseconds.
 #[inline(always)]
 fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i64> {
     let clock = clock_digits(clock);
@@ -282,7 +286,7 @@ fn clock_and_fraction(clock: [u8; 8], text: &[u8], fraction: &[u8]) -> Option<i6
     Some(seconds(clock)? * NANOS + nanos)
 }
 
-/// `HH:MM:SS` as digits of 0 to 9; colons become 0.
+/// Converts `HH:MM:SS` to digits of 0 to 9; colons become 0.
 #[inline(always)]
 const fn clock_digits(text: [u8; 8]) -> u64 {
     u64::from_le_bytes(text) ^ u64::from_le_bytes(*b"00:00:00")
@@ -296,7 +300,7 @@ const fn clock_wrong(clock: u64) -> u64 {
     digits::no_digits(clock) | colons
 }
 
-/// The seconds since midnight of `HH:MM:SS`.
+/// Converts `HH:MM:SS` to seconds since midnight.
 #[inline(always)]
 fn seconds(clock: u64) -> Option<i64> {
     let parts = digits::pairs(clock) & 0x00ff_0000_ff00_00ff;
@@ -309,8 +313,8 @@ fn seconds(clock: u64) -> Option<i64> {
     Some(((hours * 60 + minutes) * 60 + seconds) as i64)
 }
 
-/// The nanoseconds that `fraction` says, the end of `text` and empty or a point and 1 to 12 digits; a
-/// second number has the highest bit of some byte set if one of the digits is none.
+/// Converts `fraction` to nanoseconds. It must be the end of `text`, and empty or a point and 1 to 12 digits. The
+/// second number has the highest bit of a byte set if one of them is no digit.
 #[inline(always)]
 fn fraction_of(text: &[u8], fraction: &[u8]) -> Option<(i64, u64)> {
     if let &[b'.', a, b, c] = fraction {
@@ -360,13 +364,13 @@ fn days(day: u64) -> Option<i64> {
     Some(i64::from(days) - 719_163)
 }
 
-/// The picoseconds beyond the nanoseconds of a time or timestamp that [`time`] or [`timestamp`] has read: 0 to 999.
+/// Returns the picoseconds beyond the nanoseconds, 0 to 999; [`time`] or [`timestamp`] must have accepted `text`.
 #[must_use]
 pub fn picoseconds(text: &[u8]) -> u16 {
     let Some(point) = text.iter().rposition(|&byte| byte == b'.') else { return 0 };
     let finer = text.get(point + 10..).unwrap_or_default();
-    (0..3).fold(0, |sum, at| {
-        let digit = finer.get(at).map_or(0, |digit| digit.wrapping_sub(b'0').min(9));
+    (0..3).fold(0, |sum, index| {
+        let digit = finer.get(index).map_or(0, |digit| digit.wrapping_sub(b'0').min(9));
         sum * 10 + u16::from(digit)
     })
 }

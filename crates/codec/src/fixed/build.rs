@@ -19,30 +19,30 @@ use toml::Spanned;
 /// A problem of a layout, and its place in the text.
 pub struct LayoutRefusal {
     /// Offset in the text.
-    pub at: usize,
-    pub what: String,
+    pub offset: usize,
+    pub reason: String,
 }
 
 pub type LayoutResult<T> = Result<T, LayoutRefusal>;
 
-pub fn refuse<T>(at: &Range<usize>, what: String) -> LayoutResult<T> {
-    Err(LayoutRefusal { at: at.start, what })
+pub fn refuse<T>(span: &Range<usize>, reason: String) -> LayoutResult<T> {
+    Err(LayoutRefusal { offset: span.start, reason })
 }
 
 impl FixedWidthLayout {
     /// Reads a layout; `origin` names it in errors.
     ///
     /// # Errors
-    /// The problem, and its line.
+    /// Fails if the text is no layout; the error has the line.
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
-        let at = |offset: usize, what: String| {
+        let error_at = |offset: usize, reason: String| {
             let before = text.as_bytes().get(..offset).unwrap_or_default();
             let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-            Error::Layout { origin: origin.to_owned(), line, what }
+            Error::Layout { origin: origin.to_owned(), line, reason }
         };
         let parsed: Result<FixedLayoutConfig, _> = toml::from_str(text);
-        let parsed = parsed.map_err(|e| at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
-        build(parsed).map_err(|wrong| at(wrong.at, wrong.what))
+        let parsed = parsed.map_err(|e| error_at(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+        build(parsed).map_err(|wrong| error_at(wrong.offset, wrong.reason))
     }
 }
 
@@ -53,13 +53,13 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
         None => None,
         Some(encoding) => match CodePage::by_name(encoding.get_ref()) {
             Some(_) if text.terminator != RecordTerminator::None => {
-                let what = "EBCDIC records have no line ends: terminator = \"none\"".to_owned();
-                return refuse(&encoding.span(), what);
+                let reason = "EBCDIC records have no line ends: terminator = \"none\"".to_owned();
+                return refuse(&encoding.span(), reason);
             }
             Some(page) => Some(page),
             None => {
-                let what = "there is: ascii, ebcdic-037, ebcdic-500";
-                return refuse(&encoding.span(), format!("encoding `{}`; {what}", encoding.get_ref()));
+                let choices = "there is: ascii, ebcdic-037, ebcdic-500";
+                return refuse(&encoding.span(), format!("encoding `{}`; {choices}", encoding.get_ref()));
             }
         },
     };
@@ -82,17 +82,17 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
         if record.get_ref().role == RecordRole::Header && Some(i) != header {
             return refuse(&record.span(), "a second header; a file has one".to_owned());
         }
-        let known = header.and_then(|h| records[h].as_ref());
-        records[i] = Some(build_record(&text, record, known, &mut zones)?);
+        let header_layout = header.and_then(|h| records[h].as_ref());
+        records[i] = Some(build_record(&text, record, header_layout, &mut zones)?);
     }
     let records: Vec<RecordLayout> = records.into_iter().flatten().collect();
     for (record, text) in records.iter().zip(&text.record) {
-        let open = record.role != RecordRole::Header && record.when.is_empty();
+        let open = record.role != RecordRole::Header && record.selectors.is_empty();
         let last = records.last().is_some_and(|l| l.name == record.name);
         if open && !last {
-            let what =
+            let reason =
                 "every record behind this one is this one: give it a `when`, or put it last".to_owned();
-            return refuse(&text.span(), what);
+            return refuse(&text.span(), reason);
         }
         if open && record.role == RecordRole::Trailer {
             return refuse(&text.span(), "a trailer needs a `when` to be known by".to_owned());
@@ -100,11 +100,12 @@ fn build(text: FixedLayoutConfig) -> LayoutResult<FixedWidthLayout> {
     }
     let record_bytes_max = records.iter().map(|r| r.bytes).max().unwrap_or(0);
     if text.terminator == RecordTerminator::None
-        && let Some((_, other)) =
+        && let Some((_, mismatch)) =
             records.iter().zip(&text.record).find(|(record, _)| record.bytes != record_bytes_max)
     {
-        let what = format!("without a terminator all records have the same length, here {record_bytes_max}");
-        return refuse(&other.span(), what);
+        let reason =
+            format!("without a terminator all records have the same length, here {record_bytes_max}");
+        return refuse(&mismatch.span(), reason);
     }
     Ok(FixedWidthLayout {
         name: text.name.into_inner(),
@@ -129,14 +130,14 @@ pub const NO_ZONE: u16 = u16::MAX;
 pub struct TimeZoneTable {
     names: Vec<String>,
     pub zones: Vec<CachedTimeZone>,
-    /// The zone of columns that name none: that of the layout.
+    /// The layout's zone, for columns that name no zone.
     default: Option<Spanned<String>>,
     ambiguous: AmbiguousTimes,
     pub pivot: Option<i64>,
 }
 
 impl TimeZoneTable {
-    /// The table of a layout with these keys. The zone of the layout, if it has one, is the first.
+    /// Makes the zone table of a layout from these keys. If the layout has a zone, it comes first.
     pub fn new(
         zone: Option<&Spanned<String>>,
         ambiguous: Option<&Spanned<String>>,
@@ -151,7 +152,7 @@ impl TimeZoneTable {
         Ok(table)
     }
 
-    /// The zone of a column, if it or the layout names one.
+    /// Returns the zone of a column, if the column or the layout names one.
     pub fn of_column(&mut self, text: &ColumnLayoutConfig) -> LayoutResult<Option<u16>> {
         let ambiguous = text.ambiguous.as_ref().map(ambiguous_times).transpose()?.unwrap_or(self.ambiguous);
         match text.zone.clone().or_else(|| self.default.clone()) {
@@ -161,14 +162,14 @@ impl TimeZoneTable {
     }
 
     fn id(&mut self, name: &Spanned<String>, ambiguous: AmbiguousTimes) -> LayoutResult<u16> {
-        let same =
+        let is_same_zone =
             |(n, zone): (&String, &CachedTimeZone)| n == name.get_ref() && zone.ambiguous() == ambiguous;
         // Each column has an order of its own.
         let shared = ambiguous != AmbiguousTimes::ByOrder;
-        if let Some(i) = self.names.iter().zip(&self.zones).position(same).filter(|_| shared) {
+        if let Some(i) = self.names.iter().zip(&self.zones).position(is_same_zone).filter(|_| shared) {
             return Ok(i as u16);
         }
-        let zone = CachedTimeZone::by_name(name.get_ref()).or_else(|what| refuse(&name.span(), what))?;
+        let zone = CachedTimeZone::by_name(name.get_ref()).or_else(|reason| refuse(&name.span(), reason))?;
         self.zones.push(zone.with_ambiguous(ambiguous));
         self.names.push(name.get_ref().clone());
         Ok(self.names.len() as u16 - 1)
@@ -187,7 +188,7 @@ fn ambiguous_times(word: &Spanned<String>) -> LayoutResult<AmbiguousTimes> {
     )
 }
 
-/// The first of the hundred years that two digits mean: `70` and `1970` are the same.
+/// Returns the first year of the century that two digits mean: `70` and `1970` are the same.
 fn pivot_year(pivot: &Spanned<i64>) -> LayoutResult<i64> {
     match *pivot.get_ref() {
         short @ 0..=99 => Ok(1900 + short),
@@ -201,8 +202,8 @@ fn pivot_year(pivot: &Spanned<i64>) -> LayoutResult<i64> {
 
 fn check_name(name: &Spanned<String>) -> LayoutResult<()> {
     let text = name.get_ref();
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if text.is_empty() || text.len() > 64 || !text.bytes().all(is_name_byte) {
         return refuse(&name.span(), format!("`{text}` is no name: 1 to 64 letters, digits, _ and -"));
     }
     Ok(())
@@ -224,42 +225,42 @@ fn build_record(
         let (span, text) = (column.span(), column.get_ref());
         check_name(&text.name)?;
         // Filler has no name to be found by.
-        let known =
+        let is_duplicate =
             text.r#type != ColumnType::Filler && columns.iter().any(|c| c.name == *text.name.get_ref());
-        if known {
+        if is_duplicate {
             return refuse(&text.name.span(), format!("two columns are called `{}`", text.name.get_ref()));
         }
         if text.storage != NumberStorage::Text && layout.terminator != RecordTerminator::None {
-            let what = "such a number may hold a line end: terminator = \"none\"".to_owned();
-            return refuse(&span, what);
+            let reason = "such a number may hold a line end: terminator = \"none\"".to_owned();
+            return refuse(&span, reason);
         }
         if matches!(text.storage, NumberStorage::Binary | NumberStorage::Unsigned)
             && layout.short == ShortRecordPolicy::Pad
         {
-            let what =
+            let reason =
                 "a record that may end early (short = \"pad\") has no blank for such a number".to_owned();
-            return refuse(&span, what);
+            return refuse(&span, reason);
         }
-        let place = place(text, &span, &columns, next)?;
+        let range = column_range(text, &span, &columns, next)?;
         if text.redefines.is_none() {
-            next = place.end;
+            next = range.end;
         }
         if text.point.is_some() || text.thousands.is_some() || text.negative.is_some() {
             return refuse(&span, "point, thousands and negative are for separated values".to_owned());
         }
-        columns.push(build_column(text, &span, place, zones)?);
+        columns.push(build_column(text, &span, range, zones)?);
     }
     let stated = text.bytes.as_ref().or(layout.record_bytes.as_ref());
     let bytes = stated.map_or(next, |b| *b.get_ref());
     if bytes == 0 || bytes > RECORD_BYTES_MAX {
-        let at = stated.map_or(span, Spanned::span);
-        return refuse(&at, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
+        let bytes_span = stated.map_or(span, Spanned::span);
+        return refuse(&bytes_span, format!("a record has 1 to {RECORD_BYTES_MAX} bytes, not {bytes}"));
     }
     check_cover(&columns, text, &span, bytes)?;
     dates(text, &mut columns, header)?;
     let find = |name: &Spanned<String>, key: &str| {
-        let found = columns.iter().position(|c| c.name == *name.get_ref());
-        found.map_or_else(|| refuse(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
+        let index = columns.iter().position(|c| c.name == *name.get_ref());
+        index.map_or_else(|| refuse(&name.span(), format!("{key}: no column `{}`", name.get_ref())), Ok)
     };
     let count = match &text.count {
         None => None,
@@ -267,13 +268,13 @@ fn build_record(
             return refuse(&name.span(), "a header or trailer counts records, data do not".to_owned());
         }
         Some(name) => match find(name, "count")? {
-            i if matches!(columns[i].sort, ColumnFormat::Int(_) | ColumnFormat::Stored(_, None)) => {
+            i if matches!(columns[i].format, ColumnFormat::Int(_) | ColumnFormat::Stored(_, None)) => {
                 Some(i as u16)
             }
             _ => return refuse(&name.span(), "count: the column must be of type int".to_owned()),
         },
     };
-    let mut when = Vec::new();
+    let mut selectors = Vec::new();
     for (name, values) in &text.when {
         let Some(column) = columns.iter().find(|c| c.name == *name) else {
             return refuse(&values.span(), format!("when: no column `{name}`"));
@@ -282,21 +283,21 @@ fn build_record(
         let Some(list) = values.get_ref().list().iter().map(padded).collect::<Option<Vec<_>>>() else {
             return refuse(&values.span(), format!("when: longer than column `{name}`"));
         };
-        when.push(RecordSelector { at: column.start..column.start + column.length, values: list });
+        selectors.push(RecordSelector { range: column.start..column.start + column.length, values: list });
     }
     let steps = steps(&columns);
     let name = text.name.get_ref().clone();
-    Ok(RecordLayout { name, role: text.role, bytes, columns, when, count, steps })
+    Ok(RecordLayout { name, role: text.role, bytes, columns, selectors, count, steps })
 }
 
-/// Where a column lies.
-fn place(
+/// Computes where a column lies.
+fn column_range(
     text: &ColumnLayoutConfig,
     span: &Range<usize>,
     before: &[ColumnLayout],
     next: usize,
 ) -> LayoutResult<Range<usize>> {
-    let within = match &text.redefines {
+    let redefined_range = match &text.redefines {
         None => None,
         Some(name) => match before.iter().find(|c| c.name == *name.get_ref() && !c.redefines) {
             Some(c) => Some(c.start..c.start + c.length),
@@ -308,26 +309,26 @@ fn place(
             return refuse(&start.span(), "start counts from 1".to_owned());
         }
         Some(start) => start.get_ref() - 1,
-        None => within.as_ref().map_or(next, |w| w.start),
+        None => redefined_range.as_ref().map_or(next, |w| w.start),
     };
-    let (at, length) = match (&text.length, &within) {
+    let (length_span, length) = match (&text.length, &redefined_range) {
         (Some(length), _) => (length.span(), *length.get_ref()),
-        (None, Some(within)) => (span.clone(), within.end.saturating_sub(start)),
+        (None, Some(range)) => (span.clone(), range.end.saturating_sub(start)),
         (None, None) => return refuse(span, format!("column `{}` needs a length", text.name.get_ref())),
     };
     if length == 0 || length > RECORD_BYTES_MAX || start > RECORD_BYTES_MAX {
-        return refuse(&at, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
+        return refuse(&length_span, format!("a column has 1 to {RECORD_BYTES_MAX} bytes within its record"));
     }
-    if let Some(within) = within
-        && (start < within.start || start + length > within.end)
+    if let Some(range) = redefined_range
+        && (start < range.start || start + length > range.end)
     {
-        let what = format!("it must lie within bytes {} to {}", within.start + 1, within.end);
-        return refuse(&text.redefines.as_ref().map_or(at, Spanned::span), what);
+        let reason = format!("it must lie within bytes {} to {}", range.start + 1, range.end);
+        return refuse(&text.redefines.as_ref().map_or(length_span, Spanned::span), reason);
     }
     Ok(start..start + length)
 }
 
-/// Every byte of the record belongs to one column.
+/// Checks that every byte of the record belongs to one column.
 fn check_cover(
     columns: &[ColumnLayout],
     text: &RecordLayoutConfig,
@@ -339,20 +340,21 @@ fn check_cover(
     let (mut end, mut last) = (0, None::<&ColumnLayout>);
     for i in order {
         let (column, span) = (&columns[i], text.column[i].span());
-        let (first, behind) = (column.start, column.start + column.length);
-        if behind > bytes {
-            let what = format!("column `{}` ends at byte {behind}, the record at {bytes}", column.name);
-            return refuse(&span, what);
+        let (first, column_end) = (column.start, column.start + column.length);
+        if column_end > bytes {
+            let reason = format!("column `{}` ends at byte {column_end}, the record at {bytes}", column.name);
+            return refuse(&span, reason);
         }
         if first < end {
-            let other = last.map_or("", |c| c.name.as_str());
-            let what = format!("column `{}` begins at byte {}, inside `{other}`", column.name, first + 1);
-            return refuse(&span, what);
+            let last_name = last.map_or("", |c| c.name.as_str());
+            let reason =
+                format!("column `{}` begins at byte {}, inside `{last_name}`", column.name, first + 1);
+            return refuse(&span, reason);
         }
         if first > end {
             return refuse(&span, gap(end, first));
         }
-        (end, last) = (behind, Some(column));
+        (end, last) = (column_end, Some(column));
     }
     if end < bytes { refuse(span, gap(end, bytes)) } else { Ok(()) }
 }
@@ -364,10 +366,10 @@ fn gap(from: usize, to: usize) -> String {
 pub fn build_column(
     text: &ColumnLayoutConfig,
     span: &Range<usize>,
-    place: Range<usize>,
+    range: Range<usize>,
     zones: &mut TimeZoneTable,
 ) -> LayoutResult<ColumnLayout> {
-    let length = place.len();
+    let length = range.len();
     let pad = match &text.pad {
         None => b' ',
         Some(pad) => match pad.get_ref().as_bytes() {
@@ -376,8 +378,11 @@ pub fn build_column(
         },
     };
     if pad.is_ascii_digit() && matches!(text.r#type, ColumnType::Int | ColumnType::Decimal) {
-        let at = text.pad.as_ref().map_or(span.clone(), Spanned::span);
-        return refuse(&at, "pad: a digit would be taken off a number; leading zeros need no pad".to_owned());
+        let pad_span = text.pad.as_ref().map_or(span.clone(), Spanned::span);
+        return refuse(
+            &pad_span,
+            "pad: a digit would be taken off a number; leading zeros need no pad".to_owned(),
+        );
     }
     let has_zone = matches!(text.r#type, ColumnType::Time | ColumnType::Timestamp);
     let zone = if has_zone || text.zone.is_some() { zones.of_column(text)? } else { None };
@@ -399,9 +404,9 @@ pub fn build_column(
             || text.sign != SignStyle::None
             || !text.none.is_empty()
         {
-            let what =
+            let reason =
                 "`storage` is for int and decimal, has its own sign, and goes without `none`".to_owned();
-            return refuse(span, what);
+            return refuse(span, reason);
         }
         if text.r#type == ColumnType::Decimal && text.decimals.is_none() {
             return refuse(span, "such a number has no point: say `decimals`".to_owned());
@@ -418,14 +423,14 @@ pub fn build_column(
                 None => Ok(f),
                 Some(n) => refuse(&form.span(), format!("the form has {n} bytes, the column {length}")),
             },
-            Err(what) => refuse(&form.span(), what),
+            Err(reason) => refuse(&form.span(), reason),
         },
     };
-    let needs_zone = |why: &str| match zone {
+    let needs_zone = |subject: &str| match zone {
         Some(zone) => Ok(zone),
-        None => refuse(span, format!("{why}: it needs a `zone`, such as UTC or America/New_York")),
+        None => refuse(span, format!("{subject}: it needs a `zone`, such as UTC or America/New_York")),
     };
-    let sort = match text.r#type {
+    let format = match text.r#type {
         ColumnType::Text => ColumnFormat::Text,
         ColumnType::Int if text.storage != NumberStorage::Text => ColumnFormat::Stored(text.storage, None),
         ColumnType::Int => ColumnFormat::Int(text.sign),
@@ -472,17 +477,17 @@ pub fn build_column(
         },
         ColumnType::Filler => ColumnFormat::Filler,
     };
-    let right = matches!(sort, ColumnFormat::Text | ColumnFormat::Flag { .. });
+    let right = matches!(format, ColumnFormat::Text | ColumnFormat::Flag { .. });
     let mut column = ColumnLayout {
         name: text.name.get_ref().clone(),
-        start: place.start,
+        start: range.start,
         length,
-        sort,
+        format,
         pad,
         trim: text.trim.unwrap_or(if right { TrimSide::Right } else { TrimSide::Both }),
         squeeze: text.squeeze,
         required: text.required,
-        none: Vec::new(),
+        none_values: Vec::new(),
         redefines: text.redefines.is_some(),
         marks: None,
         expected: false,
@@ -490,7 +495,7 @@ pub fn build_column(
     };
     for value in &text.none {
         match column.padded(value.get_ref().as_bytes()) {
-            Some(padded) => column.none.push(padded),
+            Some(padded) => column.none_values.push(padded),
             None => return refuse(&value.span(), "none: longer than the column".to_owned()),
         }
     }
@@ -519,8 +524,8 @@ fn dates(
 ) -> LayoutResult<()> {
     for i in 0..columns.len() {
         let Some(name) = &text.column[i].get_ref().date else { continue };
-        let is_date = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Date(_));
-        let of = match name.get_ref().strip_prefix("header.") {
+        let is_date = |c: &ColumnLayout| matches!(c.format, ColumnFormat::Date(_));
+        let date_source = match name.get_ref().strip_prefix("header.") {
             Some(in_header) => header
                 .and_then(|h| h.columns.iter().position(|c| c.name == in_header && is_date(c)))
                 .map(|i| DateSource::Header(i as u16)),
@@ -529,19 +534,19 @@ fn dates(
                 .position(|c| c.name == *name.get_ref() && is_date(c))
                 .map(|i| DateSource::Record(i as u16)),
         };
-        let Some(of) = of else {
-            let what = format!("date: no column `{}` of type date", name.get_ref());
-            return refuse(&name.span(), what);
+        let Some(date_source) = date_source else {
+            let reason = format!("date: no column `{}` of type date", name.get_ref());
+            return refuse(&name.span(), reason);
         };
-        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].sort {
-            *date = of;
+        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].format {
+            *date = date_source;
         }
     }
     Ok(())
 }
 
 impl ColumnLayout {
-    /// `value` as it is in the column; `None` where it is too long.
+    /// Pads `value` as in the column; `None` if it is too long.
     fn padded(&self, value: &[u8]) -> Option<Vec<u8>> {
         let blank = self.length.checked_sub(value.len())?;
         let blanks = std::iter::repeat_n(self.pad, blank);

@@ -23,9 +23,9 @@ pub enum RecordFaultCode {
     BadNumber,
     /// A number is beyond 64 bits.
     NumberRange,
-    /// A date that is none.
+    /// A date is invalid.
     BadDate,
-    /// A time that is none.
+    /// A time is invalid.
     BadTime,
     /// A local time that occurs twice, as clocks go back on that day.
     AmbiguousTime,
@@ -33,9 +33,9 @@ pub enum RecordFaultCode {
     UnorderedTime,
     /// A local time that never occurs, as clocks go forward on that day.
     SkippedTime,
-    /// A flag is none of its values.
+    /// A flag has an unknown value.
     BadFlag,
-    /// A literal is not what the layout says.
+    /// A literal differs from the layout.
     BadLiteral,
     /// The date that a time belongs to is not known.
     NoDate,
@@ -53,7 +53,7 @@ impl From<ForeignInput> for RecordFaultCode {
 }
 
 impl RecordFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `short_record`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl RecordFaultCode {
         }
     }
 
-    /// The fault in words that follow the value.
+    /// Describes the fault in words that follow the value.
     pub(crate) const fn description(self) -> &'static str {
         match self {
             RecordFaultCode::Utf16 => ForeignInput::Utf16.description(),

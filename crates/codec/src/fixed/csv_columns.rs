@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The day that eight digits `YYYYMMDD` are.
+/// Parses a day of eight digits, `YYYYMMDD`.
 pub(crate) fn parse_day(digits: &[u8]) -> Option<i32> {
     let number =
         std::str::from_utf8(digits).ok().filter(|d| d.len() == 8 && d.bytes().all(|b| b.is_ascii_digit()))?;
@@ -26,17 +26,17 @@ pub(crate) struct CsvTimeKeys {
     pub pivot: Option<Spanned<i64>>,
 }
 
-/// The columns as a record without places, and the zones of its times. A time with the date `file` has the first
-/// value of the header for its day.
+/// Builds the columns as a record without offsets, and the zones of its times. A time with the date `file` takes its
+/// day from the first value of the header.
 ///
 /// # Errors
-/// Where in the text something is wrong, and what.
+/// Fails if the text is invalid; returns the offset of the fault and the reason.
 pub(crate) fn build_csv_columns(
     name: Spanned<String>,
     keys: CsvTimeKeys,
     columns: Vec<Spanned<ColumnLayoutConfig>>,
 ) -> Result<(RecordLayout, Vec<CachedTimeZone>), (usize, String)> {
-    build(name, keys, columns).map_err(|LayoutRefusal { at, what }| (at, what))
+    build(name, keys, columns).map_err(|LayoutRefusal { offset, reason }| (offset, reason))
 }
 
 fn build(
@@ -44,8 +44,8 @@ fn build(
     keys: CsvTimeKeys,
     texts: Vec<Spanned<ColumnLayoutConfig>>,
 ) -> Result<(RecordLayout, Vec<CachedTimeZone>), LayoutRefusal> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if name.get_ref().is_empty() || name.get_ref().len() > 64 || !name.get_ref().bytes().all(plain) {
+    let is_name_byte = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if name.get_ref().is_empty() || name.get_ref().len() > 64 || !name.get_ref().bytes().all(is_name_byte) {
         return refuse(
             &name.span(),
             format!("`{}` is no name: 1 to 64 letters, digits, _ and -", name.get_ref()),
@@ -60,19 +60,19 @@ fn build(
     let mut dates = Vec::new();
     for text in texts {
         let (span, mut text) = (text.span(), text.into_inner());
-        let given = text.name.get_ref();
-        if given.is_empty()
-            || given.len() > 128
-            || given.chars().any(char::is_control)
-            || given.starts_with('@')
+        let column_name = text.name.get_ref();
+        if column_name.is_empty()
+            || column_name.len() > 128
+            || column_name.chars().any(char::is_control)
+            || column_name.starts_with('@')
         {
             return refuse(
                 &text.name.span(),
                 "a column's name has 1 to 128 bytes and does not begin with @".to_owned(),
             );
         }
-        if !names.insert(given.clone()) {
-            return refuse(&text.name.span(), format!("two columns are called `{given}`"));
+        if !names.insert(column_name.clone()) {
+            return refuse(&text.name.span(), format!("two columns are called `{column_name}`"));
         }
         if text.r#type == ColumnType::Filler
             || text.start.is_some()
@@ -89,22 +89,22 @@ fn build(
         }
         // Literals are as long as they are.
         let length = text.is.as_ref().map_or(0, |is| is.get_ref().len());
-        let none = std::mem::take(&mut text.none);
+        let none_values = std::mem::take(&mut text.none);
         let mut column = build_column(&text, &span, 0..length, &mut zones)?;
         column.marks = marks(&text, &span)?;
-        column.none = none.into_iter().map(|n| n.into_inner().into_bytes()).collect();
+        column.none_values = none_values.into_iter().map(|n| n.into_inner().into_bytes()).collect();
         dates.push(text.date);
         columns.push(column);
     }
     for (i, date) in dates.into_iter().enumerate() {
         let Some(date) = date else { continue };
-        let of = match date.get_ref().as_str() {
+        let date_source = match date.get_ref().as_str() {
             "file" => DateSource::Header(0),
             name => {
-                let is =
-                    columns.iter().position(|c| c.name == name && matches!(c.sort, ColumnFormat::Date(_)));
-                match is {
-                    Some(is) => DateSource::Record(is as u16),
+                let column_index =
+                    columns.iter().position(|c| c.name == name && matches!(c.format, ColumnFormat::Date(_)));
+                match column_index {
+                    Some(index) => DateSource::Record(index as u16),
                     None => {
                         return refuse(
                             &date.span(),
@@ -114,8 +114,8 @@ fn build(
                 }
             }
         };
-        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].sort {
-            *date = of;
+        if let ColumnFormat::Time(_, Some((date, _))) = &mut columns[i].format {
+            *date = date_source;
         }
     }
     let record = RecordLayout {
@@ -123,14 +123,14 @@ fn build(
         role: RecordRole::Data,
         bytes: 0,
         columns,
-        when: Vec::new(),
+        selectors: Vec::new(),
         count: None,
         steps: Vec::new(),
     };
     Ok((record, zones.zones))
 }
 
-/// The marks of a column's numbers, where the layout names any.
+/// Returns the punctuation of a column's numbers, if the layout names any.
 fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<NumberPunctuation>, LayoutRefusal> {
     let ColumnLayoutConfig { point, thousands, negative, .. } = text;
     if point.is_none() && thousands.is_none() && negative.is_none() {
@@ -138,18 +138,18 @@ fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<Number
     }
     let is_number = matches!(text.r#type, ColumnType::Int | ColumnType::Decimal);
     if !is_number || text.sign != SignStyle::None || text.decimals.is_some() {
-        let what = "point, thousands and negative are for int and decimal without `sign` and `decimals`";
-        return refuse(span, what.to_owned());
+        let reason = "point, thousands and negative are for int and decimal without `sign` and `decimals`";
+        return refuse(span, reason.to_owned());
     }
-    let one = |key: &Option<Spanned<String>>, of: &str| match key {
+    let mark_of = |key: &Option<Spanned<String>>, allowed: &str| match key {
         None => Ok(None),
         Some(mark) => match mark.get_ref().as_bytes() {
-            [byte] if of.as_bytes().contains(byte) => Ok(Some(*byte)),
-            _ => refuse(&mark.span(), format!("one of the characters `{of}`")),
+            [byte] if allowed.as_bytes().contains(byte) => Ok(Some(*byte)),
+            _ => refuse(&mark.span(), format!("one of the characters `{allowed}`")),
         },
     };
-    let point_mark = one(point, ".,")?.unwrap_or(b'.');
-    let thousands_mark = one(thousands, "., '")?;
+    let point_mark = mark_of(point, ".,")?.unwrap_or(b'.');
+    let thousands_mark = mark_of(thousands, "., '")?;
     if thousands_mark == Some(point_mark) {
         return refuse(span, "point and thousands are the same character".to_owned());
     }
@@ -157,7 +157,7 @@ fn marks(text: &ColumnLayoutConfig, span: &Range<usize>) -> Result<Option<Number
     Ok(Some(NumberPunctuation { point: point_mark, thousands: thousands_mark, negative }))
 }
 
-/// Whether a column's values need another of the same record to be read.
+/// Returns whether a column's values depend on another column of the same record.
 pub(crate) fn needs_other_column(column: &super::ColumnLayout) -> bool {
-    matches!(column.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))))
+    matches!(column.format, ColumnFormat::Time(_, Some((DateSource::Record(_), _))))
 }

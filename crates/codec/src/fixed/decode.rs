@@ -26,7 +26,7 @@ pub enum NextRecord {
     },
     /// Bytes that are no good record.
     Bad {
-        /// The record, or what there is of it, without its terminator.
+        /// The record without its terminator, or its beginning if it is not complete.
         span: Span,
         /// The fault.
         fault: RecordFault,
@@ -89,7 +89,7 @@ pub struct FixedWidthDecoder {
 const LINE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
 
 impl FixedWidthDecoder {
-    /// A decoder by this layout.
+    /// Makes a decoder for `layout`.
     #[must_use]
     pub fn new(layout: Arc<FixedWidthLayout>) -> Self {
         let columns = layout.records().iter().map(|r| r.columns().len()).max().unwrap_or(0);
@@ -104,28 +104,28 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// The layout.
+    /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Arc<FixedWidthLayout> {
         &self.layout
     }
 
-    /// The values of the last record, by column.
+    /// Returns the values of the last record, by column.
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[ColumnValue] {
         &self.values
     }
 
-    /// The bytes that the values of the last record are offsets into: `raw`, or a copy of it with the blanks
-    /// that were cut off.
+    /// Returns the bytes that the offsets in the last record's values refer to. These bytes are `raw`, or a copy of
+    /// it with the blanks that were cut off.
     #[inline]
     #[must_use]
     pub fn record<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
         if self.in_padded { &self.padded } else { raw }
     }
 
-    /// A source begins: the order of another one's times says nothing.
+    /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
         self.zones.iter_mut().for_each(CachedTimeZone::begin_source);
     }
@@ -144,8 +144,8 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// The header with its line end, at the start of `bytes`, the first of a file; cut at
-    /// [`FixedWidthLayout::head_bytes`], and empty where files of this layout have none.
+    /// Returns the header with its line end; `bytes` must be the first bytes of a file. Cuts it at
+    /// [`FixedWidthLayout::head_bytes`]; it is empty if the layout has no header.
     #[must_use]
     pub fn head<'b>(layout: &Arc<FixedWidthLayout>, bytes: &'b [u8]) -> &'b [u8] {
         let most = layout.head_bytes().min(bytes.len());
@@ -157,25 +157,25 @@ impl FixedWidthDecoder {
         &bytes[..end.min(most)]
     }
 
-    /// How many records the header says there are.
+    /// Returns the number of records that the header states.
     #[must_use]
     pub fn header_count(&self) -> Option<u64> {
         let header = &self.layout.records()[usize::from(self.layout.header?)];
         count(header, &self.header)
     }
 
-    /// How many records the last record says there are, if it is a trailer that says so.
+    /// Returns the number of records that the last record states, if it is a trailer with a count.
     #[must_use]
     pub fn trailer_count(&self, kind: u16) -> Option<u64> {
         let record = &self.layout.records()[usize::from(kind)];
         if record.role() == RecordRole::Trailer { count(record, &self.values) } else { None }
     }
 
-    /// Reads the next part, at `buf[at..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
+    /// Reads the next part, at `buf[offset..]`; `base` is the offset of `buf[0]` in its file, `eof` whether nothing
     /// follows. The answer depends only on the bytes from there on and on the header, never on where the buffer ends.
-    pub fn next(&mut self, buf: &[u8], at: usize, base: u64, eof: bool) -> NextRecord {
-        let first = base + at as u64 == 0;
-        let mut from = at;
+    pub fn next(&mut self, buf: &[u8], offset: usize, base: u64, eof: bool) -> NextRecord {
+        let first = base + offset as u64 == 0;
+        let mut from = offset;
         if self.layout.terminator != RecordTerminator::None {
             // Line ends between records say nothing.
             while from < buf.len() && matches!(buf[from], b'\n' | b'\r') {
@@ -183,9 +183,13 @@ impl FixedWidthDecoder {
             }
         }
         // The start of the file is kept, for the record after it to be known as the first.
-        let kept = if first { at } else { from };
+        let keep_from = if first { offset } else { from };
         if from >= buf.len() {
-            return if eof { NextRecord::End } else { NextRecord::Incomplete { from: kept, need: from + 1 } };
+            return if eof {
+                NextRecord::End
+            } else {
+                NextRecord::Incomplete { from: keep_from, need: from + 1 }
+            };
         }
         let mut foreign = None;
         if self.layout.is_text() && !first {
@@ -193,21 +197,21 @@ impl FixedWidthDecoder {
                 EndPadding::No => {}
                 EndPadding::Is => return NextRecord::End,
                 EndPadding::Undecided => {
-                    return NextRecord::Incomplete { from: kept, need: buf.len() + 1 };
+                    return NextRecord::Incomplete { from: keep_from, need: buf.len() + 1 };
                 }
             }
         } else if self.layout.is_text() {
             match ForeignInput::check(buf, eof) {
                 ForeignCheck::No => {}
                 ForeignCheck::Needs(bytes) => {
-                    return NextRecord::Incomplete { from: kept, need: bytes.max(buf.len() + 1) };
+                    return NextRecord::Incomplete { from: keep_from, need: bytes.max(buf.len() + 1) };
                 }
                 ForeignCheck::Is(input) => foreign = Some(RecordFaultCode::from(input)),
             }
         }
         let (line, end) = match self.line(buf, from, eof) {
             LineSearchOutcome::Is(line, end) => (line, end),
-            LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: kept, need },
+            LineSearchOutcome::Need(need) => return NextRecord::Incomplete { from: keep_from, need },
             LineSearchOutcome::Endless => {
                 let span = Span { start: from, end: from + LINE_BYTES_MAX };
                 let fault = RecordFault::lengths(
@@ -227,12 +231,12 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// The state beside a record that its values depend on.
+    /// Returns the state outside a record on which its values depend.
     pub(super) fn context(&mut self) -> (&FixedWidthLayout, &[ColumnValue], &mut [CachedTimeZone]) {
         (&self.layout, &self.header, &mut self.zones)
     }
 
-    /// Where to cut `buf` so that only whole records are before the cut; a guess.
+    /// Returns an offset in `buf` with only whole records before it. It is a guess.
     #[must_use]
     pub fn cut(layout: &FixedWidthLayout, buf: &[u8]) -> usize {
         match layout.terminator {
@@ -241,7 +245,7 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// The line at `from`, which holds a byte at least.
+    /// Finds the line at `from`, which must have at least one byte.
     #[inline]
     fn line(&self, buf: &[u8], from: usize, eof: bool) -> LineSearchOutcome {
         let terminator = self.layout.terminator;
@@ -255,8 +259,8 @@ impl FixedWidthDecoder {
         }
         let limit = buf.len().min(from + LINE_BYTES_MAX);
         let mut search = from;
-        while let Some(found) = memchr::memchr(b'\n', &buf[search..limit]) {
-            let feed = search + found;
+        while let Some(distance) = memchr::memchr(b'\n', &buf[search..limit]) {
+            let feed = search + distance;
             let carriage = feed > from && buf[feed - 1] == b'\r';
             if carriage || terminator == RecordTerminator::Newline {
                 return LineSearchOutcome::Is(
@@ -273,7 +277,7 @@ impl FixedWidthDecoder {
         }
     }
 
-    /// Reads one record; gives which it is.
+    /// Reads one record and returns its type.
     #[inline]
     fn read(&mut self, raw: &[u8], first: bool) -> Result<u16, RecordFault> {
         let layout = &*self.layout;
@@ -313,21 +317,21 @@ impl FixedWidthDecoder {
                 if layout.page.is_some() {
                     // Numbers that are no text are not translated.
                     for column in
-                        record.columns().iter().filter(|c| matches!(c.sort, ColumnFormat::Stored(..)))
+                        record.columns().iter().filter(|c| matches!(c.format, ColumnFormat::Stored(..)))
                     {
-                        let at = column.start()..column.start() + column.length();
-                        match stored.get(at.clone()) {
-                            Some(bytes) => self.padded[at].copy_from_slice(bytes),
-                            None => self.padded[at].fill(EBCDIC_BLANK),
+                        let range = column.start()..column.start() + column.length();
+                        match stored.get(range.clone()) {
+                            Some(bytes) => self.padded[range].copy_from_slice(bytes),
+                            None => self.padded[range].fill(EBCDIC_BLANK),
                         }
                     }
                 }
                 &self.padded[..]
             }
         };
-        let mut around = RecordContext { header: &self.header, zones: &mut self.zones };
+        let mut context = RecordContext { header: &self.header, zones: &mut self.zones };
         let values = &mut self.values[..record.columns().len()];
-        run(&record.steps, record.columns(), text, kind, values, &mut around)?;
+        run(&record.steps, record.columns(), text, kind, values, &mut context)?;
         if layout.page.is_some() {
             // Text that is not ASCII is after the record, as UTF-8.
             for value in values.iter_mut() {
@@ -358,19 +362,19 @@ enum LineSearchOutcome {
 }
 
 impl FixedWidthLayout {
-    /// Whether its files are lines of text in a superset of ASCII.
+    /// Returns whether files of the layout are lines of text in a superset of ASCII.
     fn is_text(&self) -> bool {
         self.terminator != RecordTerminator::None && self.page.is_none()
     }
 
-    /// Which of the records this is, by its selectors; never the header, which is known by its place.
+    /// Finds the type of a record by its selectors. It is never the header, whose position identifies it.
     #[inline]
     #[must_use]
     pub fn kind_of(&self, raw: &[u8]) -> Option<u16> {
         let fits = |record: &RecordLayout| {
             record.role() != RecordRole::Header
-                && record.when.iter().all(|s| {
-                    let text = raw.get(s.at.clone());
+                && record.selectors.iter().all(|s| {
+                    let text = raw.get(s.range.clone());
                     text.is_some_and(|t| s.values.iter().any(|v| v == t))
                 })
         };

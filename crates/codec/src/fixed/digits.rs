@@ -15,7 +15,7 @@ pub const POW10: [i64; 19] = {
     t
 };
 
-/// The number that `record[start..end]` writes in 1 to 18 digits; `None` for any other byte and any other length.
+/// Parses `record[start..end]` as a number of 1 to 18 digits. Returns `None` for any other byte or length.
 ///
 /// The whole record is asked for because the bytes before a column can be loaded with it and masked away.
 #[inline]
@@ -35,7 +35,7 @@ pub fn number(record: &[u8], start: usize, end: usize) -> Option<u64> {
     Some(n)
 }
 
-/// One to seven digits at `start` of the record.
+/// Parses one to seven digits at `start` of the record.
 #[inline]
 fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
     let end = start + text.len();
@@ -49,11 +49,11 @@ fn short(record: &[u8], start: usize, text: &[u8]) -> Option<u64> {
         return eight_digits(word << (64 - 8 * text.len()) | ZEROS >> (8 * text.len()));
     };
     let word = u64::from_le_bytes(record[from..end].try_into().expect("eight bytes"));
-    let kept = u64::MAX << (64 - 8 * text.len());
-    eight_digits(word & kept | ZEROS & !kept)
+    let digit_mask = u64::MAX << (64 - 8 * text.len());
+    eight_digits(word & digit_mask | ZEROS & !digit_mask)
 }
 
-/// Eight digits, the first in the lowest byte.
+/// Parses eight digits, the first in the lowest byte.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     let high = 0xf0f0_f0f0_f0f0_f0f0;
@@ -68,19 +68,19 @@ fn eight_digits(word: u64) -> Option<u64> {
     Some((word * 10_000 + (word >> 32)) & 0xffff_ffff)
 }
 
-/// Where the exponent of a number begins: at its `e`.
+/// Finds the exponent of a number: returns the offset of its `e`.
 pub fn exponent_at(text: &[u8]) -> Option<usize> {
     text.iter().position(|b| matches!(b, b'e' | b'E'))
 }
 
-/// A number with an exponent, such as `7.25e-05`, exactly.
+/// Parses a number with an exponent, such as `7.25e-05`, exactly.
 ///
 /// # Errors
-/// It is no number, or has more digits or decimals than a decimal may have.
+/// Fails if the text is no number, or has more digits or decimals than a decimal may have.
 #[cold]
 pub fn with_exponent(text: &[u8]) -> Result<Decimal, NumberFault> {
-    let at = exponent_at(text).ok_or(NumberFault::Malformed)?;
-    let (digits, exponent) = (&text[..at], &text[at + 1..]);
+    let exponent_index = exponent_at(text).ok_or(NumberFault::Malformed)?;
+    let (digits, exponent) = (&text[..exponent_index], &text[exponent_index + 1..]);
     let (negative, exponent) = match exponent {
         [sign @ (b'-' | b'+'), rest @ ..] => (*sign == b'-', rest),
         _ => (false, exponent),

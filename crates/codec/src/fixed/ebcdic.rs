@@ -10,7 +10,7 @@ pub enum CodePage {
 }
 
 impl CodePage {
-    /// By the word that layouts have for it.
+    /// Looks up a code page by its word in layouts.
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
             "ebcdic-037" => Some(CodePage::Cp037),
@@ -19,7 +19,7 @@ impl CodePage {
         }
     }
 
-    /// The characters of these bytes, all of which are in Latin-1.
+    /// Translates these bytes to Latin-1, which has all their characters.
     pub fn latin1(self, bytes: &[u8], out: &mut Vec<u8>) {
         let table = match self {
             CodePage::Cp037 => &CP037,
@@ -29,7 +29,7 @@ impl CodePage {
     }
 }
 
-/// Latin-1 as UTF-8.
+/// Appends Latin-1 text as UTF-8.
 pub fn push_utf8(latin1: &[u8], out: &mut Vec<u8>) {
     for &byte in latin1 {
         out.extend_from_slice(char::from(byte).encode_utf8(&mut [0; 2]).as_bytes());
@@ -80,7 +80,8 @@ static CP500: [u8; 256] = [
 mod tests {
     use super::*;
 
-    /// Two bytes exchanged in a table turn a sign or a letter into another, and nobody notices for years.
+    /// Guards against two bytes exchanged in a table: they turn a sign or a letter into another, and nobody notices
+    /// for years.
     #[test]
     fn tables_are_one_to_one_and_have_digits_and_signs_in_their_zones() {
         for page in [CodePage::Cp037, CodePage::Cp500] {
@@ -90,9 +91,9 @@ mod tests {
             assert_eq!(&text[0xc0..0xca], b"{ABCDEFGHI");
             assert_eq!(&text[0xd0..0xda], b"}JKLMNOPQR");
             assert_eq!((text[0x40], text[0x60], text[0x4e], text[0x4b]), (b' ', b'-', b'+', b'.'));
-            let mut sorted = text.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..=255).collect::<Vec<u8>>());
+            let mut sorted_bytes = text.clone();
+            sorted_bytes.sort_unstable();
+            assert_eq!(sorted_bytes, (0..=255).collect::<Vec<u8>>());
         }
         let mut text = Vec::new();
         CodePage::Cp037.latin1(&[0x5a, 0x4a, 0x51], &mut text);

@@ -7,14 +7,14 @@ use unitape_model::ErrorCause;
 #[non_exhaustive]
 pub enum Error {
     /// A layout that cannot be.
-    #[error("{origin}:{line}: {what}")]
+    #[error("{origin}:{line}: {reason}")]
     Layout {
         /// The name the layout was given under.
         origin: String,
         /// The line, from 1.
         line: usize,
         /// The problem, in words.
-        what: String,
+        reason: String,
     },
     /// The input could not be read.
     #[error("{file}: at byte {offset}: {source}")]
@@ -45,7 +45,7 @@ impl From<unitape_base::Error> for Error {
 }
 
 impl Error {
-    /// On whose side the cause lies. A layout is no data.
+    /// Returns whose fault the error is. A faulty layout counts as an outside cause, not as bad data.
     pub fn cause(&self) -> ErrorCause {
         match self {
             Self::Layout { .. } => ErrorCause::Outside,

@@ -4,8 +4,8 @@ use super::code::RecordFaultCode;
 use super::layout::FixedWidthLayout;
 use std::fmt::Write;
 
-/// Why a stretch of input is no good record. A plain value, so that a stream of nothing but faults allocates
-/// nothing; [`RecordFault::text`] gives the sentence.
+/// The reason why bytes are no valid record. It is a plain value, so that a stream of faults needs no allocation;
+/// [`RecordFault::text`] describes it in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordFault {
     /// The code.
@@ -13,9 +13,9 @@ pub struct RecordFault {
     /// The kind of record and the column in it, as the layout numbers them.
     pub column: Option<(u16, u16)>,
     /// Bytes, or records, that there should be.
-    pub wanted: u64,
+    pub expected: u64,
     /// Bytes, or records, that there are.
-    pub found: u64,
+    pub actual: u64,
 }
 
 /// Returns whether a carriage return ends what could be a record at the start of a line without a line feed.
@@ -25,37 +25,37 @@ fn ends_in_returns(line: &[u8], record_bytes: u64) -> bool {
 }
 
 impl RecordFault {
-    pub(crate) const fn lengths(code: RecordFaultCode, wanted: usize, found: usize) -> Self {
-        RecordFault { code, column: None, wanted: wanted as u64, found: found as u64 }
+    pub(crate) const fn lengths(code: RecordFaultCode, expected: usize, actual: usize) -> Self {
+        RecordFault { code, column: None, expected: expected as u64, actual: actual as u64 }
     }
 
     pub(crate) const fn column(code: RecordFaultCode, record: u16, column: u16) -> Self {
-        RecordFault { code, column: Some((record, column)), wanted: 0, found: 0 }
+        RecordFault { code, column: Some((record, column)), expected: 0, actual: 0 }
     }
 
-    /// The fault of a header or trailer that says `stated` records where there are `found`.
+    /// Makes the fault of a header or trailer that states `stated` records if the file has `actual` records.
     #[must_use]
-    pub const fn count(stated: u64, found: u64) -> Self {
-        RecordFault { code: RecordFaultCode::RecordCount, column: None, wanted: stated, found }
+    pub const fn count(stated: u64, actual: u64) -> Self {
+        RecordFault { code: RecordFaultCode::RecordCount, column: None, expected: stated, actual }
     }
 
-    /// The fault in a sentence, with what is in the column.
+    /// Describes the fault in a sentence that quotes the column's value.
     #[must_use]
     pub fn text(&self, layout: &FixedWidthLayout, record: &[u8]) -> String {
-        let RecordFault { code, column, wanted, found } = *self;
+        let RecordFault { code, column, expected, actual } = *self;
         match code {
-            RecordFaultCode::LongRecord if ends_in_returns(record, wanted) => {
+            RecordFaultCode::LongRecord if ends_in_returns(record, expected) => {
                 return format!(
-                    "{found} bytes where the layout has {wanted}: a carriage return alone ends no record, convert the line ends of the file to line feeds (tr '\\r' '\\n')"
+                    "{actual} bytes where the layout has {expected}: a carriage return alone ends no record, convert the line ends of the file to line feeds (tr '\\r' '\\n')"
                 );
             }
             RecordFaultCode::ShortRecord | RecordFaultCode::LongRecord => {
-                return format!("{found} bytes where the layout has {wanted}");
+                return format!("{actual} bytes where the layout has {expected}");
             }
             RecordFaultCode::UnknownRecord => {
                 return "no record of the layout has these selectors".to_owned();
             }
-            RecordFaultCode::RecordCount => return format!("{wanted} records stated, {found} found"),
+            RecordFaultCode::RecordCount => return format!("{expected} records stated, {actual} found"),
             _ => {}
         }
         let mut out = String::new();

@@ -37,7 +37,7 @@ pub struct FixedDecodeSummary {
 /// Decodes all of `input` to JSON Lines on `out`.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
@@ -126,8 +126,8 @@ impl RecordJsonWriter {
         out.extend_from_slice(record.name().as_bytes());
         out.extend_from_slice(b"\",\"fields\":{");
         let mut comma = false;
-        for (column, found) in record.columns().iter().zip(decoder.values()) {
-            if *found == ColumnValue::None || !column.is_output() {
+        for (column, column_value) in record.columns().iter().zip(decoder.values()) {
+            if *column_value == ColumnValue::None || !column.is_output() {
                 continue;
             }
             if comma {
@@ -137,7 +137,7 @@ impl RecordJsonWriter {
             out.push(b'"');
             out.extend_from_slice(column.name().as_bytes());
             out.extend_from_slice(b"\":");
-            match *found {
+            match *column_value {
                 ColumnValue::Text { start, end } if !column.collapses_blanks() => {
                     value(out, &bytes[start as usize..end as usize]);
                 }

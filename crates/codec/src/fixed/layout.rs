@@ -8,7 +8,7 @@ use super::text::{NumberStorage, RecordRole, RecordTerminator, ShortRecordPolicy
 use crate::times::{AmbiguousTimes, CachedTimeZone, TimeFault, TimeForm, TimeFormKind, TimeFormOptions};
 use std::ops::Range;
 
-/// A layout that holds together: no column overlaps another, none lies outside its record, no byte is left out.
+/// A consistent layout: no column overlaps another, no column lies outside its record, and every byte has a column.
 #[derive(Debug, Clone)]
 pub struct FixedWidthLayout {
     pub(super) name: String,
@@ -32,7 +32,7 @@ pub struct RecordLayout {
     pub(super) role: RecordRole,
     pub(super) bytes: usize,
     pub(super) columns: Vec<ColumnLayout>,
-    pub(crate) when: Vec<RecordSelector>,
+    pub(crate) selectors: Vec<RecordSelector>,
     pub(crate) count: Option<u16>,
     pub(crate) steps: Vec<ColumnInstruction>,
 }
@@ -40,7 +40,7 @@ pub struct RecordLayout {
 /// One of these values must be at `at`.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordSelector {
-    pub at: Range<usize>,
+    pub range: Range<usize>,
     pub values: Vec<Vec<u8>>,
 }
 
@@ -50,12 +50,12 @@ pub struct ColumnLayout {
     pub(super) name: String,
     pub(super) start: usize,
     pub(super) length: usize,
-    pub(crate) sort: ColumnFormat,
+    pub(crate) format: ColumnFormat,
     pub(crate) pad: u8,
     pub(crate) trim: TrimSide,
     pub(crate) squeeze: bool,
     pub(crate) required: bool,
-    pub(crate) none: Vec<Vec<u8>>,
+    pub(crate) none_values: Vec<Vec<u8>>,
     pub(super) redefines: bool,
     /// How its numbers are written, where not plainly.
     pub(super) marks: Option<NumberPunctuation>,
@@ -102,36 +102,36 @@ pub const RECORD_BYTES_MAX: usize = 32 << 10;
 pub const COLUMNS_MAX: usize = 2_000;
 
 impl FixedWidthLayout {
-    /// The shipped layout of this name, as its text.
+    /// Looks up a shipped layout by name and returns its text.
     #[must_use]
     pub fn built_in(name: &str) -> Option<&'static str> {
         BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
     }
 
-    /// Names of the shipped layouts.
+    /// Lists the names of the shipped layouts.
     pub fn all_built_in() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Its name.
+    /// Returns the layout's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The title, one line for people.
+    /// Returns the title, one line for people.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Its records, in the order of the file.
+    /// Returns the record types, in file order.
     #[must_use]
     pub fn records(&self) -> &[RecordLayout] {
         &self.records
     }
 
-    /// This layout with another choice for local times that occur twice or never.
+    /// Sets the choice for local times that occur twice or never.
     #[must_use]
     pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
         for record in &mut self.records {
@@ -141,35 +141,37 @@ impl FixedWidthLayout {
         self
     }
 
-    /// This layout with the column `name`, which is the column `source` of its records read as a time of this form.
+    /// Adds the column `name`, which reads the records' column `source` as a time in `form`.
     ///
     /// # Errors
-    /// The problem of the form, for people.
+    /// Fails if the form is invalid; the text says why.
     pub fn with_time_column(&self, name: &str, source: &str, form: &str) -> Result<Self, String> {
         let mut this = self.clone();
         for record in &mut this.records {
             let Some(i) = record.find(source) else { continue };
             let mut column = ColumnLayout::time_column(name, source, form, &mut this.zones, this.zone)?;
-            if matches!(column.sort, ColumnFormat::Time(..)) {
+            if matches!(column.format, ColumnFormat::Time(..)) {
                 return Err(format!("`{form}` is a time of day: a layout's column says which `date` it has"));
             }
-            let of = &record.columns[i];
-            (column.start, column.length, column.redefines) = (of.start, of.length, true);
-            (column.pad, column.none, column.expected) = (of.pad, of.none.clone(), false);
+            let source_column = &record.columns[i];
+            (column.start, column.length, column.redefines) =
+                (source_column.start, source_column.length, true);
+            (column.pad, column.none_values, column.expected) =
+                (source_column.pad, source_column.none_values.clone(), false);
             record.columns.push(column);
             record.steps = super::plan::steps(&record.columns);
         }
         Ok(this)
     }
 
-    /// Whether a time of a column depends on the times before it in the source.
+    /// Returns whether the time in any column depends on earlier times in the source.
     #[must_use]
     pub fn needs_order(&self) -> bool {
         self.zones.iter().any(|zone| zone.ambiguous() == AmbiguousTimes::ByOrder)
     }
 
-    /// Bytes at the start of a file that hold its header, 0 where it has none: a decoder that begins further on
-    /// wants to see them.
+    /// Returns the maximum length of a file's header in bytes, 0 if files have no header. A decoder that begins
+    /// further on must see these bytes.
     #[must_use]
     pub fn head_bytes(&self) -> usize {
         // Line ends before it, and after.
@@ -178,16 +180,16 @@ impl FixedWidthLayout {
 }
 
 impl RecordLayout {
-    /// Gives each column with local times a zone of its own, with this choice for those that occur twice or never.
+    /// Gives each column with local times its own zone, with this choice for times that occur twice or never.
     pub(crate) fn set_ambiguous(&mut self, ambiguous: AmbiguousTimes, zones: &mut Vec<CachedTimeZone>) {
         for column in &mut self.columns {
             let (ColumnFormat::Timestamp(_, zone) | ColumnFormat::Time(_, Some((_, zone)))) =
-                &mut column.sort
+                &mut column.format
             else {
                 continue;
             };
-            if let Some(own) = zones.get(usize::from(*zone)).cloned() {
-                zones.push(own);
+            if let Some(column_zone) = zones.get(usize::from(*zone)).cloned() {
+                zones.push(column_zone);
                 *zone = zones.len() as u16 - 1;
             }
         }
@@ -200,37 +202,37 @@ impl RecordLayout {
         self.columns.push(column);
     }
 
-    /// Its name, which is its type.
+    /// Returns the record's name, which is its type.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The role of the record.
+    /// Returns the role of the record.
     #[must_use]
     pub fn role(&self) -> RecordRole {
         self.role
     }
 
-    /// This layout under another name.
+    /// Renames the layout.
     pub(crate) fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Bytes without its terminator.
+    /// Returns the length of the record in bytes, without its terminator.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Its columns, in the order of the file.
+    /// Returns the columns, in file order.
     #[must_use]
     pub fn columns(&self) -> &[ColumnLayout] {
         &self.columns
     }
 
-    /// The column of this name.
+    /// Finds a column by its name and returns its index.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
@@ -238,18 +240,18 @@ impl RecordLayout {
 }
 
 impl ColumnLayout {
-    /// A column of text that the file must have, and that may be blank.
+    /// Makes a column of text that the file must have and that may be blank.
     pub(crate) fn text_column(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             start: 0,
             length: 0,
-            sort: ColumnFormat::Text,
+            format: ColumnFormat::Text,
             pad: b' ',
             trim: TrimSide::Right,
             squeeze: false,
             required: false,
-            none: Vec::new(),
+            none_values: Vec::new(),
             redefines: false,
             marks: None,
             expected: true,
@@ -257,7 +259,8 @@ impl ColumnLayout {
         }
     }
 
-    /// The column `source` read as a time of this form, under another name. Local times are of the zone `default`.
+    /// Makes the column `name`, which reads the column `source` as a time in `form`. Local times are in the zone
+    /// `default`.
     pub(crate) fn time_column(
         name: &str,
         source: &str,
@@ -275,50 +278,50 @@ impl ColumnLayout {
             zones.push(zone);
             Ok::<u16, String>(zones.len() as u16 - 1)
         };
-        let sort = match parse(TimeFormKind::Both) {
+        let format = match parse(TimeFormKind::Both) {
             Ok(form) if default.is_none() && form.is_absolute() => {
                 ColumnFormat::Timestamp(form, super::build::NO_ZONE)
             }
             Ok(form) => ColumnFormat::Timestamp(form, zone()?),
-            Err(whole) => match (parse(TimeFormKind::Time), parse(TimeFormKind::Date)) {
+            Err(reason) => match (parse(TimeFormKind::Time), parse(TimeFormKind::Date)) {
                 (Ok(form), _) => ColumnFormat::Time(form, Some((DateSource::Header(0), zone()?))),
                 (_, Ok(form)) => ColumnFormat::Date(form),
-                _ => return Err(whole),
+                _ => return Err(reason),
             },
         };
         let mut column = Self::text_column(name);
-        (column.sort, column.trim, column.source) = (sort, TrimSide::Both, Some(source.to_owned()));
+        (column.format, column.trim, column.source) = (format, TrimSide::Both, Some(source.to_owned()));
         Ok(column)
     }
 
-    /// Its name.
+    /// Returns the column's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its first byte, from 0.
+    /// Returns the offset of the column's first byte in the record, from 0.
     #[must_use]
     pub fn start(&self) -> usize {
         self.start
     }
 
-    /// Its bytes.
+    /// Returns the column's width in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The name of its column in the file: a column may be read in two ways.
+    /// Returns the name of the column in the file: a column may be read in two ways.
     pub(crate) fn source(&self) -> &str {
         self.source.as_deref().unwrap_or(&self.name)
     }
 
-    /// Why `value` is none of this column, in words that follow the value.
+    /// Explains why `value` is no value of this column, in words that follow the value.
     pub(crate) fn reason(&self, code: RecordFaultCode, value: &[u8]) -> String {
         let (from, to) = super::plan::trim_range(value, self.pad, self.trim);
         let value = &value[from..to];
-        match (code, &self.sort) {
+        match (code, &self.format) {
             (
                 RecordFaultCode::BadDate | RecordFaultCode::BadTime,
                 ColumnFormat::Timestamp(form, super::build::NO_ZONE),
@@ -336,58 +339,60 @@ impl ColumnLayout {
         }
     }
 
-    /// Whether it says something: filler and literals do not.
+    /// Returns whether the column has a value to output; filler and literals have no such value.
     #[must_use]
     pub fn is_output(&self) -> bool {
-        !matches!(self.sort, ColumnFormat::Filler | ColumnFormat::Literal(_))
+        !matches!(self.format, ColumnFormat::Filler | ColumnFormat::Literal(_))
     }
 
-    /// Whether runs of blanks inside its text are one.
+    /// Returns whether runs of blanks inside the text become one blank.
     #[must_use]
     pub fn collapses_blanks(&self) -> bool {
         self.squeeze
     }
 
-    /// The byte that pads the value to the column's width.
+    /// Returns the byte that pads the value to the column's width.
     #[must_use]
     pub fn pad(&self) -> u8 {
         self.pad
     }
 
-    /// Whether it is a column of separated values, which have no length.
+    /// Returns whether the column has separated values, which have no fixed length.
     pub(crate) fn is_separated(&self) -> bool {
         self.length == 0
     }
 
-    /// Whether its numbers may have an exponent: an `E` among the digits of a fixed-width record is a broken byte.
+    /// Returns whether the numbers may have an exponent. An `E` among the digits of a fixed-width record is a broken
+    /// byte.
     pub(crate) fn has_exponents(&self) -> bool {
         self.is_separated()
     }
 
-    /// Whether it holds a number that is no text.
+    /// Returns whether the column holds a number in binary form, not as text.
     pub(crate) fn is_stored(&self) -> bool {
-        matches!(self.sort, ColumnFormat::Stored(..))
+        matches!(self.format, ColumnFormat::Stored(..))
     }
 
-    /// Whether it holds text.
+    /// Returns whether the column holds text.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        matches!(self.sort, ColumnFormat::Text)
+        matches!(self.format, ColumnFormat::Text)
     }
 
-    /// Whether it holds text that ends where its padding begins, and nothing else is removed or means none.
+    /// Returns whether the column holds text that ends where its padding begins. No other bytes are removed from it,
+    /// and no text means "no value".
     #[must_use]
     pub fn is_plain_text(&self) -> bool {
-        self.is_text() && self.trim == TrimSide::Right && !self.squeeze && self.none.is_empty()
+        self.is_text() && self.trim == TrimSide::Right && !self.squeeze && self.none_values.is_empty()
     }
 
-    /// Whether it holds one character, and a blank is none.
+    /// Returns whether the column holds one character, where a blank means "no value".
     #[must_use]
     pub fn is_one_character(&self) -> bool {
-        self.length == 1 && self.is_text() && self.trim != TrimSide::None && self.none.is_empty()
+        self.length == 1 && self.is_text() && self.trim != TrimSide::None && self.none_values.is_empty()
     }
 
-    /// Whether it covers bytes that another column covers too.
+    /// Returns whether the column covers bytes of another column.
     #[must_use]
     pub fn redefines(&self) -> bool {
         self.redefines

@@ -25,7 +25,7 @@ pub(crate) struct NormalizedNumber {
 }
 
 impl NormalizedNumber {
-    /// Its text.
+    /// Returns the number's text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text[..self.len]
     }
@@ -38,36 +38,36 @@ impl NormalizedNumber {
 }
 
 impl NumberPunctuation {
-    /// The number that `text` is, in plain form.
+    /// Rewrites the number in `text` in plain form.
     ///
     /// # Errors
-    /// When it is none by these marks: a group of other than three digits, two signs, another mark.
-    pub fn plain(&self, text: &[u8]) -> Result<NormalizedNumber, RecordFaultCode> {
-        let mut plain = NormalizedNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
+    /// Fails if the text is no number by these marks: a group without three digits, two signs, another mark.
+    pub fn normalize(&self, text: &[u8]) -> Result<NormalizedNumber, RecordFaultCode> {
+        let mut normalized = NormalizedNumber { text: [0; NUMBER_BYTES_MAX], len: 0 };
         let (is_negative, digits) = self.unsigned(text.trim_ascii());
         if is_negative {
-            plain.push(b'-')?;
+            normalized.push(b'-')?;
         }
         let (digits, exponent) = digits.split_at(exponent_at(digits).unwrap_or(digits.len()));
         let (units, fraction) = match memchr::memchr(self.point, digits) {
             Some(n) => (&digits[..n], Some(&digits[n + 1..])),
             None => (digits, None),
         };
-        self.units(units, &mut plain)?;
+        self.units(units, &mut normalized)?;
         if let Some(fraction) = fraction {
-            plain.push(b'.')?;
+            normalized.push(b'.')?;
             for &byte in fraction {
-                plain.push(Some(byte).filter(u8::is_ascii_digit).ok_or(RecordFaultCode::BadNumber)?)?;
+                normalized.push(Some(byte).filter(u8::is_ascii_digit).ok_or(RecordFaultCode::BadNumber)?)?;
             }
         }
         // What an exponent may be is looked at where the number is read.
-        exponent.iter().try_for_each(|byte| plain.push(*byte))?;
-        Ok(plain)
+        exponent.iter().try_for_each(|byte| normalized.push(*byte))?;
+        Ok(normalized)
     }
 
-    /// Whether a number is less than zero, and what is left of it.
+    /// Splits off the sign: returns whether the number is negative, and the remaining text.
     fn unsigned<'t>(&self, text: &'t [u8]) -> (bool, &'t [u8]) {
-        let may = |way| self.negative.contains(&way);
+        let may = |style| self.negative.contains(&style);
         match text {
             [b'(', inner @ .., b')'] if may(NegativeStyle::Parentheses) => (true, inner.trim_ascii()),
             [sign @ (b'-' | b'+'), rest @ ..] => (*sign == b'-', rest.trim_ascii()),
@@ -79,7 +79,7 @@ impl NumberPunctuation {
     }
 
     /// Digits before the point, in groups of three or in one.
-    fn units(&self, mut text: &[u8], plain: &mut NormalizedNumber) -> Result<(), RecordFaultCode> {
+    fn units(&self, mut text: &[u8], normalized: &mut NormalizedNumber) -> Result<(), RecordFaultCode> {
         let mut is_grouped = false;
         loop {
             let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -94,7 +94,7 @@ impl NumberPunctuation {
             if !fits || mark == 0 && !rest.is_empty() {
                 return Err(RecordFaultCode::BadNumber);
             }
-            group.iter().try_for_each(|byte| plain.push(*byte))?;
+            group.iter().try_for_each(|byte| normalized.push(*byte))?;
             if mark == 0 {
                 return Ok(());
             }
@@ -129,14 +129,14 @@ pub fn marks_that_read(value: &str) -> Vec<SuggestedMarks> {
             for (style, style_name) in styles {
                 let punctuation =
                     NumberPunctuation { point, thousands, negative: style.into_iter().collect() };
-                let Ok(plain) = punctuation.plain(value.as_bytes()) else { continue };
+                let Ok(normalized) = punctuation.normalize(value.as_bytes()) else { continue };
                 let mut keys = Vec::new();
                 if point != b'.' {
                     keys.push(format!("point = \"{}\"", char::from(point)));
                 }
                 keys.extend(thousands.map(|mark| format!("thousands = \"{}\"", char::from(mark))));
                 keys.extend(style.map(|_| format!("negative = [\"{style_name}\"]")));
-                ways.push((keys, String::from_utf8_lossy(plain.as_bytes()).into_owned()));
+                ways.push((keys, String::from_utf8_lossy(normalized.as_bytes()).into_owned()));
             }
         }
     }
@@ -149,7 +149,7 @@ pub fn marks_that_read(value: &str) -> Vec<SuggestedMarks> {
     suggested
 }
 
-/// Bytes of the thousands mark that `text` begins with; a blank may be one that does not break, too.
+/// Returns the length of the thousands mark at the start of `text`. A blank mark may also be a no-break space.
 fn mark_bytes(mark: u8, text: &[u8]) -> usize {
     let blanks: [&[u8]; 3] = [b" ", "\u{a0}".as_bytes(), "\u{202f}".as_bytes()];
     match mark {
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn plain(marks: &NumberPunctuation, text: &str) -> Option<String> {
-        marks.plain(text.as_bytes()).ok().map(|n| String::from_utf8(n.as_bytes().to_vec()).unwrap())
+    fn normalize_text(marks: &NumberPunctuation, text: &str) -> Option<String> {
+        marks.normalize(text.as_bytes()).ok().map(|n| String::from_utf8(n.as_bytes().to_vec()).unwrap())
     }
 
     fn continental() -> NumberPunctuation {
@@ -191,9 +191,9 @@ mod tests {
             ("0,123", &[("point = \",\"", "0.123")]),
             ("", &[]),
         ] {
-            let found = marks_that_read(value);
-            let found: Vec<_> = found.iter().map(|f| (f.keys.as_str(), f.meaning.as_str())).collect();
-            assert_eq!(found, wanted, "{value}");
+            let suggested = marks_that_read(value);
+            let actual: Vec<_> = suggested.iter().map(|f| (f.keys.as_str(), f.meaning.as_str())).collect();
+            assert_eq!(actual, wanted, "{value}");
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
             (blank.clone(), "(12,00)", None),
             (blank, "12,00-", None),
         ] {
-            assert_eq!(plain(&marks, text).as_deref(), want, "{text}");
+            assert_eq!(normalize_text(&marks, text).as_deref(), want, "{text}");
         }
     }
 
@@ -262,12 +262,12 @@ mod tests {
                 2 => (format!("{grouped},{cents:02}-"), "-"),
                 _ => (format!("-{units},{cents:02}"), "-"),
             };
-            prop_assert_eq!(plain(&continental(), &text), Some(format!("{sign}{units}.{cents:02}")));
+            prop_assert_eq!(normalize_text(&continental(), &text), Some(format!("{sign}{units}.{cents:02}")));
         }
 
         #[test]
         fn any_text_is_a_number_or_none(text in "[-+(). ,0-9\u{a0}x]{0,80}") {
-            if let Some(number) = plain(&continental(), &text) {
+            if let Some(number) = normalize_text(&continental(), &text) {
                 prop_assert!(number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'.')), "{}", number);
             }
         }

@@ -21,16 +21,17 @@ pub struct RecordContext<'a> {
     pub zones: &'a mut [CachedTimeZone],
 }
 
-/// The steps for these columns; times that need a date of the same record come last.
+/// Makes the instructions for these columns. Times that need a date from the same record come last.
 pub fn steps(columns: &[ColumnLayout]) -> Vec<ColumnInstruction> {
-    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
+    let waits =
+        |c: &ColumnLayout| matches!(c.format, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
     let mut order: Vec<usize> = (0..columns.len()).collect();
     order.sort_by_key(|i| waits(&columns[*i]));
     order.into_iter().map(|i| step(&columns[i], i as u16)).collect()
 }
 
 fn step(column: &ColumnLayout, index: u16) -> ColumnInstruction {
-    let op = match &column.sort {
+    let op = match &column.format {
         ColumnFormat::Filler => ColumnOp::Skip,
         ColumnFormat::Text if column.length() == 1 && column.trim != TrimSide::None => {
             ColumnOp::Char(column.pad)
@@ -45,10 +46,10 @@ fn step(column: &ColumnLayout, index: u16) -> ColumnInstruction {
         _ => ColumnOp::Careful,
     };
     let (start, end) = (column.start() as u16, (column.start() + column.length()) as u16);
-    let none = !column.none.is_empty();
+    let has_none_values = !column.none_values.is_empty();
     // A column without a value cannot be missing.
     let required = column.required && column.is_output();
-    ColumnInstruction { op, start, end, column: index, required, none }
+    ColumnInstruction { op, start, end, column: index, required, has_none_values }
 }
 
 /// Reads all columns of a record that has its full length; `identifier` is its number in the layout.
@@ -59,13 +60,14 @@ pub fn run(
     record: &[u8],
     kind: u16,
     values: &mut [ColumnValue],
-    around: &mut RecordContext<'_>,
+    context: &mut RecordContext<'_>,
 ) -> Result<(), RecordFault> {
     for step in steps {
         let (start, end) = (usize::from(step.start), usize::from(step.end));
-        let says_none = || columns[usize::from(step.column)].none.iter().any(|n| n[..] == record[start..end]);
+        let says_none =
+            || columns[usize::from(step.column)].none_values.iter().any(|n| n[..] == record[start..end]);
         let quick = match step.op {
-            _ if step.none && says_none() => Some(ColumnValue::None),
+            _ if step.has_none_values && says_none() => Some(ColumnValue::None),
             ColumnOp::Skip => Some(ColumnValue::None),
             ColumnOp::Char(pad) if record[start] == pad => Some(ColumnValue::None),
             ColumnOp::Char(_) => Some(ColumnValue::Text { start: start as u32, end: end as u32 }),
@@ -75,13 +77,13 @@ pub fn run(
                 number(record, start, end).map(|n| ColumnValue::Decimal { mantissa: n as i64, exponent })
             }
             ColumnOp::Clock { digits, header, zone } => {
-                clock(record, start, end, ClockTimeSpec { digits, header, zone }, around)
+                clock(record, start, end, ClockTimeSpec { digits, header, zone }, context)
             }
             ColumnOp::Careful => None,
         };
         let value = match quick {
             Some(value) => value,
-            None => match read_any(&columns[usize::from(step.column)], record, values, around) {
+            None => match read_any(&columns[usize::from(step.column)], record, values, context) {
                 Ok(value) => value,
                 Err(code) => return Err(RecordFault::column(code, kind, step.column)),
             },
@@ -120,10 +122,10 @@ fn clock(
     start: usize,
     end: usize,
     spec: ClockTimeSpec,
-    around: &mut RecordContext<'_>,
+    context: &mut RecordContext<'_>,
 ) -> Option<ColumnValue> {
     let ClockTimeSpec { digits, header, zone } = spec;
-    let &ColumnValue::Date(days) = around.header.get(usize::from(header))? else { return None };
+    let &ColumnValue::Date(days) = context.header.get(usize::from(header))? else { return None };
     let n = number(record, start, end)? as i64;
     let unit = POW10[usize::from(digits)];
     let (clock, fraction) = (n / unit, n % unit);
@@ -133,7 +135,7 @@ fn clock(
     }
     let nanos =
         ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction * POW10[9 - usize::from(digits)];
-    around.zones[usize::from(zone)].utc(days, nanos).ok().map(ColumnValue::Instant)
+    context.zones[usize::from(zone)].utc(days, nanos).ok().map(ColumnValue::Instant)
 }
 
 /// Reads any column.
@@ -141,10 +143,10 @@ pub fn read_any(
     column: &ColumnLayout,
     record: &[u8],
     values: &[ColumnValue],
-    around: &mut RecordContext<'_>,
+    context: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
     let (start, end) = (column.start(), column.start() + column.length());
-    read(column, ColumnBytes { bytes: &record[start..end], start }, values, around)
+    read(column, ColumnBytes { bytes: &record[start..end], start }, values, context)
 }
 
 /// The bytes of a column's value, blanks and all.
@@ -160,33 +162,38 @@ pub fn read(
     column: &ColumnLayout,
     value: ColumnBytes<'_>,
     values: &[ColumnValue],
-    around: &mut RecordContext<'_>,
+    context: &mut RecordContext<'_>,
 ) -> Result<ColumnValue, RecordFaultCode> {
-    let ColumnBytes { bytes: whole, start } = value;
-    if let ColumnFormat::Literal(is) = &column.sort {
-        return if whole == &is[..] { Ok(ColumnValue::None) } else { Err(RecordFaultCode::BadLiteral) };
+    let ColumnBytes { bytes: column_bytes, start } = value;
+    if let ColumnFormat::Literal(is) = &column.format {
+        return if column_bytes == &is[..] {
+            Ok(ColumnValue::None)
+        } else {
+            Err(RecordFaultCode::BadLiteral)
+        };
     }
-    if let ColumnFormat::Stored(storage, places) = &column.sort {
+    if let ColumnFormat::Stored(storage, places) = &column.format {
         // Bytes of a binary number may be any.
-        if *storage == NumberStorage::Packed && whole.iter().all(|b| *b == EBCDIC_BLANK) {
+        if *storage == NumberStorage::Packed && column_bytes.iter().all(|b| *b == EBCDIC_BLANK) {
             return Ok(ColumnValue::None);
         }
-        let n = stored(whole, *storage)?;
+        let n = stored(column_bytes, *storage)?;
         return Ok(match places {
             None => ColumnValue::Int(n),
             Some(places) => ColumnValue::Decimal { mantissa: n, exponent: -(*places as i8) },
         });
     }
-    let (from, to) = trim_range(whole, column.pad, column.trim);
-    let text = &whole[from..to];
+    let (from, to) = trim_range(column_bytes, column.pad, column.trim);
+    let text = &column_bytes[from..to];
     // A separated value has no length, and blanks around it say nothing.
-    let says_none = |n: &Vec<u8>| n == whole || column.is_separated() && n == whole.trim_ascii();
-    if column.none.iter().any(says_none) {
+    let says_none =
+        |n: &Vec<u8>| n == column_bytes || column.is_separated() && n == column_bytes.trim_ascii();
+    if column.none_values.iter().any(says_none) {
         return Ok(ColumnValue::None);
     }
-    if let ColumnFormat::Flag { yes, no } = &column.sort {
+    if let ColumnFormat::Flag { yes, no } = &column.format {
         // A blank may be one of the values.
-        let one_of = |list: &[Vec<u8>]| list.iter().any(|v| v == text || v == whole);
+        let one_of = |list: &[Vec<u8>]| list.iter().any(|v| v == text || v == column_bytes);
         return match (one_of(yes), one_of(no)) {
             (true, _) => Ok(ColumnValue::Flag(true)),
             (_, true) => Ok(ColumnValue::Flag(false)),
@@ -197,15 +204,15 @@ pub fn read(
     if text.is_empty() {
         return Ok(ColumnValue::None);
     }
-    let plain;
+    let normalized;
     let text = match &column.marks {
         None => text,
         Some(marks) => {
-            plain = marks.plain(text)?;
-            plain.as_bytes()
+            normalized = marks.normalize(text)?;
+            normalized.as_bytes()
         }
     };
-    match &column.sort {
+    match &column.format {
         ColumnFormat::Text
         | ColumnFormat::Filler
         | ColumnFormat::Literal(_)
@@ -237,23 +244,23 @@ pub fn read(
         }
         ColumnFormat::Timestamp(form, zone) => {
             let read = form.read(text).map_err(|_| RecordFaultCode::BadTime)?;
-            instant(read, around.zones.get_mut(usize::from(*zone)))
+            instant(read, context.zones.get_mut(usize::from(*zone)))
         }
         ColumnFormat::Time(form, date) => {
             let nanos = form.read(text).map_err(|_| RecordFaultCode::BadTime)?.nanos;
             let (day, zone) = match date {
                 None => return Ok(ColumnValue::Time(nanos)),
                 Some((DateSource::Record(i), zone)) => (values.get(usize::from(*i)), zone),
-                Some((DateSource::Header(i), zone)) => (around.header.get(usize::from(*i)), zone),
+                Some((DateSource::Header(i), zone)) => (context.header.get(usize::from(*i)), zone),
             };
             let Some(&ColumnValue::Date(days)) = day else { return Err(RecordFaultCode::NoDate) };
             let read = DateAndTime { days, nanos, offset: None };
-            instant(read, around.zones.get_mut(usize::from(*zone)))
+            instant(read, context.zones.get_mut(usize::from(*zone)))
         }
     }
 }
 
-/// A number whose point is written.
+/// Parses a number with a written decimal point.
 #[inline]
 fn written_decimal(text: &[u8], sign: SignStyle, has_exponents: bool) -> Result<Decimal, RecordFaultCode> {
     let (negative, digits) = split_sign(text, sign)?;
@@ -276,7 +283,7 @@ const fn code_of(fault: NumberFault) -> RecordFaultCode {
     }
 }
 
-/// The moment of a date with a time: by its offset, or in its zone.
+/// Converts a date with a time to an instant: by its offset, or in its zone.
 #[inline]
 fn instant(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<ColumnValue, RecordFaultCode> {
     if let Some(instant) = read.instant() {
@@ -294,18 +301,18 @@ fn instant(read: DateAndTime, zone: Option<&mut CachedTimeZone>) -> Result<Colum
 /// The byte that fills a field of text where a number was not set.
 pub const EBCDIC_BLANK: u8 = 0x40;
 
-/// A number that is no text.
+/// Decodes a number in binary form.
 fn stored(bytes: &[u8], storage: NumberStorage) -> Result<i64, RecordFaultCode> {
     match storage {
         NumberStorage::Text => Err(RecordFaultCode::BadNumber),
         NumberStorage::Packed => {
-            let (last, whole) = bytes.split_last().ok_or(RecordFaultCode::BadNumber)?;
+            let (last, leading_bytes) = bytes.split_last().ok_or(RecordFaultCode::BadNumber)?;
             let negative = match last & 15 {
                 0xa | 0xc | 0xe | 0xf => false,
                 0xb | 0xd => true,
                 _ => return Err(RecordFaultCode::BadNumber),
             };
-            let digits = whole.iter().flat_map(|b| [b >> 4, b & 15]).chain([last >> 4]);
+            let digits = leading_bytes.iter().flat_map(|b| [b >> 4, b & 15]).chain([last >> 4]);
             let mut n = Ok(0i64);
             for digit in digits {
                 if digit > 9 {
@@ -329,7 +336,7 @@ fn stored(bytes: &[u8], storage: NumberStorage) -> Result<i64, RecordFaultCode> 
     }
 }
 
-/// The range of `text` without its padding.
+/// Returns the range of `text` without its padding.
 pub fn trim_range(text: &[u8], pad: u8, trim: TrimSide) -> (usize, usize) {
     let (left, right) = match trim {
         TrimSide::Left => (true, false),

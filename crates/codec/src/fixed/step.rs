@@ -10,8 +10,8 @@ pub struct ColumnInstruction {
     pub column: u16,
     /// Blank is a fault.
     pub required: bool,
-    /// Some values mean that there is none.
-    pub none: bool,
+    /// Whether some values mean "no value".
+    pub has_none_values: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -114,7 +114,7 @@ pub struct ColumnLayoutConfig {
     pub squeeze: bool,
     #[serde(default)]
     pub required: bool,
-    /// Values that mean that there is none.
+    /// Values that mean "no value".
     #[serde(default)]
     pub none: Vec<Spanned<String>>,
     pub date: Option<Spanned<String>>,
@@ -174,7 +174,7 @@ pub enum NumberStorage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignStyle {
-    /// It has none.
+    /// Numbers have no sign.
     #[default]
     None,
     /// `+` or `-` before the digits, or nothing.

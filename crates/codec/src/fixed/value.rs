@@ -28,7 +28,7 @@ pub enum ColumnValue {
     },
     /// Days since 1970-01-01.
     Date(i32),
-    /// Nanoseconds since midnight, where nothing says of which day.
+    /// Nanoseconds since midnight of an unknown day.
     Time(i64),
     /// UTC nanoseconds since 1970.
     Instant(i64),
@@ -72,7 +72,7 @@ impl ColumnValue {
     }
 }
 
-/// Text goes where bytes go.
+/// Writes text into a byte buffer.
 struct FmtWriter<'o>(&'o mut Vec<u8>);
 
 impl Write for FmtWriter<'_> {
@@ -87,7 +87,7 @@ fn write_date(out: &mut impl Write, days: i32) -> std::fmt::Result {
     write!(out, "{year:04}-{month:02}-{day:02}")
 }
 
-/// With as many decimals as it takes, in threes.
+/// Writes a time with as many decimals as it needs, in threes.
 fn write_time(out: &mut impl Write, nanos: i64) -> std::fmt::Result {
     let (seconds, nanos) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
     write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;

@@ -10,7 +10,7 @@ pub enum IexFaultCode {
     BadLength,
     /// No message of the packet's protocol has this type.
     UnknownType,
-    /// A packet of a protocol that is none of the three.
+    /// A packet has an unknown protocol.
     UnknownProtocol,
     /// Bytes that are no packet, or no message of one.
     Garbage,
@@ -24,12 +24,12 @@ pub enum IexFaultCode {
     BadText,
     /// A time before 1970.
     BadTime,
-    /// A record of a capture that gives no datagram.
+    /// A record of a capture holds no datagram.
     BadCapture,
 }
 
 impl IexFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `bad_length`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

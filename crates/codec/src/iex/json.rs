@@ -24,7 +24,7 @@ use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineD
 pub struct IexSummary {
     /// Good messages.
     pub messages: u64,
-    /// Bad ones, and bytes that are none.
+    /// Bad messages, and bytes that are no message.
     pub errors: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -33,7 +33,7 @@ pub struct IexSummary {
 /// Decodes all of `input`, a capture or packets back to back, to JSON Lines on `out`.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 pub fn decode_json(input: &mut dyn Read, file_label: &str, out: &mut dyn Write) -> Result<IexSummary, Error> {
     let mut source = InputBuffer::new(input, file_label);
     source.read(0, MAGIC_BYTES)?;
@@ -117,7 +117,7 @@ impl IexJsonWriter {
             NextCaptureRecord::Lost { .. } if rest < GARBAGE_BYTES_MAX && !eof => {
                 return DecodeStep::Incomplete { from: offset, need: offset + GARBAGE_BYTES_MAX };
             }
-            NextCaptureRecord::Lost { what } => (offset + rest.min(GARBAGE_BYTES_MAX), Some(fault(what))),
+            NextCaptureRecord::Lost { reason } => (offset + rest.min(GARBAGE_BYTES_MAX), Some(fault(reason))),
         };
         if let Some(fault) = fault {
             self.fault(base, Span { start: offset, end }, &fault);
@@ -144,12 +144,12 @@ impl IexJsonWriter {
                             let body = &bytes[span.start + 2..span.end];
                             match checked(packet.header, body) {
                                 Ok(message) => {
-                                    let place = MessagePlace {
+                                    let message_place = MessagePlace {
                                         header: packet.header,
                                         offset: base + span.start as u64,
                                         sequence,
                                     };
-                                    self.message(place, message, body.len());
+                                    self.message(message_place, message, body.len());
                                 }
                                 Err(fault) => self.fault(base, span, &fault),
                             }
@@ -171,8 +171,8 @@ impl IexJsonWriter {
         }
     }
 
-    fn message(&mut self, place: MessagePlace, message: IexMessage<'_>, length: usize) {
-        let MessagePlace { header, offset, sequence } = place;
+    fn message(&mut self, message_place: MessagePlace, message: IexMessage<'_>, length: usize) {
+        let MessagePlace { header, offset, sequence } = message_place;
         self.start(offset);
         let (bytes, spec) = (message.bytes(), message.spec());
         let out = &mut self.lines.text;

@@ -27,7 +27,7 @@ pub enum IexFieldType {
 }
 
 impl IexFieldType {
-    /// Bytes of a field of this type.
+    /// Returns the size of a field of this type, in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -178,7 +178,7 @@ macro_rules! messages {
             /// Reads the message in these bytes, which begin with its type.
             ///
             /// # Errors
-            /// If `protocol` has no such type, or the bytes are fewer than the type has.
+            /// Fails if `protocol` has no such type, or the bytes are fewer than the type has.
             #[inline]
             pub fn read(protocol: IexProtocol, bytes: &'m [u8]) -> Result<Self, IexFault> {
                 match bytes.first() {
@@ -190,13 +190,13 @@ macro_rules! messages {
                 }
             }
 
-            /// Its bytes, without what a later version has behind them.
+            /// Returns the message's bytes, without the fields that a later version appends.
             #[must_use]
             pub fn bytes(self) -> &'m [u8] {
                 match self { $(Self::$Name(message) => message.0,)* }
             }
 
-            /// Its type.
+            /// Returns the message's type.
             #[must_use]
             pub fn spec(self) -> &'static IexMessageSpec {
                 let letter = self.bytes()[0];
@@ -291,9 +291,9 @@ messages! {
         symbol: symbol @ 10,
         /// Shares at the best bid; 0 where there is no bid.
         bid_size: u32 @ 18,
-        /// The best bid; 0 where there is none.
+        /// The best bid; 0 without a bid.
         bid_price: price @ 22,
-        /// The best offer; 0 where there is none.
+        /// The best offer; 0 without an offer.
         ask_price: price @ 30,
         /// Shares at the best offer; 0 where there is no offer.
         ask_size: u32 @ 38,
@@ -377,7 +377,7 @@ messages! {
         scheduled_auction_time: u32 @ 44,
         /// Clearing price of the orders on the auction book.
         auction_book_clearing_price: price @ 48,
-        /// Reference price of the collar; 0 where there is none.
+        /// Reference price of the collar; 0 without a collar.
         collar_reference_price: price @ 56,
         /// Lower threshold of the collar.
         lower_auction_collar: price @ 64,
@@ -443,19 +443,19 @@ messages! {
     }
 }
 
-/// All types.
+/// Lists all message types.
 #[must_use]
 pub fn specs() -> &'static [IexMessageSpec] {
     &SPECS
 }
 
-/// The type of this letter in a protocol.
+/// Looks up a message type by its letter in a protocol.
 #[must_use]
 pub fn spec_of(protocol: IexProtocol, letter: u8) -> Option<&'static IexMessageSpec> {
     SPECS.iter().find(|spec| spec.letter == letter && spec.protocols.contains(&protocol))
 }
 
-/// A symbol without its trailing blanks.
+/// Trims the trailing blanks of a symbol.
 #[inline]
 #[must_use]
 pub fn symbol_name(symbol: &[u8; 8]) -> &[u8] {
@@ -470,7 +470,7 @@ impl<'m> IexMessage<'m> {
         timestamp(self.bytes())
     }
 
-    /// Its symbol; a system event has none.
+    /// Returns the message's symbol; `None` for a system event.
     #[must_use]
     pub fn symbol(self) -> Option<&'m [u8; 8]> {
         match self {
@@ -482,7 +482,7 @@ impl<'m> IexMessage<'m> {
     /// Checks its values for impossible ones.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Fails at the first fault.
     pub fn check(self) -> Result<(), IexFault> {
         let bytes = self.bytes();
         if timestamp(bytes) < 0 {
@@ -519,7 +519,7 @@ fn timestamp(message: &[u8]) -> i64 {
     i64::from_le_bytes(*message[2..].first_chunk().expect("inside the message"))
 }
 
-/// Printable ASCII, not blank, with trailing blanks only.
+/// Returns whether a symbol is printable ASCII, not blank, with trailing blanks only.
 fn is_name(symbol: &[u8]) -> bool {
     let name = symbol.trim_ascii_end();
     !name.is_empty()

@@ -38,7 +38,7 @@ impl IexProtocol {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Tops, Self::Deep, Self::DeepPlus];
 
-    /// The protocol of this message protocol id, `None` for another id.
+    /// Looks up a protocol by its message protocol id; `None` for an unknown id.
     #[must_use]
     pub const fn from_id(id: u16) -> Option<Self> {
         match id {
@@ -49,7 +49,7 @@ impl IexProtocol {
         }
     }
 
-    /// Its message protocol id.
+    /// Returns the message protocol id.
     #[must_use]
     pub const fn id(self) -> u16 {
         match self {
@@ -59,7 +59,7 @@ impl IexProtocol {
         }
     }
 
-    /// Its word in JSON.
+    /// Returns the protocol's word in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl IexProtocol {
         }
     }
 
-    /// Its name as IEX writes it.
+    /// Returns the protocol's name and version as IEX writes them.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,7 +102,8 @@ pub struct IexPacketHeader {
 }
 
 impl IexPacketHeader {
-    /// The head that `bytes` begin with. `None` if they are fewer than 40, or of another version or protocol.
+    /// Parses the packet head at the start of `bytes`. Returns `None` for fewer than 40 bytes, an unknown version or
+    /// an unknown protocol.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let head = bytes.first_chunk::<PACKET_HEAD_BYTES>()?;
@@ -132,7 +133,7 @@ impl IexPacketHeader {
         out.extend_from_slice(&self.send_time_ns.to_le_bytes());
     }
 
-    /// Whether a packet may begin so among bytes that are none: its numbers fit each other.
+    /// Returns whether the head is credible among other bytes: its numbers must fit each other.
     fn is_plausible(&self) -> bool {
         let (bytes, messages) = (usize::from(self.payload_bytes), usize::from(self.messages));
         if messages == 0 { bytes == 0 } else { bytes >= messages * 3 }
@@ -144,7 +145,7 @@ impl IexPacketHeader {
 pub struct IexPacket {
     /// Its head.
     pub header: IexPacketHeader,
-    /// The packet from its head on, as far as it is there.
+    /// The packet from its head on, as far as the input has it.
     pub span: Span,
 }
 
@@ -156,7 +157,7 @@ pub type NextIexPacket = NextFrame<IexPacket, IexFault>;
 pub struct IexFramer;
 
 impl IexFramer {
-    /// Finds the packet at `offset`; `eof` says that no more bytes come.
+    /// Finds the packet at `offset`; `eof` must be true if no more bytes follow `buf`.
     #[must_use]
     pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
         let rest = buf.get(offset..).unwrap_or_default();
@@ -168,7 +169,7 @@ impl IexFramer {
         NextIexPacket::Message(IexPacket { header, span: Span { start: offset, end: end.min(buf.len()) } })
     }
 
-    /// Where to cut `buf`, which begins at a packet, so that only whole packets precede the cut.
+    /// Returns an offset in `buf` with only whole packets before it; `buf` must begin at a packet.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let mut offset = 0;
@@ -214,16 +215,22 @@ pub struct IexPacketParts<'b> {
     /// The next byte.
     offset: usize,
     /// Messages that were found.
-    found: u16,
-    done: bool,
+    message_count: u16,
+    is_finished: bool,
 }
 
 impl IexPacket {
-    /// The packet's messages in `buf`, where the packet was found, and what is wrong with it.
+    /// Iterates over the packet's messages and faults; `buf` must be the buffer in which the packet was found.
     #[must_use]
     pub fn parts<'b>(&self, buf: &'b [u8]) -> IexPacketParts<'b> {
         let offset = self.span.start + PACKET_HEAD_BYTES;
-        IexPacketParts { buf: &buf[..self.span.end], packet: *self, offset, found: 0, done: false }
+        IexPacketParts {
+            buf: &buf[..self.span.end],
+            packet: *self,
+            offset,
+            message_count: 0,
+            is_finished: false,
+        }
     }
 }
 
@@ -233,11 +240,11 @@ impl Iterator for IexPacketParts<'_> {
     fn next(&mut self) -> Option<IexPacketPart> {
         let IexPacket { header, span } = self.packet;
         let rest = Span { start: self.offset, end: span.end };
-        if self.done {
+        if self.is_finished {
             return None;
         }
-        if self.found == header.messages {
-            self.done = true;
+        if self.message_count == header.messages {
+            self.is_finished = true;
             let is_cut = span.len() < PACKET_HEAD_BYTES + usize::from(header.payload_bytes);
             return match rest.is_empty() {
                 true if is_cut => Some(self.truncated(rest)),
@@ -249,18 +256,18 @@ impl Iterator for IexPacketParts<'_> {
             self.buf[self.offset..].first_chunk().map(|length| usize::from(u16::from_le_bytes(*length)));
         let end = length.map(|length| self.offset + 2 + length).filter(|end| *end <= span.end);
         let Some(end) = end else {
-            self.done = true;
+            self.is_finished = true;
             return Some(self.truncated(rest));
         };
         let part = IexPacketPart::Message { span: Span { end, ..rest }, sequence: self.sequence() };
-        (self.offset, self.found) = (end, self.found + 1);
+        (self.offset, self.message_count) = (end, self.message_count + 1);
         Some(part)
     }
 }
 
 impl IexPacketParts<'_> {
     fn sequence(&self) -> u64 {
-        self.packet.header.sequence.wrapping_add(self.found.into())
+        self.packet.header.sequence.wrapping_add(self.message_count.into())
     }
 
     #[cold]
@@ -269,7 +276,7 @@ impl IexPacketParts<'_> {
         let bytes = self.packet.span.len() - PACKET_HEAD_BYTES;
         let detail = format!(
             "{messages} messages in {payload_bytes} bytes are stated, {} in {bytes} bytes are there",
-            self.found
+            self.message_count
         );
         let fault = IexFault::new(IexFaultCode::Truncated, detail);
         IexPacketPart::Truncated { span, sequence: self.sequence(), fault }
@@ -279,7 +286,7 @@ impl IexPacketParts<'_> {
 /// The version of IEX-TP.
 const VERSION: u8 = 1;
 
-/// Bytes at `offset` that are no packet: the way to the next one.
+/// Refuses the bytes at `offset` up to the next packet.
 #[cold]
 fn bad(buf: &[u8], offset: usize, eof: bool) -> NextIexPacket {
     let rest = buf.get(offset..).unwrap_or_default();

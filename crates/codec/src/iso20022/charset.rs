@@ -8,8 +8,8 @@ use crate::charset::{Charset, FallbackCharset, push_ascii};
 pub(super) enum DocumentCharset {
     Declared {
         charset: Charset,
-        /// The set is of ISO 8859, where the bytes 0x80 to 0x9f are control characters. Text has none of them; text
-        /// with a wrong declaration has.
+        /// Whether the set is an ISO 8859 set, where the bytes 0x80 to 0x9f are control characters. Text has no such
+        /// bytes, unless its declaration is wrong.
         is_iso: bool,
     },
     /// A name that says nothing.
@@ -19,10 +19,10 @@ pub(super) enum DocumentCharset {
 }
 
 impl DocumentCharset {
-    /// The set that is declared under this name.
+    /// Looks up the set that is declared under this name.
     ///
     /// # Errors
-    /// The name of a set in which markup cannot be found.
+    /// Fails if markup cannot be found in the set; returns its name.
     pub(super) fn declared(name: &[u8]) -> Result<Self, &'static str> {
         let name = String::from_utf8_lossy(name);
         match Charset::by_name(&name) {
@@ -39,7 +39,7 @@ impl DocumentCharset {
     /// Appends `bytes` as UTF-8.
     ///
     /// # Errors
-    /// The first byte that is no character of the set.
+    /// Fails at the first byte that is no character of the set.
     pub(super) fn decode(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), IsoFault> {
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
         let (charset, decoded) = match self {
@@ -61,7 +61,7 @@ impl DocumentCharset {
             Self::Declared { is_iso: true, charset } if charset == Charset::WINDOWS_1252 => "ISO-8859-1",
             _ => charset.name(),
         };
-        decoded.map_err(|n| IsoFault { what: IsoFaultKind::Uncoded(bytes[n], name), at: n as u32 })?;
+        decoded.map_err(|n| IsoFault { kind: IsoFaultKind::Uncoded(bytes[n], name), offset: n as u32 })?;
         out.extend_from_slice(text.as_bytes());
         Ok(())
     }

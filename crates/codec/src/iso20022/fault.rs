@@ -16,7 +16,7 @@ pub enum IsoFaultCode {
     Malformed,
     /// A document type declaration: what defines entities, and is refused for it.
     Doctype,
-    /// An entity that is none of the five, or a character reference to no character.
+    /// An entity other than the five of XML, or a character reference to no character.
     BadEntity,
     /// An encoding that is not read.
     BadEncoding,
@@ -39,7 +39,7 @@ pub enum IsoFaultCode {
 }
 
 impl IsoFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `truncated`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,16 +68,16 @@ impl fmt::Display for IsoFaultCode {
     }
 }
 
-/// Why a stretch of input is not a good message.
+/// The reason why bytes are no valid message.
 ///
-/// A plain value (no text inside), so that a stream of nothing but faults allocates nothing; `Display` gives
-/// the sentence. `at` is a place in bytes from the start of the stretch.
+/// It is a plain value without text, so that a stream of faults needs no allocation; `Display` describes it in a
+/// sentence. `offset` counts bytes from the start of the bad bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IsoFault {
     /// The kind of the fault.
-    pub what: IsoFaultKind,
+    pub kind: IsoFaultKind,
     /// Where.
-    pub at: u32,
+    pub offset: u32,
 }
 
 /// The faults there are.
@@ -110,10 +110,10 @@ pub enum IsoFaultKind {
 }
 
 impl IsoFault {
-    /// The code this fault is reported under.
+    /// Returns the code under which unitape reports this fault.
     #[must_use]
     pub const fn code(self) -> IsoFaultCode {
-        match self.what {
+        match self.kind {
             IsoFaultKind::Garbage => IsoFaultCode::Garbage,
             IsoFaultKind::Truncated | IsoFaultKind::Unclosed => IsoFaultCode::Truncated,
             IsoFaultKind::Mismatch => IsoFaultCode::Mismatch,
@@ -138,59 +138,74 @@ impl IsoFault {
 impl fmt::Display for IsoFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use super::{ATTRIBUTES_MAX, DEPTH_MAX, NAME_BYTES_MAX};
-        let at = self.at;
-        match self.what {
+        let offset = self.offset;
+        match self.kind {
             IsoFaultKind::Garbage => f.write_str("bytes outside any message"),
             IsoFaultKind::Truncated => {
-                write!(f, "the message is not over at byte {at}, where the input ends or another one starts")
+                write!(
+                    f,
+                    "the message is not over at byte {offset}, where the input ends or another one starts"
+                )
             }
             IsoFaultKind::Unclosed => {
-                write!(f, "the comment, CDATA section or instruction at byte {at} is not over")
+                write!(f, "the comment, CDATA section or instruction at byte {offset} is not over")
             }
-            IsoFaultKind::Comment => write!(f, "the comment at byte {at} has -- in it"),
-            IsoFaultKind::Mismatch => write!(f, "the end tag at byte {at} is not that of the open element"),
-            IsoFaultKind::Expected(what) => write!(f, "{what} expected at byte {at}"),
+            IsoFaultKind::Comment => write!(f, "the comment at byte {offset} has -- in it"),
+            IsoFaultKind::Mismatch => {
+                write!(f, "the end tag at byte {offset} is not that of the open element")
+            }
+            IsoFaultKind::Expected(expectation) => write!(f, "{expectation} expected at byte {offset}"),
             IsoFaultKind::Doctype => {
-                write!(f, "a DOCTYPE before byte {at}: document types and their entities are not read")
+                write!(f, "a DOCTYPE before byte {offset}: document types and their entities are not read")
             }
             IsoFaultKind::Entity => write!(
                 f,
-                "the reference at byte {at} is none of &lt; &gt; &amp; &apos; &quot; and of no character"
+                "the reference at byte {offset} is none of &lt; &gt; &amp; &apos; &quot; and of no character"
             ),
             IsoFaultKind::Encoding("us-ascii") => {
-                write!(f, "`us-ascii` is declared at byte {at}, and the message has other characters")
+                write!(f, "`us-ascii` is declared at byte {offset}, and the message has other characters")
             }
             IsoFaultKind::Encoding(name) => {
                 write!(
                     f,
-                    "the set of characters `{name}`, declared at byte {at}, is not read; convert the file to UTF-8"
+                    "the set of characters `{name}`, declared at byte {offset}, is not read; convert the file to UTF-8"
                 )
             }
-            IsoFaultKind::Utf8 => write!(f, "byte {at} is not UTF-8"),
-            IsoFaultKind::Char(byte) => write!(f, "the character {byte:#04x} at byte {at} is none of XML's"),
-            IsoFaultKind::Depth => write!(f, "the element at byte {at} is more than {DEPTH_MAX} deep"),
-            IsoFaultKind::Attributes => {
-                write!(f, "the element at byte {at} has more than {ATTRIBUTES_MAX} attributes")
+            IsoFaultKind::Utf8 => write!(f, "byte {offset} is not UTF-8"),
+            IsoFaultKind::Char(byte) => {
+                write!(f, "the character {byte:#04x} at byte {offset} is none of XML's")
             }
-            IsoFaultKind::Long => write!(f, "the name at byte {at} is longer than {NAME_BYTES_MAX} bytes"),
+            IsoFaultKind::Depth => write!(f, "the element at byte {offset} is more than {DEPTH_MAX} deep"),
+            IsoFaultKind::Attributes => {
+                write!(f, "the element at byte {offset} has more than {ATTRIBUTES_MAX} attributes")
+            }
+            IsoFaultKind::Long => {
+                write!(f, "the name at byte {offset} is longer than {NAME_BYTES_MAX} bytes")
+            }
             IsoFaultKind::NoEnd { limit } => write!(f, "no end of the message within {limit} bytes"),
             IsoFaultKind::Namespace => {
                 write!(
                     f,
-                    "the namespace of Document, which starts at byte {at}, names no message of ISO 20022"
+                    "the namespace of Document, which starts at byte {offset}, names no message of ISO 20022"
                 )
             }
             IsoFaultKind::NoNamespace => {
-                write!(f, "Document, at byte {at}, has no namespace, and no header says which message it is")
+                write!(
+                    f,
+                    "Document, at byte {offset}, has no namespace, and no header says which message it is"
+                )
             }
-            IsoFaultKind::Prefix => write!(f, "the prefix of the name at byte {at} has no namespace"),
+            IsoFaultKind::Prefix => write!(f, "the prefix of the name at byte {offset} has no namespace"),
             IsoFaultKind::NoDocument => f.write_str("neither Document nor AppHdr in it"),
-            IsoFaultKind::Mixed => write!(f, "text beside elements, before byte {at}"),
+            IsoFaultKind::Mixed => write!(f, "text beside elements, before byte {offset}"),
             IsoFaultKind::Twice(name) => {
                 write!(f, "{name} is there twice in one parent; the schema allows it once")
             }
             IsoFaultKind::Uncoded(byte, name) => {
-                write!(f, "byte {byte:#04x} at byte {at} is no character of the set of characters `{name}`")
+                write!(
+                    f,
+                    "byte {byte:#04x} at byte {offset} is no character of the set of characters `{name}`"
+                )
             }
         }
     }

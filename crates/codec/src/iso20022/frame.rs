@@ -40,7 +40,7 @@ pub type NextIsoMessage = NextFrame<FramedIsoMessage, IsoFault>;
 /// A message, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramedIsoMessage {
-    /// All of it in the buffer, with what is around it.
+    /// The whole message in the buffer, with the elements around it.
     pub span: Span,
     /// Which message it is: places in [`Iso20022Decoder::text`].
     pub kind: MessageIdentifier,
@@ -63,7 +63,7 @@ pub struct Iso20022Decoder<M> {
     context: Vec<u8>,
     /// The context and the bytes after it.
     pub(super) scratch: Vec<u8>,
-    /// Of the last message that was decoded from another set of characters: what was guessed.
+    /// The note on the guess for the last message that was decoded from another character set.
     pub(super) note: String,
 }
 
@@ -81,51 +81,52 @@ impl<M: Copy + Default> Default for Iso20022Decoder<M> {
 }
 
 impl<M: Copy + Default> Iso20022Decoder<M> {
-    /// This decoder with another bound on a whole message or a part of one, in bytes: 64 at least, 256 MiB at most.
+    /// Sets the maximum length of a message or of a message part in bytes, clamped to 64 bytes at least and 256 MiB
+    /// at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.clamp(64, 256 << 20), ..self }
     }
 
-    /// This decoder with another reading of documents that declare no set of characters and are not UTF-8.
+    /// Sets how the decoder reads documents that declare no character set and are not UTF-8.
     #[must_use]
     pub fn with_fallback(mut self, fallback: FallbackCharset) -> Self {
         self.parser.fallback = fallback;
         self
     }
 
-    /// Of a message whose set of characters was guessed or is unknown: that it is, in words.
+    /// Returns a note in words if the character set of `message` was guessed or is unknown.
     #[must_use]
     pub fn charset_note(&self, message: &FramedIsoMessage) -> Option<&str> {
         (message.recoded && !self.note.is_empty()).then_some(&self.note)
     }
 
-    /// The largest whole message, in bytes.
+    /// Returns the maximum length of a message, in bytes.
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.max_message
     }
 
-    /// The context that is carried to the next position; empty where that is independent.
+    /// Returns the context that applies at the next position; empty if that position needs no context.
     #[must_use]
     pub fn context(&self) -> &[u8] {
         &self.context
     }
 
-    /// The next position is one to which `context` was carried.
+    /// Sets the context that applies at the next position.
     pub fn set_context(&mut self, context: &[u8]) {
         self.context.clear();
         self.context.extend_from_slice(context);
     }
 
-    /// The text that the places reported for `message` refer to.
+    /// Returns the text that the offsets reported for `message` refer to.
     #[inline]
     #[must_use]
     pub fn text<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
         if message.context_bytes > 0 || message.recoded { &self.scratch } else { buf }
     }
 
-    /// The bytes of `message` with the context in which it is.
+    /// Returns the bytes of `message` after the context in which it stands.
     #[must_use]
     pub fn with_context<'t>(&'t self, message: &FramedIsoMessage, buf: &'t [u8]) -> &'t [u8] {
         match message.context_bytes {
@@ -135,31 +136,31 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// Reads the message at the start of `buf[at..]`. `eof`: the input ends where `buf` ends. If it is a message,
+    /// Reads the message at the start of `buf[offset..]`. `eof`: the input ends where `buf` ends. If it is a message,
     /// `visit` has been given its content; if not, discard what `visit` was given.
     pub fn next<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
-        at: usize,
+        offset: usize,
         eof: bool,
         visit: &mut V,
     ) -> NextIsoMessage {
-        let mut at = at;
+        let mut offset = offset;
         loop {
             let step = if self.context.is_empty() {
-                self.alone(buf, at, eof, visit)
+                self.next_standalone(buf, offset, eof, visit)
             } else {
-                self.in_context(buf, at, eof, visit)
+                self.in_context(buf, offset, eof, visit)
             };
             match step {
                 Ok(next) => return next,
-                Err(end) => at = end,
+                Err(end) => offset = end,
             }
         }
     }
 
-    /// A place to cut a stream into blocks: where the last message of `buf` starts, as far as can be guessed from what
-    /// `buf` begins with; all of it when it is longer than a message and holds no start.
+    /// Guesses where the last message of `buf` starts, from the first bytes of `buf`, so that a stream can be cut
+    /// into blocks there. Returns the length of `buf` if it is longer than a message and holds no start.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let from = skip_white(buf, 0);
@@ -170,23 +171,23 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             }
             _ => &[][..],
         };
-        let again =
+        let last_head =
             if head.len() > 1 { memchr::memmem::rfind(buf, head).filter(|n| *n > from) } else { None };
-        let cut = again.or_else(|| memchr::memmem::rfind(buf, b"<?xml ")).unwrap_or(0);
+        let cut = last_head.or_else(|| memchr::memmem::rfind(buf, b"<?xml ")).unwrap_or(0);
         if cut == 0 && buf.len() > self.max_message { buf.len() } else { cut }
     }
 
-    /// A message that is independent. `Err` has the place to continue from.
+    /// Reads a message that needs no context. `Err` has the offset to continue from.
     #[inline]
-    fn alone<V: ElementVisitor<Mark = M>>(
+    fn next_standalone<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
-        at: usize,
+        offset: usize,
         eof: bool,
         visit: &mut V,
     ) -> Result<NextIsoMessage, usize> {
-        let Some(from) = skip(buf, at, eof) else {
-            let from = skip(buf, at, true).unwrap_or(buf.len()).min(buf.len());
+        let Some(from) = skip(buf, offset, eof) else {
+            let from = skip(buf, offset, true).unwrap_or(buf.len()).min(buf.len());
             return Ok(NextIsoMessage::Incomplete { from, need: buf.len() + 1 });
         };
         let Some(&first) = buf.get(from) else {
@@ -212,8 +213,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit)];
-        let whole = eof && buf.len() < limit;
-        let outcome = self.parser.parse(view, from, from, whole, visit);
+        let is_final = eof && buf.len() < limit;
+        let outcome = self.parser.parse(view, from, from, is_final, visit);
         match outcome {
             ParseOutcome::Message { end, open } => {
                 if open {
@@ -233,7 +234,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             }
             // A prolog of which the document is missing.
             ParseOutcome::Tail { end } if buf[from..].starts_with(b"<?xml") => {
-                let fault = IsoFault { what: IsoFaultKind::Truncated, at: (end - from) as u32 };
+                let fault = IsoFault { kind: IsoFaultKind::Truncated, offset: (end - from) as u32 };
                 Ok(NextIsoMessage::Bad { span: Span { start: from, end }, fault })
             }
             ParseOutcome::Tail { end } => Err(end),
@@ -241,7 +242,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 if open {
                     self.parser.wrapper(buf, &mut self.context);
                 }
-                Ok(bad_stretch(from, end, fault.what, fault.at as usize))
+                Ok(bad_stretch(from, end, fault.kind, fault.offset as usize))
             }
             ParseOutcome::Bad(fault) => {
                 let declaration = match self.parser.is_wrapped(buf) {
@@ -266,7 +267,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         }
     }
 
-    /// Makes a declaration the context of what follows `next`, which is bad or waits for more bytes.
+    /// Makes a declaration the context of the bytes after `next`, which is bad or waits for more bytes.
     fn with_declaration(&mut self, declaration: Vec<u8>, next: NextIsoMessage) -> NextIsoMessage {
         if !matches!(next, NextIsoMessage::Incomplete { .. }) {
             self.context = declaration;
@@ -279,17 +280,17 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         self.context.starts_with(b"<?") && self.context.ends_with(b"?>")
     }
 
-    /// The input behind a declaration that holds for the rest of a wrapper, where no element begins. `Ok(None)` where one
-    /// does; `Err` has the place to continue from without the declaration.
+    /// Handles the input after a declaration that holds for the rest of a wrapper, if no element begins there.
+    /// Returns `Ok(None)` if an element begins. `Err` has the offset to continue from without the declaration.
     fn behind_declaration(
         &mut self,
         buf: &[u8],
-        at: usize,
+        offset: usize,
         eof: bool,
     ) -> Result<Option<NextIsoMessage>, usize> {
         const NEXT: &[u8] = b"<?xml";
-        let Some(from) = skip(buf, at, eof) else {
-            return Ok(Some(NextIsoMessage::Incomplete { from: at, need: buf.len() + 1 }));
+        let Some(from) = skip(buf, offset, eof) else {
+            return Ok(Some(NextIsoMessage::Incomplete { from: offset, need: buf.len() + 1 }));
         };
         let rest = buf.get(from..).unwrap_or_default();
         let is_undecided = rest.len() < 2 || rest.len() <= NEXT.len() && NEXT.starts_with(rest);
@@ -310,7 +311,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         })
     }
 
-    /// The message is not over at the end of the window, which has the most bytes that a message may have.
+    /// Handles a message that does not end in the window, which has the maximum length of a message.
     #[cold]
     fn at_limit<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -322,9 +323,9 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let Span { start: from, end: limit } = window;
         if let Some(ParseOutcome::Message { end, .. }) = self.parser.header_alone() {
             return match (self.parser.characters(buf, from, end), self.parser.refusal()) {
-                (_, Some(what)) => bad_stretch(from, end, what, end),
+                (_, Some(kind)) => bad_stretch(from, end, kind, end),
                 (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::All, 0),
-                (Err(fault), None) => bad_stretch(from, end, fault.what, fault.at as usize),
+                (Err(fault), None) => bad_stretch(from, end, fault.kind, fault.offset as usize),
             };
         }
         let refusal = self.parser.refusal();
@@ -332,8 +333,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         let no_end = refusal.unwrap_or(IsoFaultKind::NoEnd { limit: self.max_message as u32 });
         match (self.parser.part_at, self.parser.unclosed) {
             (Some(end), _) if !is_refused && self.parser.is_coded(&buf[from..end]) => {
-                if let Err(what) = self.part(&buf[from..end], from) {
-                    return bad_stretch(from, limit, what, from);
+                if let Err(kind) = self.part(&buf[from..end], from) {
+                    return bad_stretch(from, limit, kind, from);
                 }
                 self.scratch.clear();
                 let span = Span { start: from, end };
@@ -342,8 +343,8 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             (Some(end), _) if !is_refused => {
                 let fault = self.parser.characters(buf, from, end).err();
                 if fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault)) {
-                    if let Err(what) = self.part(&buf[from..end], from) {
-                        return bad_stretch(from, limit, what, from);
+                    if let Err(kind) = self.part(&buf[from..end], from) {
+                        return bad_stretch(from, limit, kind, from);
                     }
                     self.scratch.clear();
                     let span = Span { start: from, end };
@@ -351,12 +352,12 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 }
                 match (self.part(&buf[from..end], from), fault) {
                     (Ok(()), None) => self.message(Span { start: from, end }, MessagePortion::GoesOn, 0),
-                    (Ok(()), Some(fault)) => bad_stretch(from, end, fault.what, fault.at as usize),
-                    (Err(what), _) => bad_stretch(from, limit, what, from),
+                    (Ok(()), Some(fault)) => bad_stretch(from, end, fault.kind, fault.offset as usize),
+                    (Err(kind), _) => bad_stretch(from, limit, kind, from),
                 }
             }
             // The part that begins there may have swallowed its neighbours.
-            (_, Some(at)) => self.resync(buf, Span { start: from, end: at + 1 }, eof, no_end),
+            (_, Some(unclosed)) => self.resync(buf, Span { start: from, end: unclosed + 1 }, eof, no_end),
             _ => bad_stretch(from, limit, no_end, from),
         }
     }
@@ -373,20 +374,20 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         })
     }
 
-    /// A message inside something, or a part of one.
+    /// Reads a message inside a context, or a part of a message.
     #[cold]
     fn in_context<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
-        at: usize,
+        offset: usize,
         eof: bool,
         visit: &mut V,
     ) -> Result<NextIsoMessage, usize> {
         let has_wrapper = !self.is_declaration_alone();
-        if !has_wrapper && let Some(next) = self.behind_declaration(buf, at, eof)? {
+        if !has_wrapper && let Some(next) = self.behind_declaration(buf, offset, eof)? {
             return Ok(next);
         }
-        if at >= buf.len() {
+        if offset >= buf.len() {
             if !eof {
                 return Ok(NextIsoMessage::Incomplete { from: buf.len(), need: buf.len() + 1 });
             }
@@ -394,39 +395,41 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             return Ok(bad_stretch(buf.len(), buf.len(), IsoFaultKind::Truncated, buf.len()));
         }
         let live = self.context.len();
-        let most = self.max_message.min(buf.len() - at);
+        let most = self.max_message.min(buf.len() - offset);
         let mut chunk = CHUNK_BYTES.min(most);
         loop {
             self.scratch.clear();
             self.scratch.extend_from_slice(&self.context);
-            self.scratch.extend_from_slice(&buf[at..at + chunk]);
-            let whole = eof && at + chunk == buf.len() && chunk < self.max_message;
-            let outcome = self.parser.parse(&self.scratch, 0, live, whole, visit);
-            let place = |n: usize| at + n.saturating_sub(live);
+            self.scratch.extend_from_slice(&buf[offset..offset + chunk]);
+            let is_final = eof && offset + chunk == buf.len() && chunk < self.max_message;
+            let outcome = self.parser.parse(&self.scratch, 0, live, is_final, visit);
+            let buffer_offset = |n: usize| offset + n.saturating_sub(live);
             match outcome {
                 ParseOutcome::Message { end, open } => {
-                    let begun = self.parser.document_at().is_some_and(|at| at < live);
-                    let part = if begun { MessagePortion::Last } else { MessagePortion::All };
-                    let end = place(end);
+                    let is_last_part =
+                        self.parser.document_at().is_some_and(|document_offset| document_offset < live);
+                    let part = if is_last_part { MessagePortion::Last } else { MessagePortion::All };
+                    let end = buffer_offset(end);
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(self.message(Span { start: at, end }, part, live));
+                    return Ok(self.message(Span { start: offset, end }, part, live));
                 }
                 ParseOutcome::Coded { end, open } => {
-                    let begun = self.parser.document_at().is_some_and(|at| at < live);
-                    let part = if begun { MessagePortion::Last } else { MessagePortion::All };
+                    let is_last_part =
+                        self.parser.document_at().is_some_and(|document_offset| document_offset < live);
+                    let part = if is_last_part { MessagePortion::Last } else { MessagePortion::All };
                     self.context.clear();
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    let span = Span { start: at, end: place(end) };
+                    let span = Span { start: offset, end: buffer_offset(end) };
                     return Ok(self.decode_and_reparse(buf, span, part, live, visit));
                 }
                 ParseOutcome::Tail { end } => {
                     self.context.clear();
-                    return Err(place(end));
+                    return Err(buffer_offset(end));
                 }
                 ParseOutcome::Refused { fault, end, open } => {
                     if open || has_wrapper {
@@ -435,21 +438,26 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                     if open {
                         self.parser.wrapper(&self.scratch, &mut self.context);
                     }
-                    return Ok(bad_stretch(at, place(end), fault.what, place(fault.at as usize)));
+                    return Ok(bad_stretch(
+                        offset,
+                        buffer_offset(end),
+                        fault.kind,
+                        buffer_offset(fault.offset as usize),
+                    ));
                 }
                 ParseOutcome::Need if chunk < most => {
                     chunk = (chunk * 4).min(most);
                     continue;
                 }
                 ParseOutcome::Need if most < self.max_message => {
-                    return Ok(NextIsoMessage::Incomplete { from: at, need: buf.len() + 1 });
+                    return Ok(NextIsoMessage::Incomplete { from: offset, need: buf.len() + 1 });
                 }
                 ParseOutcome::Bad(fault)
-                    if fault.what != IsoFaultKind::Truncated || !self.parts_at_end(whole) =>
+                    if fault.kind != IsoFaultKind::Truncated || !self.parts_at_end(is_final) =>
                 {
                     let declaration = self.parser.unread_declaration(&self.scratch).to_vec();
-                    let fault = IsoFault { at: place(fault.at as usize) as u32, ..fault };
-                    let next = self.bad(buf, at, fault, eof);
+                    let fault = IsoFault { offset: buffer_offset(fault.offset as usize) as u32, ..fault };
+                    let next = self.bad(buf, offset, fault, eof);
                     return Ok(self.with_declaration(declaration, next));
                 }
                 // It is not over at the limit; or the input ends where it may be parted, as a part does that is
@@ -457,20 +465,20 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 ParseOutcome::Need | ParseOutcome::Bad(_) => {}
             }
             let end = self.parser.part_at.filter(|end| *end > live);
-            let limit = at + chunk;
-            if let Some(what) = self.parser.refusal() {
+            let limit = offset + chunk;
+            if let Some(kind) = self.parser.refusal() {
                 self.context = self.parser.unread_declaration(&self.scratch).to_vec();
-                return Ok(bad_stretch(at, limit, what, at));
+                return Ok(bad_stretch(offset, limit, kind, offset));
             }
             let Some(end) = end else {
                 self.context.clear();
                 let no_end = IsoFaultKind::NoEnd { limit: self.max_message as u32 };
-                return Ok(match self.parser.unclosed.filter(|at| *at >= live) {
+                return Ok(match self.parser.unclosed.filter(|unclosed_offset| *unclosed_offset >= live) {
                     Some(unclosed) => {
-                        let bad = Span { start: at, end: place(unclosed) + 1 };
+                        let bad = Span { start: offset, end: buffer_offset(unclosed) + 1 };
                         self.resync(buf, bad, eof, no_end)
                     }
-                    None => bad_stretch(at, limit, no_end, at),
+                    None => bad_stretch(offset, limit, no_end, offset),
                 });
             };
             let scratch = std::mem::take(&mut self.scratch);
@@ -479,24 +487,26 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             coded |= fault.as_ref().is_some_and(|fault| self.parser.takes_fallback(fault));
             let parted = self.part(&scratch[..end], 0);
             self.scratch = scratch;
-            let span = Span { start: at, end: place(end) };
+            let span = Span { start: offset, end: buffer_offset(end) };
             if coded && parted.is_ok() {
                 return Ok(self.decode_and_reparse(buf, span, MessagePortion::GoesOn, live, visit));
             }
             return Ok(match (parted, fault) {
                 (Ok(()), None) => self.message(span, MessagePortion::GoesOn, live),
                 // The fault does not affect the parts after it.
-                (Ok(()), Some(fault)) => bad_stretch(at, place(end), fault.what, place(fault.at as usize)),
-                (Err(what), _) => {
+                (Ok(()), Some(fault)) => {
+                    bad_stretch(offset, buffer_offset(end), fault.kind, buffer_offset(fault.offset as usize))
+                }
+                (Err(kind), _) => {
                     self.context.clear();
-                    bad_stretch(at, limit, what, at)
+                    bad_stretch(offset, limit, kind, offset)
                 }
             });
         }
     }
 
-    fn parts_at_end(&self, whole: bool) -> bool {
-        whole && self.parser.part_at == Some(self.scratch.len())
+    fn parts_at_end(&self, is_final: bool) -> bool {
+        is_final && self.parser.part_at == Some(self.scratch.len())
     }
 
     /// Continues with a message of which a part was reported. It keeps the message's bytes without the reported
@@ -526,34 +536,34 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
         Ok(())
     }
 
-    /// Rule 5.
+    /// Applies rule 5: refuses a bad message.
     #[cold]
     fn bad(&self, buf: &[u8], from: usize, fault: IsoFault, eof: bool) -> NextIsoMessage {
-        let at = fault.at as usize;
+        let offset = fault.offset as usize;
         // The next message starts at the fault where it starts in one that is not over, or in place of the expected
         // one. After every other fault it starts later.
         let after =
-            at + usize::from(!matches!(fault.what, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
+            offset + usize::from(!matches!(fault.kind, IsoFaultKind::Truncated | IsoFaultKind::Expected(_)));
         let bad = Span { start: from, end: after.max(from + 1) };
-        match self.resync(buf, bad, eof, fault.what) {
+        match self.resync(buf, bad, eof, fault.kind) {
             NextIsoMessage::Bad { span, .. } => {
-                let fault = IsoFault { at: at.saturating_sub(from) as u32, ..fault };
+                let fault = IsoFault { offset: offset.saturating_sub(from) as u32, ..fault };
                 NextIsoMessage::Bad { span, fault }
             }
             next => next,
         }
     }
 
-    /// The bytes of `bad` are bad for certain, and so are those after them up to where the next message starts.
+    /// Refuses the bytes of `bad` and the bytes after it, up to the start of the next message.
     #[cold]
-    fn resync(&self, buf: &[u8], bad: Span, eof: bool, what: IsoFaultKind) -> NextIsoMessage {
+    fn resync(&self, buf: &[u8], bad: Span, eof: bool, kind: IsoFaultKind) -> NextIsoMessage {
         let from = bad.start;
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
-        let whole = eof && view.len() == buf.len();
-        let end = match start_of_message(view, bad.end, limit, whole) {
+        let is_final = eof && view.len() == buf.len();
+        let end = match start_of_message(view, bad.end, limit, is_final) {
             DocumentStartOutcome::At(n) => n,
-            DocumentStartOutcome::None if view.len() > limit || whole => view.len().min(limit),
+            DocumentStartOutcome::None if view.len() > limit || is_final => view.len().min(limit),
             DocumentStartOutcome::None | DocumentStartOutcome::Undecided => {
                 if view.len() >= limit.saturating_add(LOOKAHEAD) {
                     limit
@@ -562,10 +572,10 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
                 }
             }
         };
-        NextIsoMessage::Bad { span: Span { start: from, end }, fault: IsoFault { what, at: 0 } }
+        NextIsoMessage::Bad { span: Span { start: from, end }, fault: IsoFault { kind, offset: 0 } }
     }
 
-    /// Rule 6: text where a tag should be.
+    /// Applies rule 6: refuses text where a tag must be.
     #[cold]
     fn garbage(&self, buf: &[u8], from: usize, eof: bool) -> NextIsoMessage {
         let limit = from.saturating_add(self.max_message);
@@ -592,12 +602,12 @@ pub(super) enum MessagePortion {
     Last,
 }
 
-pub(super) fn bad_stretch(start: usize, end: usize, what: IsoFaultKind, at: usize) -> NextIsoMessage {
-    let fault = IsoFault { what, at: (at - start) as u32 };
+pub(super) fn bad_stretch(start: usize, end: usize, kind: IsoFaultKind, offset: usize) -> NextIsoMessage {
+    let fault = IsoFault { kind, offset: (offset - start) as u32 };
     NextIsoMessage::Bad { span: Span { start, end }, fault }
 }
 
-/// A start tag up to, not with, its `>` or `/>`.
+/// Returns a start tag up to, not including, its `>` or `/>`.
 fn emptied(element: &[u8]) -> &[u8] {
     let mut quote = 0;
     for (n, &byte) in element.iter().enumerate() {
@@ -614,19 +624,19 @@ fn emptied(element: &[u8]) -> &[u8] {
     element
 }
 
-/// The first byte that belongs to something; `None` where it is not known whether a byte order mark is there.
+/// Finds the first byte that belongs to a message. Returns `None` if a byte order mark may be incomplete.
 #[inline]
-fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
+fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
     const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
     loop {
-        at = skip_white(buf, at);
-        let rest = buf.get(at..).unwrap_or_default();
+        offset = skip_white(buf, offset);
+        let rest = buf.get(offset..).unwrap_or_default();
         if rest.starts_with(MARK) {
-            at += MARK.len();
+            offset += MARK.len();
         } else if !eof && !rest.is_empty() && MARK.starts_with(rest) {
             return None;
         } else {
-            return Some(at);
+            return Some(offset);
         }
     }
 }
@@ -637,23 +647,24 @@ enum DocumentStartOutcome {
     Undecided,
 }
 
-/// The first place from `at` on, before `limit`, that starts a message for certain.
+/// Finds the first offset from `offset` on, before `limit`, that certainly starts a message.
 #[cold]
-fn start_of_message(view: &[u8], at: usize, limit: usize, whole: bool) -> DocumentStartOutcome {
+fn start_of_message(view: &[u8], offset: usize, limit: usize, is_final: bool) -> DocumentStartOutcome {
     let end = view.len().min(limit);
-    for n in memchr::memchr_iter(b'<', view.get(at..end).unwrap_or_default()) {
-        let start = at + n;
+    for n in memchr::memchr_iter(b'<', view.get(offset..end).unwrap_or_default()) {
+        let start = offset + n;
         match starts_message(&view[start..]) {
             Some(true) => return DocumentStartOutcome::At(start),
             Some(false) => {}
-            None if whole => {}
+            None if is_final => {}
             None => return DocumentStartOutcome::Undecided,
         }
     }
     DocumentStartOutcome::None
 }
 
-/// Whether these bytes are an XML declaration or the tag of a header or document; `None` where more decide.
+/// Returns whether these bytes are an XML declaration or the tag of a header or document; `None` if more bytes
+/// decide.
 pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
     if rest.get(1)? == &b'?' {
         let declaration = b"<?xml";
@@ -667,17 +678,17 @@ pub(super) fn starts_message(rest: &[u8]) -> Option<bool> {
         start = end + 1;
         end = xml::name(rest, start);
     }
-    let behind = match rest.get(end) {
-        Some(behind) => *behind,
+    let next_byte = match rest.get(end) {
+        Some(byte) => *byte,
         None if rest.len() == LOOKAHEAD => return Some(false),
         None => return None,
     };
     let word = &rest[start..end];
-    Some(matches!(word, b"Document" | b"AppHdr") && (is_white(behind) || matches!(behind, b'>' | b'/')))
+    Some(matches!(word, b"Document" | b"AppHdr") && (is_white(next_byte) || matches!(next_byte, b'>' | b'/')))
 }
 
 /// Bytes after the limit that may decide whether a message starts before it.
 const LOOKAHEAD: usize = 128;
 
-/// How much is looked at first of what is in a context.
+/// How much of a context is read at first.
 const CHUNK_BYTES: usize = 16 << 10;

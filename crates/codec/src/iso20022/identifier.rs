@@ -21,12 +21,12 @@ pub struct MessageIdentifier {
 /// Bytes of `pacs.008.001.07`.
 const NAME_BYTES: usize = 15;
 
-/// The message that the namespace in `span` names.
+/// Returns the message that the namespace in `span` names.
 pub(super) fn from_namespace(buf: &[u8], span: Span) -> Option<MessageIdentifier> {
     from_identifier(buf, last_part(buf, span))
 }
 
-/// The message of an identifier.
+/// Parses the identifier of a message.
 pub(super) fn from_identifier(buf: &[u8], span: Span) -> Option<MessageIdentifier> {
     let text = span.slice(buf);
     let shape = b"aaaa.000.000.00";
@@ -47,14 +47,14 @@ pub(super) fn from_identifier(buf: &[u8], span: Span) -> Option<MessageIdentifie
     Some(MessageIdentifier { name, variant })
 }
 
-/// The message of a header's own namespace; old ones have none of the usual form.
+/// Returns the message that a header's own namespace names. Old namespaces do not have the usual form.
 pub(super) fn from_header(buf: &[u8], span: Span) -> MessageIdentifier {
     let last = last_part(buf, span);
     from_identifier(buf, last)
         .unwrap_or(MessageIdentifier { name: last, variant: Span { start: last.end, end: last.end } })
 }
 
-/// The part after the last `:` or `/`, without `.xsd`.
+/// Returns the part after the last `:` or `/`, without `.xsd`.
 fn last_part(buf: &[u8], span: Span) -> Span {
     let text = span.slice(buf);
     let text = text.strip_suffix(b".xsd").unwrap_or(text);
@@ -83,9 +83,9 @@ mod tests {
             ("urn:iso:std:iso:20022:tech:xsd:PACS.008.001.07", None),
         ] {
             let buf = uri.as_bytes();
-            let found = from_namespace(buf, Span { start: 0, end: buf.len() });
-            let found = found.map(|t| (t.name.slice(buf), t.variant.slice(buf)));
-            assert_eq!(found, want.map(|(a, b)| (a.as_bytes(), b.as_bytes())), "{uri}");
+            let identifier = from_namespace(buf, Span { start: 0, end: buf.len() });
+            let actual = identifier.map(|t| (t.name.slice(buf), t.variant.slice(buf)));
+            assert_eq!(actual, want.map(|(a, b)| (a.as_bytes(), b.as_bytes())), "{uri}");
         }
     }
 }

@@ -10,7 +10,7 @@
 //! `path@name`. A path that is there more than once is an array, at the place of its first occurrence. The schema
 //! is `docs/schema/decode-iso20022.schema.json`.
 //!
-//! This is the one part of the module that reads and writes, through what the caller gives it.
+//! This is the only part of the module that reads and writes, through the reader and writer of the caller.
 
 use super::frame::{FramedIsoMessage, Iso20022Decoder, NextIsoMessage};
 use super::parse::{ElementVisitor, MessageRoot};
@@ -26,7 +26,7 @@ use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineD
 pub struct IsoSummary {
     /// Good messages.
     pub messages: u64,
-    /// Faulty messages and stretches of garbage.
+    /// Faulty messages and garbage.
     pub errors: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -35,7 +35,7 @@ pub struct IsoSummary {
 /// Decodes all of `input` to JSON Lines on `out`, messages of up to `max_message` bytes.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 ///
 /// ```
 /// use unitape_codec::iso20022::{MESSAGE_BYTES_MAX, decode_json};
@@ -100,9 +100,9 @@ impl LineDecoder for IsoLineDecoder {
 #[derive(Debug, Default)]
 pub struct ElementCollector {
     /// Numbers of paths.
-    known: HashMap<Vec<u8>, u32>,
+    path_ids: HashMap<Vec<u8>, u32>,
     paths: Vec<Vec<u8>>,
-    found: Vec<(u32, ElementValueSpan)>,
+    values: Vec<(u32, ElementValueSpan)>,
     key: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ const PATHS_MAX: usize = 1 << 16;
 impl ElementCollector {
     /// Paths and values, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], ElementValueSpan)> {
-        self.found.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
+        self.values.iter().map(|(path, value)| (&self.paths[*path as usize][..], *value))
     }
 
     fn path(&mut self, parent: Option<u32>, separator: u8, name: &[u8]) -> u32 {
@@ -122,12 +122,12 @@ impl ElementCollector {
             self.key.push(separator);
         }
         self.key.extend_from_slice(name);
-        if let Some(id) = self.known.get(&self.key) {
+        if let Some(id) = self.path_ids.get(&self.key) {
             return *id;
         }
         let id = self.paths.len() as u32;
         self.paths.push(self.key.clone());
-        self.known.insert(self.key.clone(), id);
+        self.path_ids.insert(self.key.clone(), id);
         id
     }
 }
@@ -136,10 +136,10 @@ impl ElementVisitor for ElementCollector {
     type Mark = u32;
 
     fn begin(&mut self, _live: usize) {
-        self.found.clear();
+        self.values.clear();
         if self.paths.len() > PATHS_MAX {
             self.paths.clear();
-            self.known.clear();
+            self.path_ids.clear();
         }
     }
 
@@ -153,12 +153,12 @@ impl ElementVisitor for ElementCollector {
 
     fn attribute(&mut self, mark: u32, name: &[u8], value: ElementValueSpan) {
         let path = self.path(Some(mark), b'@', name);
-        self.found.push((path, value));
+        self.values.push((path, value));
     }
 
     fn close(&mut self, _buf: &[u8], mark: u32, text: Option<ElementValueSpan>, _at: Span) -> bool {
         if let Some(text) = text {
-            self.found.push((mark, text));
+            self.values.push((mark, text));
         }
         false
     }
@@ -171,7 +171,7 @@ struct IsoJsonWriter {
     scratch: Vec<u8>,
     /// Values in order of path, then of place.
     order: Vec<(u32, u32)>,
-    /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
+    /// For each value, where its path's values begin in `order`; `AGAIN` for all but the first.
     first: Vec<u32>,
     summary: IsoSummary,
 }
@@ -186,54 +186,54 @@ impl IsoJsonWriter {
 
     fn message(&mut self, base: u64, message: &FramedIsoMessage, text: &[u8], leaves: &mut ElementCollector) {
         self.start(base, message.span.start);
-        self.put(b",\"type\":");
+        self.push_bytes(b",\"type\":");
         value(&mut self.lines.text, message.kind.name.slice(text));
         if !message.kind.variant.is_empty() {
-            self.put(b",\"variant\":");
+            self.push_bytes(b",\"variant\":");
             value(&mut self.lines.text, message.kind.variant.slice(text));
         }
-        self.put(b",\"fields\":{");
-        let found = &leaves.found;
+        self.push_bytes(b",\"fields\":{");
+        let values = &leaves.values;
         self.order.clear();
-        self.order.extend(found.iter().enumerate().map(|(n, (path, _))| (*path, n as u32)));
+        self.order.extend(values.iter().enumerate().map(|(n, (path, _))| (*path, n as u32)));
         self.order.sort_unstable();
         self.first.clear();
-        self.first.resize(found.len(), AGAIN);
-        for (at, group) in self.order.iter().enumerate() {
-            if at == 0 || self.order[at - 1].0 != group.0 {
-                self.first[group.1 as usize] = at as u32;
+        self.first.resize(values.len(), AGAIN);
+        for (order_index, group) in self.order.iter().enumerate() {
+            if order_index == 0 || self.order[order_index - 1].0 != group.0 {
+                self.first[group.1 as usize] = order_index as u32;
             }
         }
         let mut comma = false;
-        for n in 0..found.len() {
+        for n in 0..values.len() {
             if self.first[n] == AGAIN {
                 continue;
             }
             if comma {
-                self.put(b",");
+                self.push_bytes(b",");
             }
             comma = true;
-            let path = found[n].0;
+            let path = values[n].0;
             value(&mut self.lines.text, &leaves.paths[path as usize]);
-            self.put(b":");
-            let at = self.first[n] as usize;
-            let count = self.order[at..].iter().take_while(|(p, _)| *p == path).count();
+            self.push_bytes(b":");
+            let group_start = self.first[n] as usize;
+            let count = self.order[group_start..].iter().take_while(|(p, _)| *p == path).count();
             if count > 1 {
-                self.put(b"[");
+                self.push_bytes(b"[");
             }
-            for i in at..at + count {
-                if i > at {
-                    self.put(b",");
+            for i in group_start..group_start + count {
+                if i > group_start {
+                    self.push_bytes(b",");
                 }
                 let mut scratch = std::mem::take(&mut self.scratch);
-                value(&mut self.lines.text, found[self.order[i].1 as usize].1.text(text, &mut scratch));
+                value(&mut self.lines.text, values[self.order[i].1 as usize].1.text(text, &mut scratch));
                 self.scratch = scratch;
             }
             if count > 1 {
-                self.put(b"]");
+                self.push_bytes(b"]");
             }
         }
-        self.put(b"}}\n");
+        self.push_bytes(b"}}\n");
         self.summary.messages += 1;
     }
 
@@ -248,7 +248,7 @@ impl IsoJsonWriter {
     }
 
     #[inline]
-    fn put(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         self.lines.text.extend_from_slice(bytes);
     }
 }

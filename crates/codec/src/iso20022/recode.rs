@@ -7,8 +7,8 @@ use super::{IsoFault, IsoFaultKind};
 use unitape_base::Span;
 
 impl<M: Copy + Default> Iso20022Decoder<M> {
-    /// A message, or a part of one, that declares another encoding: its bytes in `buf` are decoded and read again. `scratch` holds
-    /// the context, of `live` bytes.
+    /// Decodes and reparses a message, or a part of one, that declares another encoding. `scratch` must hold the
+    /// context, of `live` bytes.
     #[cold]
     pub(super) fn decode_and_reparse<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -33,7 +33,7 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             DocumentCharset::Undeclared(fallback) => self.note.push_str(fallback.note().unwrap_or_default()),
         }
         if let Err(fault) = charset.decode(&buf[span.start..span.end], &mut text) {
-            return bad_stretch(span.start, span.end, fault.what, span.start + fault.at as usize);
+            return bad_stretch(span.start, span.end, fault.kind, span.start + fault.offset as usize);
         }
         let end = text.len();
         // The next message ended this one, or nothing did.
@@ -46,16 +46,16 @@ impl<M: Copy + Default> Iso20022Decoder<M> {
             ParseOutcome::Need if part == MessagePortion::GoesOn => {
                 self.parser.characters(&text, live, end).err()
             }
-            ParseOutcome::Message { end: over, .. } if over == end => None,
+            ParseOutcome::Message { end: message_end, .. } if message_end == end => None,
             ParseOutcome::Bad(fault) | ParseOutcome::Refused { fault, .. } => Some(fault),
-            _ => Some(IsoFault { what: IsoFaultKind::Truncated, at: end as u32 }),
+            _ => Some(IsoFault { kind: IsoFaultKind::Truncated, offset: end as u32 }),
         };
         self.parser.recoded = false;
         text.truncate(end);
         self.scratch = text;
         match (fault, self.message(span, part, live)) {
             // A place in decoded text is none in the bytes.
-            (Some(fault), _) => bad_stretch(span.start, span.end, fault.what, span.start),
+            (Some(fault), _) => bad_stretch(span.start, span.end, fault.kind, span.start),
             (None, NextIsoMessage::Message(message)) => {
                 NextIsoMessage::Message(FramedIsoMessage { recoded: true, ..message })
             }

@@ -13,7 +13,7 @@ use memchr::memmem;
 use unitape_base::xml::is_white;
 use unitape_base::xml::reference;
 
-/// Where the text of an element, or an attribute's value, is, and what has to be done to read it.
+/// Where the text of an element or the value of an attribute is, and how to read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ElementValueSpan {
     /// Offset of its first byte.
@@ -39,22 +39,22 @@ pub enum ElementValueForm {
 }
 
 impl ElementValueSpan {
-    /// The bytes in which it is.
+    /// Returns the raw bytes of the value.
     #[inline]
     #[must_use]
     pub fn raw<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
         buf.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// Whether there is nothing at all.
+    /// Returns whether the value has no bytes.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
-    /// The text: references replaced, CDATA unpacked, comments left out, line ends as `\n`. White space around it
-    /// is not part of it, but for what is in CDATA.
+    /// Returns the text: references replaced, CDATA unpacked, comments left out, line ends as `\n`. White space
+    /// around the text is left out, except in CDATA.
     #[inline]
     #[must_use]
     pub fn text<'v>(&self, buf: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
@@ -74,7 +74,7 @@ impl ElementValueSpan {
 #[cold]
 fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
     // White space up to here is not to be cut off again.
-    let mut kept = 0;
+    let mut protected_length = 0;
     while !raw.is_empty() {
         let marked = form == ElementValueForm::Marked && raw[0] == b'<';
         if !marked {
@@ -86,8 +86,8 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
             };
             let (text, rest) = raw.split_at(n);
             let from = out.len();
-            plain(text, out);
-            if kept == 0 {
+            decode_references(text, out);
+            if protected_length == 0 {
                 let white = out[from..].iter().take_while(|b| is_white(**b)).count();
                 if from == 0 {
                     out.drain(..white);
@@ -97,7 +97,7 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
         } else if let Some(rest) = raw.strip_prefix(b"<![CDATA[") {
             let n = memmem::find(rest, b"]]>").unwrap_or(rest.len());
             line_ends(&rest[..n], out);
-            kept = out.len();
+            protected_length = out.len();
             raw = rest.get(n + 3..).unwrap_or_default();
         } else {
             let end: &[u8] = if raw.starts_with(b"<!--") { b"-->" } else { b"?>" };
@@ -105,25 +105,26 @@ fn cook(mut raw: &[u8], form: ElementValueForm, out: &mut Vec<u8>) {
             raw = raw.get(n..).unwrap_or_default();
         }
     }
-    while out.len() > kept && out.last().is_some_and(|b| is_white(*b)) {
+    while out.len() > protected_length && out.last().is_some_and(|b| is_white(*b)) {
         out.pop();
     }
 }
 
-/// XML 1.0, 3.3.3, for attributes of type CDATA: each tab and line end is a blank, a reference is its character.
+/// Normalizes an attribute of type CDATA by XML 1.0, 3.3.3: each tab and line end becomes a blank, a reference
+/// becomes its character.
 #[cold]
 fn attribute(raw: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while let Some(&byte) = raw.get(at) {
-        at += 1;
+    let mut offset = 0;
+    while let Some(&byte) = raw.get(offset) {
+        offset += 1;
         match byte {
             // Section 2.11: the two bytes are one line end.
-            b'\r' if raw.get(at) == Some(&b'\n') => {}
+            b'\r' if raw.get(offset) == Some(&b'\n') => {}
             b'\t' | b'\n' | b'\r' => out.push(b' '),
-            b'&' => match reference::read(raw, at - 1) {
+            b'&' => match reference::read(raw, offset - 1) {
                 reference::XmlReferenceOutcome::Is(c, end) => {
                     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                    at = end;
+                    offset = end;
                 }
                 // Other uses of `&` were refused before.
                 _ => out.push(byte),
@@ -133,7 +134,7 @@ fn attribute(raw: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn plain(text: &[u8], out: &mut Vec<u8>) {
+fn decode_references(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(n) = memchr::memchr(b'&', rest) {
         line_ends(&rest[..n], out);
@@ -162,7 +163,7 @@ fn line_ends(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A decimal number without its `+`, which XML allows and our numbers do not have.
+/// Strips the `+` of a decimal number: XML allows it, our numbers do not.
 #[inline]
 #[must_use]
 pub fn decimal(text: &[u8]) -> &[u8] {

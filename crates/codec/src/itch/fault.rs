@@ -10,7 +10,7 @@ pub enum ItchFaultCode {
     BadLength,
     /// No message of ITCH 5.0 has this type.
     UnknownType,
-    /// Bytes that are no message, up to the next one that is.
+    /// Bytes are no message, up to the next message.
     Garbage,
     /// The input ends inside a message.
     Truncated,
@@ -20,12 +20,12 @@ pub enum ItchFaultCode {
     BadStock,
     /// A code or text that is not printable ASCII.
     BadText,
-    /// A time of day that is none.
+    /// A time of day is invalid.
     BadTime,
 }
 
 impl ItchFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `bad_length`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl ItchFaultCode {
     }
 }
 
-/// Why a stretch of input is no good message. A plain value; it prints as a sentence.
+/// The reason why bytes are no valid message. It is a plain value that prints as a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItchFault {
     /// The code of the fault.
@@ -50,7 +50,7 @@ pub struct ItchFault {
     pub letter: u8,
     /// The length that is before it.
     pub stated: u16,
-    /// The field at fault, empty when it is none.
+    /// The field at fault; empty if it is no field.
     pub field: &'static str,
 }
 

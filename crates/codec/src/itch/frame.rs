@@ -18,32 +18,32 @@ pub enum ItchTransport {
     Soup,
 }
 
-/// The next frame of the input.
-/// A stretch that is neither is a control packet of the framing: the end of a session, a heartbeat.
+/// The next frame of the input. Skipped bytes are a control packet of the framing: the end of a session, a heartbeat.
 pub type NextItchFrame = NextFrame<FramedItchMessage, ItchFault, Span>;
 
 /// A message in its frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramedItchMessage {
-    /// The message with what is before it.
+    /// The message with its length and packet type.
     pub span: Span,
     /// Its type byte.
-    pub at: usize,
+    pub type_offset: usize,
 }
 
 impl FramedItchMessage {
-    /// The message, from its type on.
+    /// Returns the message, from its type byte on.
     #[inline]
     #[must_use]
     pub fn body(self, buf: &[u8]) -> &[u8] {
-        buf.get(self.at..self.span.end).unwrap_or_default()
+        buf.get(self.type_offset..self.span.end).unwrap_or_default()
     }
 }
 
 /// Bytes that are no message are reported in pieces of this size, at most.
 pub const GARBAGE_BYTES_MAX: usize = 64 << 10;
 
-/// A length that its type denies is believed up to here: the messages that later versions add are short too.
+/// The maximum length that is believed if the type contradicts it: the messages that later versions add are short
+/// too.
 const BELIEVED_BYTES_MAX: usize = 512;
 
 /// Bytes of the head that all messages have.
@@ -58,8 +58,8 @@ pub struct ItchFramer {
 
 /// The meaning of the first bytes at a place.
 enum FrameProbeOutcome {
-    /// A message, or what the framing says for itself, that ends there.
-    Good { end: usize, at: usize, control: bool },
+    /// A message, or a control packet of the framing, that ends there.
+    Good { end: usize, type_offset: usize, control: bool },
     /// Nothing that may be.
     Bad,
     /// A decision needs a buffer of this length.
@@ -67,48 +67,51 @@ enum FrameProbeOutcome {
 }
 
 impl ItchFramer {
-    /// A framer for this framing.
+    /// Makes a framer for this framing.
     #[must_use]
     pub fn new(framing: ItchTransport) -> Self {
         Self { framing }
     }
 
-    /// Finds the frame at `at`; `eof` says that no more bytes come.
+    /// Finds the frame at `offset`; `eof` must be true if no more bytes follow `buf`.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextItchFrame {
-        match self.head(buf, at) {
-            FrameProbeOutcome::Good { end, at: body, control: false } if end <= buf.len() => {
-                NextItchFrame::Message(FramedItchMessage { span: Span { start: at, end }, at: body })
+    pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextItchFrame {
+        match self.head(buf, offset) {
+            FrameProbeOutcome::Good { end, type_offset: body, control: false } if end <= buf.len() => {
+                NextItchFrame::Message(FramedItchMessage {
+                    span: Span { start: offset, end },
+                    type_offset: body,
+                })
             }
-            head => self.other(buf, at, eof, head),
+            head => self.frame_unusual(buf, offset, eof, head),
         }
     }
 
-    /// Where to cut `buf`, which begins at a message, so that, as far as one can guess, only whole messages precede
-    /// the cut. A chain of messages near the end shows the place; without one the search starts at the beginning.
+    /// Guesses an offset in `buf` with only whole messages before it; `buf` must begin at a message. A chain of
+    /// messages near the end shows the offset; without one, the search starts at the beginning.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         let from = buf.len().saturating_sub(TAIL_BYTES);
         if from > 0 {
             for start in from..(from + LOOK_BYTES).min(buf.len()) {
-                let (mut at, mut chain) = (start, 0);
+                let (mut offset, mut chain) = (start, 0);
                 loop {
-                    match self.head(buf, at) {
+                    match self.head(buf, offset) {
                         FrameProbeOutcome::Good { end, .. } if end <= buf.len() => {
-                            (at, chain) = (end, chain + 1)
+                            (offset, chain) = (end, chain + 1)
                         }
                         FrameProbeOutcome::Bad => break,
-                        _ if chain >= CHAIN => return at,
+                        _ if chain >= CHAIN => return offset,
                         _ => break,
                     }
                 }
             }
         }
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            at = match self.frame(buf, at, false) {
-                NextItchFrame::Message(found) => found.span.end,
+            offset = match self.frame(buf, offset, false) {
+                NextItchFrame::Message(message) => message.span.end,
                 NextItchFrame::Skipped(span) | NextItchFrame::Bad { span, .. } => span.end,
                 NextItchFrame::Incomplete { from, .. } => return from,
                 NextItchFrame::End => return buf.len(),
@@ -116,151 +119,168 @@ impl ItchFramer {
         }
     }
 
-    /// Walks the messages from `at` until `upto` is passed, and gives `each` the order references that they name. The
-    /// caller can prefetch the orders by then. Returns the place where it ended: the next call continues from there.
+    /// Walks the messages from `offset` until `upto` is passed, and gives `each` the order references that they name.
+    /// The caller can thus prefetch the orders. Returns the offset where it ended: the next call must continue there.
     #[inline]
-    pub fn look_ahead(&self, buf: &[u8], mut at: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
-        while at < upto {
-            match self.head(buf, at) {
-                FrameProbeOutcome::Good { end, at: body, control: false } if end <= buf.len() => {
+    pub fn look_ahead(&self, buf: &[u8], mut offset: usize, upto: usize, mut each: impl FnMut(u64)) -> usize {
+        while offset < upto {
+            match self.head(buf, offset) {
+                FrameProbeOutcome::Good { end, type_offset: body, control: false } if end <= buf.len() => {
                     let message = &buf[body..end];
                     if matches!(message[0], b'A' | b'D' | b'E' | b'F' | b'C' | b'U' | b'X')
                         && let Some(order) = message[11..].first_chunk()
                     {
                         each(u64::from_be_bytes(*order));
                     }
-                    at = end;
+                    offset = end;
                 }
                 _ => break,
             }
         }
-        at
+        offset
     }
 
     #[inline]
-    fn head(&self, buf: &[u8], at: usize) -> FrameProbeOutcome {
+    fn head(&self, buf: &[u8], offset: usize) -> FrameProbeOutcome {
         match self.framing {
-            ItchTransport::Length => match buf.get(at..at + 3) {
+            ItchTransport::Length => match buf.get(offset..offset + 3) {
                 Some(&[high, low, letter]) => {
                     let length = usize::from(u16::from_be_bytes([high, low]));
                     match length == size_of_type(letter) && length > 0 {
-                        true => FrameProbeOutcome::Good { end: at + 2 + length, at: at + 2, control: false },
+                        true => FrameProbeOutcome::Good {
+                            end: offset + 2 + length,
+                            type_offset: offset + 2,
+                            control: false,
+                        },
                         false => FrameProbeOutcome::Bad,
                     }
                 }
-                _ => FrameProbeOutcome::Need(at + 3),
+                _ => FrameProbeOutcome::Need(offset + 3),
             },
-            ItchTransport::Soup => soup(buf, at),
+            ItchTransport::Soup => soup(buf, offset),
         }
     }
 
     #[cold]
-    fn other(&self, buf: &[u8], at: usize, eof: bool, head: FrameProbeOutcome) -> NextItchFrame {
-        let rest = buf.len() - at.min(buf.len());
+    fn frame_unusual(&self, buf: &[u8], offset: usize, eof: bool, head: FrameProbeOutcome) -> NextItchFrame {
+        let rest = buf.len() - offset.min(buf.len());
         let truncated = || {
             let fault = ItchFault {
-                stated: stated(buf, at),
+                stated: stated(buf, offset),
                 ..ItchFault::from_code(ItchFaultCode::Truncated, 0, "")
             };
-            NextItchFrame::Bad { span: Span { start: at, end: buf.len() }, fault }
+            NextItchFrame::Bad { span: Span { start: offset, end: buf.len() }, fault }
         };
         match head {
-            FrameProbeOutcome::Good { end, at: body, control } if end <= buf.len() => {
-                let span = Span { start: at, end };
+            FrameProbeOutcome::Good { end, type_offset: body, control } if end <= buf.len() => {
+                let span = Span { start: offset, end };
                 if control {
                     NextItchFrame::Skipped(span)
                 } else {
-                    NextItchFrame::Message(FramedItchMessage { span, at: body })
+                    NextItchFrame::Message(FramedItchMessage { span, type_offset: body })
                 }
             }
             FrameProbeOutcome::Good { end, .. } => match eof {
                 true => truncated(),
-                false => NextItchFrame::Incomplete { from: at, need: end },
+                false => NextItchFrame::Incomplete { from: offset, need: end },
             },
             FrameProbeOutcome::Need(_) if rest == 0 && eof => NextItchFrame::End,
-            FrameProbeOutcome::Need(need) if !eof => NextItchFrame::Incomplete { from: at, need },
-            FrameProbeOutcome::Need(_) if self.framing == ItchTransport::Length && buf[at..] == [0, 0] => {
-                NextItchFrame::Skipped(Span { start: at, end: buf.len() })
+            FrameProbeOutcome::Need(need) if !eof => NextItchFrame::Incomplete { from: offset, need },
+            FrameProbeOutcome::Need(_)
+                if self.framing == ItchTransport::Length && buf[offset..] == [0, 0] =>
+            {
+                NextItchFrame::Skipped(Span { start: offset, end: buf.len() })
             }
             FrameProbeOutcome::Need(_) => truncated(),
-            FrameProbeOutcome::Bad => self.resync(buf, at, eof),
+            FrameProbeOutcome::Bad => self.resync(buf, offset, eof),
         }
     }
 
-    /// The way back: what follows the bad bytes at `at`.
-    fn resync(&self, buf: &[u8], at: usize, eof: bool) -> NextItchFrame {
-        let stated = stated(buf, at);
+    /// Finds the next message after the bad bytes at `offset`.
+    fn resync(&self, buf: &[u8], offset: usize, eof: bool) -> NextItchFrame {
+        let stated = stated(buf, offset);
         let letter = match self.framing {
-            ItchTransport::Length => buf[at + 2],
-            ItchTransport::Soup => buf.get(at + 3).copied().unwrap_or(0),
+            ItchTransport::Length => buf[offset + 2],
+            ItchTransport::Soup => buf.get(offset + 3).copied().unwrap_or(0),
         };
         let bad = |end, code| {
             let fault = ItchFault { stated, ..ItchFault::from_code(code, letter, "") };
-            NextItchFrame::Bad { span: Span { start: at, end }, fault }
+            NextItchFrame::Bad { span: Span { start: offset, end }, fault }
         };
-        let behind = at + 2 + usize::from(stated);
+        let stated_end = offset + 2 + usize::from(stated);
         let code =
             if size_of_type(letter) > 0 { ItchFaultCode::BadLength } else { ItchFaultCode::UnknownType };
         let ends_session = self.framing == ItchTransport::Length && stated == 0;
         if ends_session || (HEAD_BYTES..=BELIEVED_BYTES_MAX).contains(&usize::from(stated)) {
-            match self.begins(buf, behind, eof) {
-                Ok(true) if ends_session => return NextItchFrame::Skipped(Span { start: at, end: behind }),
-                Ok(true) => return bad(behind, code),
+            match self.begins(buf, stated_end, eof) {
+                Ok(true) if ends_session => {
+                    return NextItchFrame::Skipped(Span { start: offset, end: stated_end });
+                }
+                Ok(true) => return bad(stated_end, code),
                 Ok(false) => {}
-                Err(need) => return NextItchFrame::Incomplete { from: at, need },
+                Err(need) => return NextItchFrame::Incomplete { from: offset, need },
             }
         }
-        for place in at + 1.. {
-            if place - at >= GARBAGE_BYTES_MAX {
-                return bad(place, ItchFaultCode::Garbage);
+        for candidate in offset + 1.. {
+            if candidate - offset >= GARBAGE_BYTES_MAX {
+                return bad(candidate, ItchFaultCode::Garbage);
             }
-            let end = match self.head(buf, place) {
+            let end = match self.head(buf, candidate) {
                 FrameProbeOutcome::Good { end, .. } => end,
                 FrameProbeOutcome::Bad => continue,
-                FrameProbeOutcome::Need(need) if !eof => return NextItchFrame::Incomplete { from: at, need },
+                FrameProbeOutcome::Need(need) if !eof => {
+                    return NextItchFrame::Incomplete { from: offset, need };
+                }
                 FrameProbeOutcome::Need(_) => break,
             };
             match self.begins(buf, end, eof) {
                 Ok(true) => {
                     return bad(
-                        place,
+                        candidate,
                         if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage },
                     );
                 }
                 Ok(false) => {}
-                Err(need) => return NextItchFrame::Incomplete { from: at, need },
+                Err(need) => return NextItchFrame::Incomplete { from: offset, need },
             }
         }
         bad(buf.len(), if code == ItchFaultCode::BadLength { code } else { ItchFaultCode::Garbage })
     }
 
-    /// Whether a message begins at `at`, or the input ends there; how much more input says it.
-    fn begins(&self, buf: &[u8], at: usize, eof: bool) -> Result<bool, usize> {
-        match self.head(buf, at) {
+    /// Returns whether a message begins or the input ends at `offset`. `Err` has the end of the input that is needed
+    /// to decide.
+    fn begins(&self, buf: &[u8], offset: usize, eof: bool) -> Result<bool, usize> {
+        match self.head(buf, offset) {
             FrameProbeOutcome::Good { .. } => Ok(true),
             FrameProbeOutcome::Bad => Ok(false),
             FrameProbeOutcome::Need(need) if !eof => Err(need),
-            FrameProbeOutcome::Need(_) => Ok(at == buf.len()),
+            FrameProbeOutcome::Need(_) => Ok(offset == buf.len()),
         }
     }
 }
 
-/// The length that is at `at`.
-fn stated(buf: &[u8], at: usize) -> u16 {
-    buf.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+/// Reads the length at `offset`.
+fn stated(buf: &[u8], offset: usize) -> u16 {
+    buf.get(offset..offset + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-/// The head of a SoupBinTCP packet.
-fn soup(buf: &[u8], at: usize) -> FrameProbeOutcome {
-    let Some(&[high, low, packet]) = buf.get(at..at + 3) else { return FrameProbeOutcome::Need(at + 3) };
+/// Checks the head of a SoupBinTCP packet.
+fn soup(buf: &[u8], offset: usize) -> FrameProbeOutcome {
+    let Some(&[high, low, packet]) = buf.get(offset..offset + 3) else {
+        return FrameProbeOutcome::Need(offset + 3);
+    };
     let length = usize::from(u16::from_be_bytes([high, low]));
     let good = match packet {
-        b'S' => match buf.get(at + 3) {
-            None if length > 1 => return FrameProbeOutcome::Need(at + 4),
+        b'S' => match buf.get(offset + 3) {
+            None if length > 1 => return FrameProbeOutcome::Need(offset + 4),
             None => false,
             Some(letter) => {
                 return match length > 1 && length - 1 == size_of_type(*letter) {
-                    true => FrameProbeOutcome::Good { end: at + 2 + length, at: at + 3, control: false },
+                    true => FrameProbeOutcome::Good {
+                        end: offset + 2 + length,
+                        type_offset: offset + 3,
+                        control: false,
+                    },
                     false => FrameProbeOutcome::Bad,
                 };
             }
@@ -275,7 +295,7 @@ fn soup(buf: &[u8], at: usize) -> FrameProbeOutcome {
         _ => false,
     };
     if good {
-        FrameProbeOutcome::Good { end: at + 2 + length, at: at + 3, control: true }
+        FrameProbeOutcome::Good { end: offset + 2 + length, type_offset: offset + 3, control: true }
     } else {
         FrameProbeOutcome::Bad
     }

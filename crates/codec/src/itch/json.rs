@@ -31,7 +31,7 @@ pub struct ItchSummary {
 /// Decodes all of `input` to JSON Lines on `out`.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
@@ -91,8 +91,8 @@ pub fn price(out: &mut Vec<u8>, units: u64, places: u32) {
         (rest, places) = (rest / 10, places - 1);
     }
     out.push(b'.');
-    for place in (0..places).rev() {
-        out.push(b'0' + (rest / 10u64.pow(place) % 10) as u8);
+    for exponent in (0..places).rev() {
+        out.push(b'0' + (rest / 10u64.pow(exponent) % 10) as u8);
     }
 }
 
@@ -117,7 +117,7 @@ impl ItchJsonWriter {
         out.extend_from_slice(b"\",\"fields\":{\"stock_locate\":");
         number(out, u64::from(message.stock_locate()));
         out.extend_from_slice(b",\"tracking_number\":");
-        number(out, whole(&bytes[3..5]));
+        number(out, unsigned(&bytes[3..5]));
         out.extend_from_slice(b",\"timestamp\":");
         number(out, message.timestamp());
         for field in spec.fields {
@@ -135,10 +135,10 @@ impl ItchJsonWriter {
                 | ItchFieldType::Side
                 | ItchFieldType::Stock
                 | ItchFieldType::Text(_) => value(out, raw.trim_ascii_end()),
-                ItchFieldType::Number(_) => number(out, whole(raw)),
+                ItchFieldType::Number(_) => number(out, unsigned(raw)),
                 ItchFieldType::Price4 | ItchFieldType::Price8 => {
                     out.push(b'"');
-                    price(out, whole(raw), if field.sort == ItchFieldType::Price4 { 4 } else { 8 });
+                    price(out, unsigned(raw), if field.sort == ItchFieldType::Price4 { 4 } else { 8 });
                     out.push(b'"');
                 }
             }
@@ -158,6 +158,6 @@ impl ItchJsonWriter {
     }
 }
 
-fn whole(bytes: &[u8]) -> u64 {
+fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }

@@ -23,7 +23,7 @@ pub enum ItchFieldType {
 }
 
 impl ItchFieldType {
-    /// Bytes of a field of this sort.
+    /// Returns the size of a field of this type, in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -170,21 +170,21 @@ macro_rules! messages {
                 /// Bytes of the message, the type included.
                 pub const BYTES: usize = $bytes;
 
-                /// A message of this type from its bytes; the type byte is not looked at.
+                /// Wraps the bytes of a message of this type; does not check the type byte.
                 #[inline]
                 #[must_use]
                 pub fn new(bytes: &'m [u8; $bytes]) -> Self {
                     Self(bytes)
                 }
 
-                /// The code of the security, valid for this day only; 0 if the message is about no security.
+                /// Returns the code of the security, valid for this day only; 0 if the message is about no security.
                 #[inline]
                 #[must_use]
                 pub fn stock_locate(self) -> u16 {
                     u16::from_be_bytes([self.0[1], self.0[2]])
                 }
 
-                /// NASDAQ's own number for tracking.
+                /// Returns the number that NASDAQ uses for tracking.
                 #[inline]
                 #[must_use]
                 pub fn tracking_number(self) -> u16 {
@@ -212,7 +212,8 @@ macro_rules! messages {
         )*
 
         impl<'m> ItchMessage<'m> {
-            /// The message in these bytes, when they are of a known type and just as long as it is.
+            /// Parses the message in these bytes. Returns `None` if the type is unknown or the length is not that of
+            /// the type.
             #[inline]
             #[must_use]
             pub fn of(bytes: &'m [u8]) -> Option<Self> {
@@ -222,7 +223,7 @@ macro_rules! messages {
                 }
             }
 
-            /// Its bytes.
+            /// Returns the message's bytes.
             #[must_use]
             pub fn bytes(self) -> &'m [u8] {
                 match self { $(Self::$Name(m) => m.0,)* }
@@ -276,7 +277,7 @@ messages! {
         luld_tier: letter @ 32,
         /// Whether it is an exchange-traded product.
         etp_flag: letter @ 33,
-        /// Leverage of an exchange-traded product; 0 where it is none.
+        /// Leverage of an exchange-traded product; 0 for other securities.
         etp_leverage: u32 @ 34,
         /// Whether the product is inverse.
         inverse: letter @ 38,
@@ -423,9 +424,9 @@ messages! {
     }
     /// Order Replace (`U`): gone, and another in its place.
     OrderReplace b'U' 35 "order_replace" {
-        /// Reference of the order that goes.
+        /// Reference of the old order.
         order: u64 @ 11,
-        /// Reference of the one that comes.
+        /// Reference of the new order.
         new_order: u64 @ 19,
         /// Its displayed shares.
         shares: u32 @ 27,
@@ -514,20 +515,20 @@ messages! {
     }
 }
 
-/// All types, in the order of the specification's chapters.
+/// Lists all message types, in the order of the specification's chapters.
 #[must_use]
 pub fn specs() -> &'static [ItchMessageSpec] {
     &SPECS
 }
 
-/// Bytes of a message of this type; 0 when there is no such type.
+/// Returns the length of a message of this type in bytes; 0 if there is no such type.
 #[inline]
 #[must_use]
 pub fn size_of_type(letter: u8) -> usize {
     usize::from(SIZES[usize::from(letter)])
 }
 
-/// A symbol without its trailing blanks.
+/// Trims the trailing blanks of a symbol.
 #[inline]
 #[must_use]
 pub fn stock_name(stock: &[u8; 8]) -> &[u8] {
@@ -542,7 +543,7 @@ fn timestamp(message: &[u8]) -> u64 {
 }
 
 impl<'m> ItchMessage<'m> {
-    /// The code of the security, valid for this day only.
+    /// Returns the code of the security, valid for this day only.
     #[must_use]
     pub fn stock_locate(self) -> u16 {
         let bytes = self.bytes();
@@ -555,7 +556,7 @@ impl<'m> ItchMessage<'m> {
         timestamp(self.bytes())
     }
 
-    /// Its type.
+    /// Returns the message's type.
     #[must_use]
     pub fn spec(self) -> &'static ItchMessageSpec {
         let letter = self.bytes()[0];
@@ -565,7 +566,7 @@ impl<'m> ItchMessage<'m> {
     /// Checks its values for impossible ones.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Fails at the first fault.
     pub fn check(self) -> Result<(), ItchFault> {
         let bytes = self.bytes();
         if timestamp(bytes) >= DAY_NANOS {
@@ -589,7 +590,7 @@ impl<'m> ItchMessage<'m> {
     }
 }
 
-/// Printable ASCII, not blank, with trailing blanks only.
+/// Returns whether a symbol is printable ASCII, not blank, with trailing blanks only.
 fn is_name(stock: &[u8]) -> bool {
     let name = stock.trim_ascii_end();
     !name.is_empty()

@@ -25,7 +25,7 @@ pub struct MoldPacketHeader {
 }
 
 impl MoldPacketHeader {
-    /// The head of a packet; none when it is shorter than one.
+    /// Parses the head of a packet; `None` if the packet is shorter than a head.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let head = packet.first_chunk::<MOLD_HEAD_BYTES>()?;
@@ -34,7 +34,7 @@ impl MoldPacketHeader {
         Some(Self { session, sequence: part(10, 18), count: part(18, 20) as u16 })
     }
 
-    /// How many messages follow.
+    /// Returns the number of messages that follow the head; 0 at the end of a session.
     #[must_use]
     pub fn messages(&self) -> u16 {
         if self.count == u16::MAX { 0 } else { self.count }

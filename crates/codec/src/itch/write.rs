@@ -2,11 +2,11 @@
 
 use super::message::specs;
 
-/// Appends a message with its two bytes of length; the values are those of its fields in order, numbers as they are,
-/// texts as bytes.
+/// Appends a message with its two length bytes. `values` must be the values of its fields in order: numbers as they
+/// are, texts as bytes.
 ///
 /// # Panics
-/// When the values are not those of the type.
+/// Panics if the values do not fit the type.
 pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &[ItchSampleValue<'_>]) {
     let spec = specs().iter().find(|s| s.letter == letter).expect("a type of ITCH 5.0");
     assert_eq!(values.len(), spec.fields.len(), "values of {}", spec.name);
@@ -31,7 +31,7 @@ pub fn write(out: &mut Vec<u8>, letter: u8, header: ItchMessageHeader, values: &
 /// The fields that every message begins with, after its type.
 #[derive(Debug, Clone, Copy)]
 pub struct ItchMessageHeader {
-    /// Number of the security on this day, 0 where the message is of none.
+    /// The security's number on this day; 0 if the message is about no security.
     pub stock_locate: u16,
     /// For use inside Nasdaq.
     pub tracking_number: u16,

@@ -5,34 +5,36 @@ use super::tokens::SwiftTag;
 use memchr::{memchr, memmem, memrchr};
 use unitape_base::Span;
 
-/// The tag of a line `:tag:…` that starts at `at`: where it ends, at the second colon. Two to sixteen
-/// upper-case letters, digits or `_`.
+/// Finds the second colon of a line `:tag:…` that starts at `offset`. A tag must be two to sixteen upper-case
+/// letters, digits or `_`.
 #[inline]
-pub(super) fn tag_at(buf: &[u8], at: usize) -> Option<usize> {
+pub(super) fn tag_at(buf: &[u8], offset: usize) -> Option<usize> {
     // Nearly all tags are two digits, or these and a letter.
-    match buf.get(at..)? {
-        [b':', a, b, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) => Some(at + 3),
-        [b':', a, b, c, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) && is_tag_byte(*c) => Some(at + 4),
-        [b':', rest @ ..] => long_tag(rest).map(|len| at + 1 + len),
+    match buf.get(offset..)? {
+        [b':', a, b, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) => Some(offset + 3),
+        [b':', a, b, c, b':', ..] if is_tag_byte(*a) && is_tag_byte(*b) && is_tag_byte(*c) => {
+            Some(offset + 4)
+        }
+        [b':', rest @ ..] => long_tag(rest).map(|len| offset + 1 + len),
         _ => None,
     }
 }
 
-/// As [`tag_at`], with the tag.
+/// Finds the tag like [`tag_at`], and returns it too.
 #[inline(always)]
-pub(super) fn tag_here(text: &[u8], at: usize) -> Option<(SwiftTag, usize)> {
-    if let Some(&[b':', a, b, c, d]) = text.get(at..).and_then(|rest| rest.first_chunk::<5>()) {
+pub(super) fn parse_tag_at(text: &[u8], offset: usize) -> Option<(SwiftTag, usize)> {
+    if let Some(&[b':', a, b, c, d]) = text.get(offset..).and_then(|rest| rest.first_chunk::<5>()) {
         let is = |byte: u8| TAG_BYTES[usize::from(byte)];
         let two = c == b':';
         if is(a) & is(b) & (two | (is(c) & (d == b':'))) {
-            return Some((SwiftTag::packed([a, b, c], two), at + 4 - usize::from(two)));
+            return Some((SwiftTag::packed([a, b, c], two), offset + 4 - usize::from(two)));
         }
     }
-    let colon = tag_at(text, at)?;
-    Some((SwiftTag::new(&text[at + 1..colon]), colon))
+    let colon = tag_at(text, offset)?;
+    Some((SwiftTag::new(&text[offset + 1..colon]), colon))
 }
 
-/// The length of a tag of any length that is before a colon.
+/// Returns the length of a tag of any length before a colon.
 #[cold]
 fn long_tag(rest: &[u8]) -> Option<usize> {
     let len = rest.iter().take(TAG_MAX + 1).take_while(|b| is_tag_byte(**b)).count();
@@ -58,11 +60,11 @@ const fn is_tag_byte(byte: u8) -> bool {
 /// Bytes of a tag, at most.
 const TAG_MAX: usize = 16;
 
-/// Whether a body starts at `at`: a tag of two digits and maybe another one or a letter, or `NS`; `None` if
-/// the buffer ends before that is known.
+/// Returns whether a body starts at `offset`: a tag of `NS`, or of two digits and perhaps another digit or letter.
+/// Returns `None` if the buffer ends before that is known.
 #[inline]
-pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
-    match buf[at.min(buf.len())..] {
+pub(super) fn starts(buf: &[u8], offset: usize) -> Option<bool> {
+    match buf[offset.min(buf.len())..] {
         [] | [b':'] | [b':', b'0'..=b'9' | b'N'] => None,
         [b':', b'0'..=b'9', b'0'..=b'9'] | [b':', b'N', b'S'] => None,
         [b':', b'0'..=b'9', b'0'..=b'9', b':', ..] | [b':', b'N', b'S', b':', ..] => Some(true),
@@ -72,12 +74,12 @@ pub(super) fn starts(buf: &[u8], at: usize) -> Option<bool> {
     }
 }
 
-/// The body whose first field is at `first`, with a preface from `from` on; `None` if the bytes so far do not show
-/// where it ends.
-pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option<FramedSwiftMessage> {
-    let body = |end: usize, over: usize| {
+/// Frames the body whose first field is at `first`, with a preface from `from` on. Returns `None` if the bytes so far
+/// do not show where it ends.
+pub(super) fn scan(buf: &[u8], from: usize, first: usize, is_final: bool) -> Option<FramedSwiftMessage> {
+    let body = |end: usize, span_end: usize| {
         let mut message = FramedSwiftMessage {
-            span: Span { start: from, end: over },
+            span: Span { start: from, end: span_end },
             form: EnvelopeForm::Bare,
             preface: Span { start: from, end: first },
             ..FramedSwiftMessage::default()
@@ -85,22 +87,22 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option
         message.blocks[3] = Span { start: first, end };
         Some(message)
     };
-    let (mut at, mut reference, mut statement) = (first, false, false);
+    let (mut offset, mut reference, mut statement) = (first, false, false);
     loop {
-        let line = memchr(b'\n', &buf[at.min(buf.len())..]).map(|n| &buf[at..at + n]);
+        let line = memchr(b'\n', &buf[offset.min(buf.len())..]).map(|n| &buf[offset..offset + n]);
         let line = match line {
             Some(line) => line,
-            None if whole => &buf[at..],
+            None if is_final => &buf[offset..],
             None => return None,
         };
         if let Some(n) = memmem::find(line, b"{1:").filter(|_| !line.starts_with(b"-}")) {
-            return body(at + n, at + n);
+            return body(offset + n, offset + n);
         }
         match line.first() {
             Some(b':') => match line.get(1..4) {
                 Some(b"20:") => {
                     if reference || statement {
-                        return body(at, at);
+                        return body(offset, offset);
                     }
                     reference = true;
                 }
@@ -111,28 +113,29 @@ pub(super) fn scan(buf: &[u8], from: usize, first: usize, whole: bool) -> Option
             },
             Some(b'-') => {
                 if line.get(1) == Some(&b'}') {
-                    return body(at, at + 2);
+                    return body(offset, offset + 2);
                 }
-                if let Some(said) = terminator(line) {
-                    return body(at, at + said);
+                if let Some(terminator_bytes) = terminator(line) {
+                    return body(offset, offset + terminator_bytes);
                 }
             }
-            Some(b'$') if is_blank(&line[1..]) && at > first => return body(at, at),
+            Some(b'$') if is_blank(&line[1..]) && offset > first => return body(offset, offset),
             _ => {}
         }
-        at += line.len() + 1;
-        if at > buf.len() || (at == buf.len() && whole) {
+        offset += line.len() + 1;
+        if offset > buf.len() || (offset == buf.len() && is_final) {
             return body(buf.len(), buf.len());
         }
     }
 }
 
-/// Bytes of the terminator `-` or `-XXX` that is all of `line`; the byte 3 ends a transmission, whatever follows it.
+/// Returns the length of the terminator `-` or `-XXX` if it is all of `line`. The byte 3 ends a transmission,
+/// whatever follows it.
 fn terminator(line: &[u8]) -> Option<usize> {
-    let said = if line.starts_with(b"-XXX") { 4 } else { 1 };
-    let rest = line.strip_prefix(b"-").map(|_| &line[said..])?;
+    let length = if line.starts_with(b"-XXX") { 4 } else { 1 };
+    let rest = line.strip_prefix(b"-").map(|_| &line[length..])?;
     let rest = memchr(ETX, rest).map_or(rest, |n| &rest[..n]);
-    is_blank(rest).then_some(said)
+    is_blank(rest).then_some(length)
 }
 
 /// The control character that ends a transmission.
@@ -153,44 +156,44 @@ pub(super) enum PrefaceVerdict {
 }
 
 /// Lines from `from` on, where nothing starts, up to where something does.
-pub(super) fn check_preface(buf: &[u8], from: usize, whole: bool) -> PrefaceVerdict {
-    let (mut at, mut lines, mut braces) = (from, 0, false);
+pub(super) fn check_preface(buf: &[u8], from: usize, is_final: bool) -> PrefaceVerdict {
+    let (mut offset, mut lines, mut braces) = (from, 0, false);
     loop {
-        let line_end = memchr(b'\n', &buf[at..]).map(|n| at + n);
+        let line_end = memchr(b'\n', &buf[offset..]).map(|n| offset + n);
         let line = match line_end {
-            Some(end) => &buf[at..end],
-            None => &buf[at..],
+            Some(end) => &buf[offset..end],
+            None => &buf[offset..],
         };
         // A message may start in the middle of a line, and the rest of one may end there.
         let starts_at = memmem::find(line, b"{1:");
         let ends_at = memmem::find(line, b"-}").map(|n| n + 2);
         if let Some(n) = [starts_at, ends_at].into_iter().flatten().min() {
-            return PrefaceVerdict::Garbage(at + n);
+            return PrefaceVerdict::Garbage(offset + n);
         }
         if braces && line_end.is_some() && terminator(line) == Some(1) {
-            return PrefaceVerdict::Garbage(at + 1);
+            return PrefaceVerdict::Garbage(offset + 1);
         }
         braces |= line.iter().any(|b| matches!(b, b'{' | b'}'));
         let Some(end) = line_end else {
-            return if whole { PrefaceVerdict::Garbage(buf.len()) } else { PrefaceVerdict::Need };
+            return if is_final { PrefaceVerdict::Garbage(buf.len()) } else { PrefaceVerdict::Need };
         };
-        at = end + 1;
+        offset = end + 1;
         lines += 1;
         if !braces {
-            match starts(buf, at) {
-                Some(true) if lines <= PREFACE_LINES && at - from <= PREFACE_BYTES => {
-                    return PrefaceVerdict::Preface(at);
+            match starts(buf, offset) {
+                Some(true) if lines <= PREFACE_LINES && offset - from <= PREFACE_BYTES => {
+                    return PrefaceVerdict::Preface(offset);
                 }
-                Some(true) => return PrefaceVerdict::Garbage(at),
+                Some(true) => return PrefaceVerdict::Garbage(offset),
                 Some(false) => {}
-                None if whole => {}
+                None if is_final => {}
                 None => return PrefaceVerdict::Need,
             }
         }
     }
 }
 
-/// The last place where a body seems to start: after a terminator, or at `:20:`.
+/// Finds the last offset where a body seems to start: after a terminator, or at `:20:`.
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     let mut end = buf.len();
     let mut reference = None;

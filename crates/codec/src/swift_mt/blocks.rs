@@ -14,32 +14,32 @@ pub(super) enum EnvelopeScanOutcome {
     /// The blocks are wrong at `at`.
     Bad {
         fault: SwiftFault,
-        at: usize,
+        offset: usize,
     },
     /// The bytes there are do not decide.
     Need,
 }
 
-/// Reads the blocks from `from` on, where `{1:` is. `whole`: the input ends where `buf` ends.
+/// Reads the blocks from `from` on, where `{1:` is. `is_final`: the input ends where `buf` ends.
 #[inline]
-pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScanOutcome {
+pub(super) fn scan(buf: &[u8], from: usize, is_final: bool) -> EnvelopeScanOutcome {
     let mut message = FramedSwiftMessage::default();
     // Where the message is over unless more of it follows; 0 until the text is there.
-    let mut over = 0;
-    let mut at = from;
+    let mut message_end = 0;
+    let mut offset = from;
     loop {
-        while over == 0 && matches!(buf.get(at), Some(b'\r' | b'\n')) {
-            at += 1;
+        while message_end == 0 && matches!(buf.get(offset), Some(b'\r' | b'\n')) {
+            offset += 1;
         }
-        let id = match block_start(buf, at) {
+        let id = match block_start(buf, offset) {
             BlockStartOutcome::Block(id) => id,
-            BlockStartOutcome::Cut if !whole => return EnvelopeScanOutcome::Need,
-            BlockStartOutcome::Cut | BlockStartOutcome::Other if over > 0 => break,
+            BlockStartOutcome::Cut if !is_final => return EnvelopeScanOutcome::Need,
+            BlockStartOutcome::Cut | BlockStartOutcome::Other if message_end > 0 => break,
             BlockStartOutcome::Cut => return EnvelopeScanOutcome::Need,
             BlockStartOutcome::Other => {
                 return EnvelopeScanOutcome::Bad {
-                    fault: SwiftFault::NoBlock { offset: (at - from) as u32 },
-                    at,
+                    fault: SwiftFault::NoBlock { offset: (offset - from) as u32 },
+                    offset,
                 };
             }
         };
@@ -47,55 +47,57 @@ pub(super) fn scan(buf: &[u8], from: usize, whole: bool) -> EnvelopeScanOutcome 
             b'S' => 5,
             digit => usize::from(digit - b'1'),
         };
-        if id == b'1' && at > from {
-            if over == 0 {
-                return EnvelopeScanOutcome::Next(at);
+        if id == b'1' && offset > from {
+            if message_end == 0 {
+                return EnvelopeScanOutcome::Next(offset);
             }
             let is_ack = message.ack.is_empty() && acknowledges(buf, &message);
             if !is_ack {
                 break;
             }
-            message =
-                FramedSwiftMessage { ack: Span { start: from, end: over }, ..FramedSwiftMessage::default() };
-            over = 0;
+            message = FramedSwiftMessage {
+                ack: Span { start: from, end: message_end },
+                ..FramedSwiftMessage::default()
+            };
+            message_end = 0;
         }
-        if over > 0 && !matches!(id, b'5' | b'S') || message.blocks[index].start > 0 {
-            if over > 0 {
+        if message_end > 0 && !matches!(id, b'5' | b'S') || message.blocks[index].start > 0 {
+            if message_end > 0 {
                 break;
             }
             return EnvelopeScanOutcome::Bad {
-                fault: SwiftFault::Twice { block: id, offset: (at - from) as u32 },
-                at,
+                fault: SwiftFault::Twice { block: id, offset: (offset - from) as u32 },
+                offset,
             };
         }
-        let start = at + 3;
+        let start = offset + 3;
         let content = match id {
             b'4' => text(buf, start),
-            _ if over > 0 => trailer(buf, start),
+            _ if message_end > 0 => trailer(buf, start),
             _ => header(buf, start, id),
         };
         let (end, after) = match content {
             BlockEndOutcome::Ends { end, after } => (end, after),
-            BlockEndOutcome::Need if over > 0 && whole => break,
-            BlockEndOutcome::Next(_) if over > 0 => break,
+            BlockEndOutcome::Need if message_end > 0 && is_final => break,
+            BlockEndOutcome::Next(_) if message_end > 0 => break,
             BlockEndOutcome::Next(next) => return EnvelopeScanOutcome::Next(next),
             BlockEndOutcome::Need => return EnvelopeScanOutcome::Need,
-            BlockEndOutcome::Bad { fault, at } => {
-                return EnvelopeScanOutcome::Bad { fault: shifted(fault, from), at };
+            BlockEndOutcome::Bad { fault, offset } => {
+                return EnvelopeScanOutcome::Bad { fault: shifted(fault, from), offset };
             }
         };
         message.blocks[index] = Span { start, end };
-        at = after;
-        if id == b'4' || over > 0 {
-            over = after;
+        offset = after;
+        if id == b'4' || message_end > 0 {
+            message_end = after;
         }
     }
     message.form = EnvelopeForm::Envelope;
-    message.span = Span { start: from, end: over };
+    message.span = Span { start: from, end: message_end };
     EnvelopeScanOutcome::Done(message)
 }
 
-/// Whether the blocks so far are an acknowledgement, which the message may follow.
+/// Returns whether the blocks so far are an acknowledgement, which the message may follow.
 fn acknowledges(buf: &[u8], message: &FramedSwiftMessage) -> bool {
     let service = &message.blocks[0].slice(buf);
     let has_sub_blocks = without_line_ends(message.blocks[3].slice(buf)).starts_with(b"{");
@@ -106,9 +108,9 @@ fn acknowledges(buf: &[u8], message: &FramedSwiftMessage) -> bool {
 pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
     let mut end = buf.len();
     loop {
-        let at = memmem::rfind(&buf[..end], b"{1:")?;
-        end = at;
-        let before = &buf[..at];
+        let start = memmem::rfind(&buf[..end], b"{1:")?;
+        end = start;
+        let before = &buf[..start];
         // Inside a system message's text.
         if before.ends_with(b"{4:") {
             continue;
@@ -118,11 +120,11 @@ pub(super) fn last_start(buf: &[u8]) -> Option<usize> {
         if closed.is_some_and(|inside| inside.ends_with(b"}"))
             && let Some(ack) = memmem::rfind(before, b"{1:")
             && buf[ack + 3..].get(1..3) == Some(b"21")
-            && memmem::find(&buf[ack..at], b"{2:").is_none()
+            && memmem::find(&buf[ack..start], b"{2:").is_none()
         {
             continue;
         }
-        return Some(at);
+        return Some(start);
     }
 }
 
@@ -135,8 +137,8 @@ pub(super) enum BlockStartOutcome {
 }
 
 #[inline]
-pub(super) fn block_start(buf: &[u8], at: usize) -> BlockStartOutcome {
-    match buf[at.min(buf.len())..] {
+pub(super) fn block_start(buf: &[u8], offset: usize) -> BlockStartOutcome {
+    match buf[offset.min(buf.len())..] {
         [b'{', id @ (b'1'..=b'5' | b'S'), b':', ..] => BlockStartOutcome::Block(id),
         [] | [b'{'] | [b'{', b'1'..=b'5' | b'S'] => BlockStartOutcome::Cut,
         _ => BlockStartOutcome::Other,
@@ -154,7 +156,7 @@ pub(super) enum BlockEndOutcome {
     Next(usize),
     Bad {
         fault: SwiftFault,
-        at: usize,
+        offset: usize,
     },
     Need,
 }
@@ -170,24 +172,24 @@ fn shifted(fault: SwiftFault, from: usize) -> SwiftFault {
     }
 }
 
-/// A block other than the text: braces in pairs, no other block inside.
+/// Finds the end of a block other than the text. Its braces must be in pairs, and it must contain no other block.
 #[inline]
 fn header(buf: &[u8], start: usize, block: u8) -> BlockEndOutcome {
-    let (mut depth, mut at) = (1, start);
-    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
-        at += n;
-        if buf[at] == b'}' {
+    let (mut depth, mut offset) = (1, start);
+    while let Some(n) = memchr2(b'{', b'}', &buf[offset..]) {
+        offset += n;
+        if buf[offset] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return BlockEndOutcome::Ends { end: at, after: at + 1 };
+                return BlockEndOutcome::Ends { end: offset, after: offset + 1 };
             }
         } else {
-            match block_start(buf, at) {
-                BlockStartOutcome::Block(b'1') => return BlockEndOutcome::Next(at),
+            match block_start(buf, offset) {
+                BlockStartOutcome::Block(b'1') => return BlockEndOutcome::Next(offset),
                 BlockStartOutcome::Block(_) => {
                     return BlockEndOutcome::Bad {
-                        fault: SwiftFault::Unclosed { block, offset: at as u32 },
-                        at,
+                        fault: SwiftFault::Unclosed { block, offset: offset as u32 },
+                        offset,
                     };
                 }
                 BlockStartOutcome::Cut => return BlockEndOutcome::Need,
@@ -195,38 +197,38 @@ fn header(buf: &[u8], start: usize, block: u8) -> BlockEndOutcome {
             }
             depth += 1;
             if depth > NEST_MAX {
-                return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
+                return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: offset as u32 }, offset };
             }
         }
-        at += 1;
+        offset += 1;
     }
     BlockEndOutcome::Need
 }
 
-/// A block after the text. If it is not closed before a line or the next message starts, the message is over
-/// before it.
+/// Finds the end of a block after the text. If a line or the next message starts before the block is closed, the
+/// message ends before the block.
 #[inline]
 pub(super) fn trailer(buf: &[u8], start: usize) -> BlockEndOutcome {
     let mut depth = 1;
     for (n, byte) in buf[start.min(buf.len())..].iter().enumerate() {
-        let at = start + n;
+        let offset = start + n;
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
-            b'\r' | b'\n' | b'$' => return BlockEndOutcome::Next(at),
+            b'\r' | b'\n' | b'$' => return BlockEndOutcome::Next(offset),
             _ => {}
         }
         if depth == 0 {
-            return BlockEndOutcome::Ends { end: at, after: at + 1 };
+            return BlockEndOutcome::Ends { end: offset, after: offset + 1 };
         }
         if depth > NEST_MAX {
-            return BlockEndOutcome::Next(at);
+            return BlockEndOutcome::Next(offset);
         }
     }
     BlockEndOutcome::Need
 }
 
-/// Block 4.
+/// Finds the end of block 4.
 #[inline]
 fn text(buf: &[u8], start: usize) -> BlockEndOutcome {
     match without_line_ends(&buf[start.min(buf.len())..]).first() {
@@ -236,7 +238,7 @@ fn text(buf: &[u8], start: usize) -> BlockEndOutcome {
     }
 }
 
-/// Line ends are legal between `{4:` and the fields of a service message.
+/// Strips leading line ends, which are legal between `{4:` and the fields of a service message.
 #[inline]
 fn without_line_ends(text: &[u8]) -> &[u8] {
     &text[text.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count()..]
@@ -246,24 +248,24 @@ fn without_last_line_ends(text: &[u8]) -> &[u8] {
     &text[..text.len() - text.iter().rev().take_while(|b| matches!(b, b'\r' | b'\n')).count()]
 }
 
-/// Fields up to `-}`.
+/// Finds the `-}` that ends the fields.
 #[inline]
 fn lines(buf: &[u8], start: usize) -> BlockEndOutcome {
-    let mut at = start;
-    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
-        at += n;
-        if buf[at] == b'}' {
-            if at > start && buf[at - 1] == b'-' {
-                return BlockEndOutcome::Ends { end: at - 1, after: at + 1 };
+    let mut offset = start;
+    while let Some(n) = memchr2(b'{', b'}', &buf[offset..]) {
+        offset += n;
+        if buf[offset] == b'}' {
+            if offset > start && buf[offset - 1] == b'-' {
+                return BlockEndOutcome::Ends { end: offset - 1, after: offset + 1 };
             }
         } else {
-            match super::frame::starts_message(buf, at) {
-                Some(true) => return BlockEndOutcome::Next(at),
+            match super::frame::starts_message(buf, offset) {
+                Some(true) => return BlockEndOutcome::Next(offset),
                 Some(false) => {}
                 None => return BlockEndOutcome::Need,
             }
         }
-        at += 1;
+        offset += 1;
     }
     BlockEndOutcome::Need
 }
@@ -271,28 +273,28 @@ fn lines(buf: &[u8], start: usize) -> BlockEndOutcome {
 /// Blocks in block 4: `{177:…}{451:0}`, or another message's blocks.
 #[cold]
 fn nested(buf: &[u8], start: usize) -> BlockEndOutcome {
-    let (mut depth, mut at) = (1, start);
-    while let Some(n) = memchr2(b'{', b'}', &buf[at..]) {
-        at += n;
-        if buf[at] == b'}' {
+    let (mut depth, mut offset) = (1, start);
+    while let Some(n) = memchr2(b'{', b'}', &buf[offset..]) {
+        offset += n;
+        if buf[offset] == b'}' {
             depth -= 1;
             if depth == 0 {
-                return BlockEndOutcome::Ends { end: at, after: at + 1 };
+                return BlockEndOutcome::Ends { end: offset, after: offset + 1 };
             }
-            at += 1;
+            offset += 1;
             continue;
         }
-        match block_start(buf, at) {
+        match block_start(buf, offset) {
             BlockStartOutcome::Cut => return BlockEndOutcome::Need,
             // A system message's text may quote another message, which is then first in it.
-            BlockStartOutcome::Block(b'1') if at > start => return BlockEndOutcome::Next(at),
+            BlockStartOutcome::Block(b'1') if offset > start => return BlockEndOutcome::Next(offset),
             BlockStartOutcome::Block(b'4') => {
-                match without_line_ends(&buf[buf.len().min(at + 3)..]).first() {
+                match without_line_ends(&buf[buf.len().min(offset + 3)..]).first() {
                     None => return BlockEndOutcome::Need,
                     Some(b'{') => {}
-                    Some(_) => match lines(buf, at + 3) {
+                    Some(_) => match lines(buf, offset + 3) {
                         BlockEndOutcome::Ends { after, .. } => {
-                            at = after;
+                            offset = after;
                             continue;
                         }
                         other => return other,
@@ -303,9 +305,9 @@ fn nested(buf: &[u8], start: usize) -> BlockEndOutcome {
         }
         depth += 1;
         if depth > NEST_MAX {
-            return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: at as u32 }, at };
+            return BlockEndOutcome::Bad { fault: SwiftFault::Depth { offset: offset as u32 }, offset };
         }
-        at += 1;
+        offset += 1;
     }
     BlockEndOutcome::Need
 }

@@ -6,7 +6,7 @@ use super::tokens::{SwiftField, SwiftTag};
 use super::value;
 use unitape_base::json::value as text;
 
-/// Appends the statement lines of `fields` to `out` as a JSON array; false if there are none.
+/// Appends the statement lines of `fields` to `out` as a JSON array; returns false if there are no lines.
 ///
 /// A line is `{"date":…,"entry_date":…,"amt":…,"mark":…,"funds":…,"type":…,"ref":…,"bank_ref":…,"details":…,
 /// "info":…}`, as far as it has them: `amt` is what the line adds to the account (less than zero for `D` and `RC`),
@@ -14,7 +14,7 @@ use unitape_base::json::value as text;
 /// kept in words: `"odd":"entry_date 1303 is no day"`.
 ///
 /// # Errors
-/// With the index of a line that is not of its form; what was appended is of no use then.
+/// Fails with the index of a line that has another form; the caller must then ignore the appended entries.
 ///
 /// ```
 /// use unitape_codec::swift_mt::{SwiftFieldTokenizer, entries};
@@ -33,16 +33,16 @@ pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<b
     let mut parts = SwiftComponents::default();
     let mut open = false;
     out.push(b'[');
-    let mut at = 0;
-    while let Some(n) = fields[at..].iter().position(|token| token.tag == SwiftTag::new(b"61")) {
-        at += n;
-        let line = fields[at].slice(all);
-        parts::split(SwiftTag::new(b"61"), line, &mut parts).map_err(|fault| (at, fault))?;
+    let mut index = 0;
+    while let Some(n) = fields[index..].iter().position(|token| token.tag == SwiftTag::new(b"61")) {
+        index += n;
+        let line = fields[index].slice(all);
+        parts::split(SwiftTag::new(b"61"), line, &mut parts).map_err(|fault| (index, fault))?;
         out.extend_from_slice(if open { b",{" } else { b"{" });
         open = true;
         self::line(line, &parts, out);
-        at += 1;
-        let info = fields[at..].iter().take_while(|token| token.tag == SwiftTag::new(b"86"));
+        index += 1;
+        let info = fields[index..].iter().take_while(|token| token.tag == SwiftTag::new(b"86"));
         for (n, token) in info.enumerate() {
             // Banks that break a narrative over several fields mean one of several lines.
             if n == 0 {
@@ -53,7 +53,7 @@ pub fn entries(all: &[u8], fields: &[SwiftField], out: &mut Vec<u8>) -> Result<b
                 text(out, token.slice(all));
                 join(out, from);
             }
-            at += 1;
+            index += 1;
         }
         out.push(b'}');
     }
@@ -141,7 +141,7 @@ mod tests {
     use unitape_model::Amount;
 
     proptest! {
-        /// Statements add up only if each line says exactly what it adds.
+        /// Guards against a wrong sum: statements add up only if each line shows exactly what it adds.
         #[test]
         fn amounts_are_shown_as_amounts_are(text in "[0-9]{0,18},?[0-9]{0,18}|0{0,9}[0-9]{0,3},0{0,9}[1-9]?", less: bool) {
             if let Some(number) = value::amount(text.as_bytes()) {

@@ -21,7 +21,7 @@ pub enum SwiftFaultCode {
 }
 
 impl SwiftFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `bad_block`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,10 +41,10 @@ impl fmt::Display for SwiftFaultCode {
     }
 }
 
-/// Why a stretch of input is not a good message.
+/// The reason why bytes are no valid message.
 ///
-/// A plain value (no text inside), so that a stream of nothing but faults allocates nothing; `Display` gives
-/// the sentence. Offsets inside are bytes from the start of the message.
+/// It is a plain value without text, so that a stream of faults needs no allocation; `Display` describes it in a
+/// sentence. Offsets inside are bytes from the start of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SwiftFault {
@@ -59,7 +59,7 @@ pub enum SwiftFault {
         /// Where the other one starts.
         offset: u32,
     },
-    /// A block is there twice.
+    /// A block occurs twice.
     Twice {
         /// Which, as a letter.
         block: u8,
@@ -89,7 +89,7 @@ pub enum SwiftFault {
 }
 
 impl SwiftFault {
-    /// The code this fault is reported under.
+    /// Returns the code under which unitape reports this fault.
     #[must_use]
     pub const fn code(self) -> SwiftFaultCode {
         match self {
@@ -128,7 +128,7 @@ impl fmt::Display for SwiftFault {
     }
 }
 
-/// Why a value is not of the form of its tag: what was expected, and where.
+/// The reason why a value does not have the form of its tag: the expected text, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueFault {
     /// Offset in the value, in bytes.

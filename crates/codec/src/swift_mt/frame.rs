@@ -56,8 +56,8 @@ pub enum EnvelopeForm {
     Bare,
 }
 
-/// Where a message and its parts are. All offsets are into the buffer framed; spans of blocks are what is
-/// between `{4:` and `}`, spans that start at 0 are of what is not there.
+/// Where a message and its parts are. All offsets are into the framed buffer. The span of a block is the part between
+/// `{4:` and `}`; a span that starts at 0 is of an absent block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FramedSwiftMessage {
     /// All of it, acknowledgement, preface and terminator included.
@@ -73,7 +73,7 @@ pub struct FramedSwiftMessage {
 }
 
 impl FramedSwiftMessage {
-    /// The content of a block: 1 to 5, or 6 for S; `None` where it is not there.
+    /// Returns the content of a block, 1 to 5, or 6 for S; `None` if the message lacks the block.
     #[inline]
     #[must_use]
     pub fn block(&self, number: usize) -> Option<Span> {
@@ -82,7 +82,8 @@ impl FramedSwiftMessage {
         (span.start > 0 || bare).then_some(span)
     }
 
-    /// Whether the acknowledgement in front, if there is one, refuses the message (`451:1`, NAK).
+    /// Returns whether the acknowledgement in front of the message refuses it (`451:1`, NAK); `None` without an
+    /// acknowledgement.
     #[must_use]
     pub fn is_refused(&self, buf: &[u8]) -> Option<bool> {
         if self.ack.is_empty() {
@@ -94,7 +95,7 @@ impl FramedSwiftMessage {
         Some(sub_blocks(content).any(|t| t.tag == SwiftTag::new(b"451") && t.slice(content) != b"0"))
     }
 
-    /// The place of day and time in an acknowledgement, in front of the message or alone (`177`, `YYMMDDHHMM`).
+    /// Finds day and time in an acknowledgement, in front of the message or alone (`177`, `YYMMDDHHMM`).
     #[must_use]
     pub fn acknowledged(&self, buf: &[u8]) -> Option<Span> {
         let (from, content) = if self.ack.is_empty() {
@@ -110,7 +111,7 @@ impl FramedSwiftMessage {
         Some(Span { start: from + time.start as usize, end: from + time.end as usize })
     }
 
-    /// The text: the content of block 4.
+    /// Returns the text, which is the content of block 4.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Span {
@@ -152,24 +153,24 @@ impl Default for SwiftFramer {
 }
 
 impl SwiftFramer {
-    /// This framer with another bound on a whole message, in bytes: 64 at least, 256 MiB at most.
+    /// Sets the maximum length of a message in bytes, clamped to 64 bytes at least and 256 MiB at most.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         SwiftFramer { max_message: max_message.clamp(64, 256 << 20) }
     }
 
-    /// The largest whole message, in bytes.
+    /// Returns the maximum length of a message, in bytes.
     #[must_use]
     pub const fn max_message(&self) -> usize {
         self.max_message
     }
 
-    /// Finds the frame at `buf[at..]`. `eof`: the input ends where `buf` ends.
+    /// Finds the frame at `buf[offset..]`. `eof`: the input ends where `buf` ends.
     #[inline]
     #[must_use]
-    pub fn frame(&self, buf: &[u8], at: usize, eof: bool) -> NextSwiftFrame {
-        let Some(from) = skip(buf, at, eof) else {
-            let from = skip(buf, at, true).unwrap_or(buf.len());
+    pub fn frame(&self, buf: &[u8], offset: usize, eof: bool) -> NextSwiftFrame {
+        let Some(from) = skip(buf, offset, eof) else {
+            let from = skip(buf, offset, true).unwrap_or(buf.len());
             return NextSwiftFrame::Incomplete { from, need: buf.len() + 1 };
         };
         let Some(&first) = buf.get(from) else {
@@ -185,54 +186,54 @@ impl SwiftFramer {
             b'{' => match starts_message(view, from) {
                 Some(true) => self.envelope(&window),
                 Some(false) => self.loose(&window),
-                None if window.whole => self.loose(&window),
+                None if window.is_final => self.loose(&window),
                 None => self.undecided(&window),
             },
             b':' => match bare::starts(view, from) {
                 Some(true) => self.bare(&window, from),
                 Some(false) => self.loose(&window),
-                None if window.whole => self.loose(&window),
+                None if window.is_final => self.loose(&window),
                 None => self.undecided(&window),
             },
             _ => self.loose(&window),
         }
     }
 
-    /// As [`SwiftFramer::frame`], and reads the fields of the message; `None` if it is not of the usual shape.
+    /// Frames a message like [`SwiftFramer::frame`] and reads its fields; `None` if it does not have the usual shape.
     #[inline]
     pub(super) fn frame_usual_shape(
         &self,
         buf: &[u8],
-        at: usize,
+        offset: usize,
         eof: bool,
         fields: &mut SwiftFieldTokenizer,
     ) -> Option<FramedSwiftMessage> {
         let SwiftFieldTokenizer { tokens, places, kernel } = fields;
-        let w = self.window(buf, skip(buf, at, eof)?, eof);
-        let message = usual_shape::message(*kernel, w.view, w.from, w.whole, places, tokens)?;
+        let w = self.window(buf, skip(buf, offset, eof)?, eof);
+        let message = usual_shape::message(*kernel, w.view, w.from, w.is_final, places, tokens)?;
         (message.span.end <= w.limit).then_some(message)
     }
 
-    /// The bytes that a message which starts at `from` may have.
+    /// Returns the bytes that a message starting at `from` may have.
     #[inline]
     fn window<'w>(&self, buf: &'w [u8], from: usize, eof: bool) -> FrameWindow<'w> {
         // Bytes beyond the limit may be looked at, so that a start at the limit is seen, but are not waited for.
         let limit = from.saturating_add(self.max_message);
         let view = &buf[..buf.len().min(limit.saturating_add(LOOKAHEAD))];
         // An input that ends where the view does is not known to end before it: a longer one looks the same.
-        let whole = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
-        FrameWindow { from, limit, whole, view }
+        let is_final = eof && buf.len() < limit.saturating_add(LOOKAHEAD);
+        FrameWindow { from, limit, is_final, view }
     }
 
-    /// The start of the last message that starts in `buf`, 0 if none does: a place to cut a stream into blocks.
-    /// A guess: what looks like a start inside a text looks the same.
+    /// Returns where the last message in `buf` starts, so that a stream can be cut into blocks there; 0 if no message
+    /// starts in `buf`. It is a guess: bytes inside a text may look like a start.
     #[must_use]
     pub fn cut(&self, buf: &[u8]) -> usize {
         blocks::last_start(buf).or_else(|| bare::last_start(buf)).unwrap_or(0)
     }
 
     fn envelope(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        match blocks::scan(w.view, w.from, w.whole) {
+        match blocks::scan(w.view, w.from, w.is_final) {
             EnvelopeScanOutcome::Done(message) if message.span.end <= w.limit => {
                 match fields_start(&message, w.view) {
                     Ok(()) => NextSwiftFrame::Message(message),
@@ -242,7 +243,7 @@ impl SwiftFramer {
             EnvelopeScanOutcome::Next(next) if next <= w.limit => {
                 NextSwiftFrame::Bad { span: Span { start: w.from, end: next }, fault: SwiftFault::Truncated }
             }
-            EnvelopeScanOutcome::Bad { fault, at } if at < w.limit => self.resync(w, fault, at),
+            EnvelopeScanOutcome::Bad { fault, offset } if offset < w.limit => self.resync(w, fault, offset),
             EnvelopeScanOutcome::Need => self.undecided(w),
             EnvelopeScanOutcome::Done(_) | EnvelopeScanOutcome::Next(_) | EnvelopeScanOutcome::Bad { .. } => {
                 self.no_end(w)
@@ -251,7 +252,7 @@ impl SwiftFramer {
     }
 
     fn bare(&self, w: &FrameWindow<'_>, first: usize) -> NextSwiftFrame {
-        match bare::scan(w.view, w.from, first, w.whole) {
+        match bare::scan(w.view, w.from, first, w.is_final) {
             Some(message) if message.span.end <= w.limit => NextSwiftFrame::Message(message),
             Some(_) => self.no_end(w),
             // A body without an end before the limit is cut off there, as it is if more is to come.
@@ -259,15 +260,15 @@ impl SwiftFramer {
         }
     }
 
-    /// Neither a message nor a body starts here: a preface, or garbage.
+    /// Handles bytes that start neither a message nor a body: a preface, or garbage.
     #[cold]
     fn loose(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        match bare::check_preface(w.view, w.from, w.whole) {
+        match bare::check_preface(w.view, w.from, w.is_final) {
             bare::PrefaceVerdict::Preface(first) if first < w.limit => self.bare(w, first),
             bare::PrefaceVerdict::Garbage(end) if end <= w.limit => {
                 NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault: SwiftFault::Garbage }
             }
-            bare::PrefaceVerdict::Need if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+            bare::PrefaceVerdict::Need if !w.is_final && w.view.len() < w.limit + LOOKAHEAD => {
                 NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
@@ -277,13 +278,13 @@ impl SwiftFramer {
         }
     }
 
-    /// Rule 5: the message is bad from `at` on; where does the next one start?
+    /// Applies rule 5: the message is bad from `offset` on, so this finds the start of the next message.
     #[cold]
-    fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, at: usize) -> NextSwiftFrame {
-        let next = memchr::memmem::find(&w.view[at..], b"{1:").map(|n| at + n);
+    fn resync(&self, w: &FrameWindow<'_>, fault: SwiftFault, offset: usize) -> NextSwiftFrame {
+        let next = memchr::memmem::find(&w.view[offset..], b"{1:").map(|n| offset + n);
         match next {
             Some(end) if end <= w.limit => NextSwiftFrame::Bad { span: Span { start: w.from, end }, fault },
-            None if !w.whole && w.view.len() < w.limit + LOOKAHEAD => {
+            None if !w.is_final && w.view.len() < w.limit + LOOKAHEAD => {
                 NextSwiftFrame::Incomplete { from: w.from, need: w.view.len() + 1 }
             }
             _ => {
@@ -293,13 +294,13 @@ impl SwiftFramer {
         }
     }
 
-    /// The bytes there are do not decide.
+    /// Handles bytes that do not decide yet.
     #[cold]
     fn undecided(&self, w: &FrameWindow<'_>) -> NextSwiftFrame {
-        if w.view.len() >= w.limit + LOOKAHEAD || (w.whole && w.view.len() > w.limit) {
+        if w.view.len() >= w.limit + LOOKAHEAD || (w.is_final && w.view.len() > w.limit) {
             return self.no_end(w);
         }
-        if w.whole {
+        if w.is_final {
             return NextSwiftFrame::Bad {
                 span: Span { start: w.from, end: w.view.len() },
                 fault: SwiftFault::Truncated,
@@ -322,48 +323,51 @@ struct FrameWindow<'w> {
     /// No message reaches beyond.
     limit: usize,
     /// The input ends where `view` ends.
-    whole: bool,
+    is_final: bool,
 }
 
-/// Whether `{1:` is at `at`; `None` if the buffer ends before that is known.
+/// Returns whether `{1:` is at `offset`; `None` if the buffer ends before that is known.
 #[inline]
-pub(super) fn starts_message(buf: &[u8], at: usize) -> Option<bool> {
-    let have = &buf[at..buf.len().min(at + 3)];
+pub(super) fn starts_message(buf: &[u8], offset: usize) -> Option<bool> {
+    let have = &buf[offset..buf.len().min(offset + 3)];
     match have == &b"{1:"[..have.len()] {
         true if have.len() < 3 => None,
         equal => Some(equal),
     }
 }
 
-/// The first byte at or after `at` that is no separator; `None` if a byte order mark may have been cut.
+/// Finds the first byte at or after `offset` that is no separator; `None` if a byte order mark may be incomplete.
 #[inline]
-fn skip(buf: &[u8], mut at: usize, eof: bool) -> Option<usize> {
+fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Option<usize> {
     loop {
-        match buf.get(at) {
-            Some(b'\r' | b'\n' | b' ' | b'\t' | b'$' | 1 | 3) => at += 1,
+        match buf.get(offset) {
+            Some(b'\r' | b'\n' | b' ' | b'\t' | b'$' | 1 | 3) => offset += 1,
             Some(0xef) => {
-                let mark = &buf[at..buf.len().min(at + 3)];
+                let mark = &buf[offset..buf.len().min(offset + 3)];
                 if mark == b"\xef\xbb\xbf" {
-                    at += 3;
+                    offset += 3;
                 } else if !eof && mark == &b"\xef\xbb\xbf"[..mark.len()] {
                     return None;
                 } else {
-                    return Some(at);
+                    return Some(offset);
                 }
             }
-            _ => return Some(at),
+            _ => return Some(offset),
         }
     }
 }
 
-/// The text of a message with an envelope is empty, starts with a field, or is blocks in blocks.
+/// Checks that the text of a message with an envelope is empty, starts with a field, or consists of sub-blocks.
 #[inline]
 fn fields_start(message: &FramedSwiftMessage, buf: &[u8]) -> Result<(), SwiftFault> {
     let text = message.text();
     let blank = text.slice(buf).iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
-    let at = text.start + blank;
-    if at >= text.end || buf[at] == b'{' || bare::tag_at(&buf[..text.end], at).is_some() {
+    let content_start = text.start + blank;
+    if content_start >= text.end
+        || buf[content_start] == b'{'
+        || bare::tag_at(&buf[..text.end], content_start).is_some()
+    {
         return Ok(());
     }
-    Err(SwiftFault::TextBeforeTag { offset: (at - message.span.start) as u32 })
+    Err(SwiftFault::TextBeforeTag { offset: (content_start - message.span.start) as u32 })
 }

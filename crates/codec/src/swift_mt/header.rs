@@ -11,7 +11,7 @@ use super::parts::{SubfieldFormat, SwiftComponents, ends, positions};
 /// `output_time`, `priority`.
 ///
 /// # Errors
-/// Where the block departs from its form.
+/// Fails if the block departs from its form.
 ///
 /// ```
 /// use unitape_codec::swift_mt::{header, parts::SwiftComponents};

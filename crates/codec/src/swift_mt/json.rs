@@ -13,7 +13,7 @@
 //! an `error` in the place of its `parts`, and the message is a message all the same. The schema is
 //! `docs/schema/decode-swift.schema.json`.
 //!
-//! This is the one part of the module that reads and writes, through what the caller gives it; it holds a few
+//! This is the only part of the module that reads and writes, through the reader and writer of the caller; it holds a few
 //! times the largest message in memory, however long the input is.
 
 use super::fault::{SwiftFault, ValueFault};
@@ -31,7 +31,7 @@ use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineD
 pub struct SwiftSummary {
     /// Good messages.
     pub messages: u64,
-    /// Faulty messages and stretches of garbage.
+    /// Faulty messages and garbage.
     pub errors: u64,
     /// Values that are not of the form of their tags.
     pub bad_values: u64,
@@ -42,7 +42,7 @@ pub struct SwiftSummary {
 /// Decodes all of `input` to JSON Lines on `out`.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 ///
 /// ```
 /// use unitape_codec::swift_mt::{SwiftFramer, decode_json};
@@ -132,37 +132,37 @@ impl SwiftJsonWriter {
         let buf = input.bytes;
         self.start(input, message.span.start);
         let kind = SwiftMessageType::from_message(message, buf, fields);
-        self.put(format_args!(",\"type\":\"{kind}\""));
+        self.write_format(format_args!(",\"type\":\"{kind}\""));
         if let Some(variant) = variant(message, buf) {
-            self.put(format_args!(",\"variant\":"));
+            self.write_format(format_args!(",\"variant\":"));
             text(&mut self.lines.text, variant);
         }
         if !message.ack.is_empty() {
             self.ack(message, buf);
         }
         if message.form == EnvelopeForm::Bare && !message.preface.is_empty() {
-            self.put(format_args!(",\"preface\":"));
+            self.write_format(format_args!(",\"preface\":"));
             let (preface, mut scratch) = (message.preface.slice(buf), std::mem::take(&mut self.scratch));
             text(&mut self.lines.text, one_line_end(trimmed(preface), &mut scratch));
             self.scratch = scratch;
         }
-        self.put(format_args!(",\"blocks\":{{"));
+        self.write_format(format_args!(",\"blocks\":{{"));
         let mut comma = false;
         for (block, name) in [(1, "1"), (2, "2"), (3, "3"), (5, "5"), (6, "S")] {
             let Some(span) = message.block(block) else { continue };
-            self.put(format_args!("{}\"{name}\":", if comma { "," } else { "" }));
+            self.write_format(format_args!("{}\"{name}\":", if comma { "," } else { "" }));
             comma = true;
             if block < 3 {
                 let content = span.slice(buf);
-                let known = header(block, content, &mut self.parts);
-                self.valued("{", content, known);
+                let split_outcome = header(block, content, &mut self.parts);
+                self.write_value("{", content, split_outcome);
             } else {
                 self.sub_blocks(span.slice(buf));
             }
         }
-        self.put(format_args!("}},\"fields\":["));
+        self.write_format(format_args!("}},\"fields\":["));
         self.fields(message.text().slice(buf), fields, kind, message, buf);
-        self.put(format_args!("]}}\n"));
+        self.write_format(format_args!("]}}\n"));
         self.summary.messages += 1;
     }
 
@@ -179,7 +179,7 @@ impl SwiftJsonWriter {
         self.path.clear();
         for (n, token) in fields.iter().enumerate() {
             let content = token.slice(all);
-            self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
+            self.write_format(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
             text(&mut self.lines.text, token.name(all));
             if token.tag == SwiftTag::new(b"16S") {
                 self.leave(content);
@@ -189,7 +189,7 @@ impl SwiftJsonWriter {
                 self.path.extend_from_slice(b"B");
             }
             if !self.path.is_empty() {
-                self.put(format_args!(",\"path\":"));
+                self.write_format(format_args!(",\"path\":"));
                 let path = std::mem::take(&mut self.path);
                 text(&mut self.lines.text, &path);
                 self.path = path;
@@ -197,8 +197,9 @@ impl SwiftJsonWriter {
             if token.tag == SwiftTag::new(b"16R") {
                 self.enter(content);
             }
-            let known = if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.parts) };
-            self.valued(",", content, known);
+            let split_outcome =
+                if nested { Ok(false) } else { parts::split(token.tag, content, &mut self.parts) };
+            self.write_value(",", content, split_outcome);
         }
     }
 
@@ -218,24 +219,24 @@ impl SwiftJsonWriter {
         }
     }
 
-    /// `"value":…,"parts":{…}}` after what has been opened.
-    fn valued(&mut self, open: &str, content: &[u8], known: Result<bool, ValueFault>) {
-        self.put(format_args!("{open}\"value\":"));
+    /// Writes `"value":…,"parts":{…}}` after the `open` text.
+    fn write_value(&mut self, open: &str, content: &[u8], split_outcome: Result<bool, ValueFault>) {
+        self.write_format(format_args!("{open}\"value\":"));
         let mut scratch = std::mem::take(&mut self.scratch);
         text(&mut self.lines.text, one_line_end(content, &mut scratch));
         self.scratch = scratch;
-        match known {
+        match split_outcome {
             Ok(false) => {}
             Ok(true) => self.parts(content),
             Err(fault) => {
-                self.put(format_args!(
+                self.write_format(format_args!(
                     ",\"error\":{{\"code\":\"{}\",\"message\":\"{fault}\"}}",
                     fault.code()
                 ));
                 self.summary.bad_values += 1;
             }
         }
-        self.put(format_args!("}}"));
+        self.write_format(format_args!("}}"));
     }
 
     fn parts(&mut self, content: &[u8]) {
@@ -243,7 +244,7 @@ impl SwiftJsonWriter {
         let mut day = None;
         for n in 0..self.parts.as_slice().len() {
             let part = self.parts.as_slice()[n];
-            self.put(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
+            self.write_format(format_args!("{}\"{}\":", if n > 0 { "," } else { "" }, part.name));
             let bytes = part.slice(content);
             match part.kind {
                 SubfieldFormat::Text => text(&mut self.lines.text, bytes),
@@ -285,7 +286,7 @@ impl SwiftJsonWriter {
         self.lines.text.push(b'}');
     }
 
-    /// A day, or what is there if the calendar has no such day (an entry date may name any).
+    /// Writes a day, or the raw bytes if the calendar has no such day (an entry date may name any day).
     fn day(&mut self, day: Option<CalendarDay>, bytes: &[u8]) {
         match day {
             Some(day) => {
@@ -301,9 +302,9 @@ impl SwiftJsonWriter {
         self.lines.text.push(b'[');
         let mut scratch = std::mem::take(&mut self.scratch);
         for (n, token) in sub_blocks(content).enumerate() {
-            self.put(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
+            self.write_format(format_args!("{}{{\"tag\":", if n > 0 { "," } else { "" }));
             text(&mut self.lines.text, token.name(content));
-            self.put(format_args!(",\"value\":"));
+            self.write_format(format_args!(",\"value\":"));
             text(&mut self.lines.text, one_line_end(token.slice(content), &mut scratch));
             self.lines.text.push(b'}');
         }
@@ -311,13 +312,13 @@ impl SwiftJsonWriter {
         self.lines.text.push(b']');
     }
 
-    /// `"ack":{"status":"ACK","fields":[…]}` of the blocks in front.
+    /// Writes `"ack":{"status":"ACK","fields":[…]}` for the blocks in front.
     fn ack(&mut self, message: &FramedSwiftMessage, buf: &[u8]) {
         let blocks = message.ack.slice(buf);
         let block4 = sub_blocks(blocks).find(|token| token.tag == SwiftTag::new(b"4"));
         let content = block4.map_or(&[][..], |token| token.slice(blocks));
         let refused = message.is_refused(buf) == Some(true);
-        self.put(format_args!(
+        self.write_format(format_args!(
             ",\"ack\":{{\"status\":\"{}\",\"fields\":",
             if refused { "NAK" } else { "ACK" }
         ));
@@ -335,7 +336,7 @@ impl SwiftJsonWriter {
         self.lines.begin(self.items(), input.file_offset(offset));
     }
 
-    fn put(&mut self, words: std::fmt::Arguments<'_>) {
+    fn write_format(&mut self, words: std::fmt::Arguments<'_>) {
         // Writing to a Vec cannot fail.
         let _ = self.lines.text.write_fmt(words);
     }
@@ -344,13 +345,13 @@ impl SwiftJsonWriter {
 /// Bytes of the path of sequences, at most; deeper sequences appear under their last known parent.
 const PATH_MAX: usize = 256;
 
-/// Field 119 of block 3: `COV`, `STP`, `REMIT`.
+/// Returns field 119 of block 3: `COV`, `STP`, `REMIT`.
 fn variant<'b>(message: &FramedSwiftMessage, buf: &'b [u8]) -> Option<&'b [u8]> {
     let content = message.block(3)?.slice(buf);
     sub_blocks(content).find(|token| token.tag == SwiftTag::new(b"119")).map(|token| token.slice(content))
 }
 
-/// `\n` for every line end.
+/// Replaces every line end by `\n`.
 fn one_line_end<'v>(bytes: &'v [u8], scratch: &'v mut Vec<u8>) -> &'v [u8] {
     if !bytes.contains(&b'\r') {
         return bytes;

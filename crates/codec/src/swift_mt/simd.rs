@@ -41,13 +41,13 @@ impl DelimiterOffsets {
         }
         let out = &mut self.table[self.len..self.len + STEP];
         // Nearly all steps have fewer than eight: to write always eight costs less than to guess how many.
-        for place in &mut out[..EAGER] {
-            *place = base + bits.trailing_zeros();
+        for offset in &mut out[..EAGER] {
+            *offset = base + bits.trailing_zeros();
             bits &= bits.wrapping_sub(1);
         }
         if count > EAGER {
-            for place in &mut out[EAGER..count] {
-                *place = base + bits.trailing_zeros();
+            for offset in &mut out[EAGER..count] {
+                *offset = base + bits.trailing_zeros();
                 bits &= bits.wrapping_sub(1);
             }
         }
@@ -70,11 +70,11 @@ const AHEAD: usize = 2048;
 const EAGER: usize = 8;
 
 impl SwiftKernel {
-    /// The one that every processor runs.
+    /// The portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = SwiftKernel(SwiftInstructionSet::Portable);
 
-    /// The fastest that this processor runs.
+    /// Returns the fastest kernel of this processor.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
@@ -86,7 +86,7 @@ impl SwiftKernel {
         SwiftKernel(SwiftInstructionSet::Portable)
     }
 
-    /// Finds every `\n`, `{` and `}` up to and with the first `}` after a `-`; false if there is none such.
+    /// Finds every `\n`, `{` and `}` up to and with the first `}` after a `-`; returns false without such a `}`.
     /// `bytes` must be shorter than 4 GiB.
     #[inline]
     pub(super) fn index(self, bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
@@ -101,22 +101,22 @@ impl SwiftKernel {
     }
 }
 
-/// One step: `marks` are line feeds and braces, `closing` are the closing braces among them.
+/// Adds the marks of one step: `marks` are line feeds and braces, `closing` are the closing braces among them.
 #[inline(always)]
 fn step(bytes: &[u8], base: usize, mut marks: u64, mut closing: u64, places: &mut DelimiterOffsets) -> bool {
-    let mut over = false;
+    let mut has_end = false;
     while closing != 0 {
-        let at = base + closing.trailing_zeros() as usize;
-        if at > 0 && bytes[at - 1] == b'-' {
+        let offset = base + closing.trailing_zeros() as usize;
+        if offset > 0 && bytes[offset - 1] == b'-' {
             // Bytes after it are not asked for.
             marks &= closing ^ closing.wrapping_sub(1);
-            over = true;
+            has_end = true;
             break;
         }
         closing &= closing - 1;
     }
     places.add(marks, base as u32);
-    over
+    has_end
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -146,7 +146,10 @@ fn portable(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     false
 }
 
+/// Indexes line feeds and braces with AVX2.
+///
 /// # Safety
+/// The caller must ensure:
 /// - The processor has AVX2, BMI1 and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
@@ -157,7 +160,7 @@ unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
     for (i, chunk) in bytes.chunks(STEP).enumerate() {
         let mut padded = [0; STEP];
         let block: &[u8; STEP] = match chunk.try_into() {
-            Ok(whole) => whole,
+            Ok(full_chunk) => full_chunk,
             Err(_) => {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 &padded
@@ -170,9 +173,9 @@ unsafe fn avx2(bytes: &[u8], places: &mut DelimiterOffsets) -> bool {
             // SAFETY: `half` is 32 bytes; the load needs no alignment.
             let x = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
             let closes = _mm256_cmpeq_epi8(x, close);
-            let others = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, open));
-            let both = _mm256_or_si256(closes, others);
-            marks |= u64::from(_mm256_movemask_epi8(both) as u32) << (32 * n);
+            let feeds_and_opens = _mm256_or_si256(_mm256_cmpeq_epi8(x, feed), _mm256_cmpeq_epi8(x, open));
+            let all_marks = _mm256_or_si256(closes, feeds_and_opens);
+            marks |= u64::from(_mm256_movemask_epi8(all_marks) as u32) << (32 * n);
             closing |= u64::from(_mm256_movemask_epi8(closes) as u32) << (32 * n);
         }
         if step(bytes, STEP * i, marks, closing, places) {
@@ -195,9 +198,9 @@ mod tests {
         ) {
             let bytes = bytes.as_bytes();
             let end = bytes.windows(2).position(|two| two == b"-}");
-            let seen = &bytes[..end.map_or(bytes.len(), |at| at + 2)];
-            let marks = seen.iter().enumerate().filter(|(_, b)| matches!(b, b'\n' | b'{' | b'}'));
-            let expected: Vec<_> = marks.map(|(at, _)| at as u32).collect();
+            let message_bytes = &bytes[..end.map_or(bytes.len(), |offset| offset + 2)];
+            let marks = message_bytes.iter().enumerate().filter(|(_, b)| matches!(b, b'\n' | b'{' | b'}'));
+            let expected: Vec<_> = marks.map(|(offset, _)| offset as u32).collect();
             for kernel in [SwiftKernel::best(), SwiftKernel::PORTABLE] {
                 let mut places = DelimiterOffsets::default();
                 prop_assert_eq!(kernel.index(bytes, &mut places), end.is_some());

@@ -1,6 +1,6 @@
 //! The fields of a message: `:tag:value` by `:tag:value`, and the parts of blocks in braces.
 
-use super::bare::tag_here;
+use super::bare::parse_tag_at;
 use super::frame::{FramedSwiftMessage, NextSwiftFrame, SwiftFramer};
 use super::simd::{DelimiterOffsets, SwiftKernel};
 use super::usual_shape::{self, ValueExtent};
@@ -13,10 +13,10 @@ use std::fmt;
 pub struct SwiftTag(u32);
 
 impl SwiftTag {
-    /// The tag of a field that has none of four bytes or fewer.
+    /// The tag of a field whose tag is longer than four bytes.
     pub const OTHER: SwiftTag = SwiftTag(0);
 
-    /// The tag of this text: `SwiftTag::new(b"32A")`.
+    /// Packs the text of a tag: `SwiftTag::new(b"32A")`.
     #[inline]
     #[must_use]
     pub const fn new(text: &[u8]) -> SwiftTag {
@@ -32,13 +32,14 @@ impl SwiftTag {
         SwiftTag(packed)
     }
 
-    /// The tag of the first three of these, or of the first two.
+    /// Packs the first three bytes of a tag, or the first two.
     #[inline(always)]
     pub(super) const fn packed([a, b, c]: [u8; 3], two: bool) -> SwiftTag {
         SwiftTag(u32::from_be_bytes([0, a, b, c]) >> (if two { 8 } else { 0 }))
     }
 
-    /// Its two digits as a number, and the letter after them, 0 if none: `32A` is `(32, b'A')`.
+    /// Splits the tag into its two digits as a number and the letter after them, 0 without a letter: `32A` is `(32,
+    /// b'A')`.
     #[inline]
     #[must_use]
     pub const fn split(self) -> Option<(u8, u8)> {
@@ -85,14 +86,14 @@ pub struct SwiftField {
 }
 
 impl SwiftField {
-    /// The value, as it is in `text`: lines may end with CR LF or LF.
+    /// Returns the value as it stands in `text`: lines may end with CR LF or LF.
     #[inline]
     #[must_use]
     pub fn slice<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// The tag as it is in `text`.
+    /// Returns the tag as it stands in `text`.
     #[inline]
     #[must_use]
     pub fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
@@ -130,13 +131,13 @@ impl Default for SwiftFieldTokenizer {
 }
 
 impl SwiftFieldTokenizer {
-    /// No fields.
+    /// Makes an empty field list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No fields, as `new` gives, on the kernel that every processor runs.
+    /// Makes an empty field list with the portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     #[doc(hidden)]
     #[must_use]
@@ -144,13 +145,13 @@ impl SwiftFieldTokenizer {
         SwiftFieldTokenizer { kernel: SwiftKernel::PORTABLE, ..Self::default() }
     }
 
-    /// Frames what is at `buf[at..]` and, if it is a message, reads the fields of its text.
+    /// Frames the item at `buf[offset..]` and, if it is a message, reads the fields of its text.
     #[inline]
-    pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], at: usize, eof: bool) -> NextSwiftFrame {
-        if let Some(message) = framer.frame_usual_shape(buf, at, eof, self) {
+    pub fn frame(&mut self, framer: &SwiftFramer, buf: &[u8], offset: usize, eof: bool) -> NextSwiftFrame {
+        if let Some(message) = framer.frame_usual_shape(buf, offset, eof, self) {
             return NextSwiftFrame::Message(message);
         }
-        let frame = framer.frame(buf, at, eof);
+        let frame = framer.frame(buf, offset, eof);
         match &frame {
             NextSwiftFrame::Message(message) => self.read(message.text().slice(buf)),
             _ => self.tokens.clear(),
@@ -162,12 +163,12 @@ impl SwiftFieldTokenizer {
     #[inline]
     pub fn read(&mut self, text: &[u8]) {
         self.tokens.clear();
-        let mut at = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
-        if text.get(at) == Some(&b'{') {
+        let mut offset = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
+        if text.get(offset) == Some(&b'{') {
             self.tokens.extend(sub_blocks(text));
             return;
         }
-        let Some((mut tag, mut colon)) = tag_here(text, at) else { return };
+        let Some((mut tag, mut colon)) = parse_tag_at(text, offset) else { return };
         loop {
             let start = colon + 1;
             let (mut from, mut line) = (start, None);
@@ -179,7 +180,7 @@ impl SwiftFieldTokenizer {
                         from += n + 1;
                         line = line.or(Some(from - 1 - usize::from(n > 0 && text[from - 2] == b'\r')));
                         if text.get(from) == Some(&b':')
-                            && let Some(next) = tag_here(text, from)
+                            && let Some(next) = parse_tag_at(text, from)
                         {
                             break Some(next);
                         }
@@ -188,22 +189,22 @@ impl SwiftFieldTokenizer {
             };
             let end = if next.is_some() { from } else { text.len() };
             let value = ValueExtent { start, line: line.unwrap_or(end), end };
-            self.tokens.push(usual_shape::token(text, tag, at, value));
+            self.tokens.push(usual_shape::token(text, tag, offset, value));
             match next {
-                Some(next) => (at, (tag, colon)) = (from, next),
+                Some(next) => (offset, (tag, colon)) = (from, next),
                 None => return,
             }
         }
     }
 
-    /// All fields, in order.
+    /// Returns all fields, in order.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[SwiftField] {
         &self.tokens
     }
 
-    /// The first field of a tag.
+    /// Finds the first field with this tag and returns its value.
     #[inline]
     #[must_use]
     pub fn value<'t>(&self, text: &'t [u8], tag: SwiftTag) -> Option<&'t [u8]> {
@@ -211,7 +212,7 @@ impl SwiftFieldTokenizer {
     }
 }
 
-/// The length of the first line of a value.
+/// Returns the length of a value's first line.
 #[inline]
 pub(super) fn first_line(value: &[u8]) -> usize {
     match line_end(value) {
@@ -220,7 +221,7 @@ pub(super) fn first_line(value: &[u8]) -> usize {
     }
 }
 
-/// The first `\n`, a word at a time: lines are short, and a call for each would cost more than it finds.
+/// Finds the first `\n`, one word at a time: lines are short, so a call for each would cost more than it saves.
 #[inline]
 fn line_end(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -236,15 +237,15 @@ fn line_end(text: &[u8]) -> Option<usize> {
     rest.iter().position(|b| *b == b'\n').map(|n| words.len() * 8 + n)
 }
 
-/// The parts of a block in braces: `{108:REF}{119:STP}`. Bytes between them are passed over.
+/// Iterates over the sub-blocks of a block in braces: `{108:REF}{119:STP}`. Passes over bytes between them.
 pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
-    let mut at = 0;
+    let mut offset = 0;
     std::iter::from_fn(move || {
         loop {
-            at += memchr(b'{', &content[at..])?;
-            let name = at + 1;
+            offset += memchr(b'{', &content[offset..])?;
+            let name = offset + 1;
             let end = sub_block_end(content, name);
-            at = (end + 1).min(content.len());
+            offset = (end + 1).min(content.len());
             let Some(n) = memchr(b':', &content[name..end]) else { continue };
             let (start, tag) = (name + n + 1, SwiftTag::new(&content[name..name + n]));
             let line = first_line(&content[start..end]) + start;
@@ -259,7 +260,7 @@ pub fn sub_blocks(content: &[u8]) -> impl Iterator<Item = SwiftField> + '_ {
     })
 }
 
-/// Where a part ends: at its closing brace, or with the content. The text of a message in a message ends
+/// Finds where a sub-block ends: at its closing brace, or with the content. The text of a message in a message ends
 /// with `-}`.
 fn sub_block_end(content: &[u8], start: usize) -> usize {
     let rest = &content[start..];
@@ -283,7 +284,7 @@ fn sub_block_end(content: &[u8], start: usize) -> usize {
 /// The type of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum SwiftMessageType {
-    /// A number: 103. For a bare body it is the one that its preface or fields show.
+    /// The message type's number: 103. For a bare body, the number that its preface or fields show.
     Mt(u16),
     /// An acknowledgement (service message 21) that is alone, with `451:0`.
     Ack,
@@ -297,7 +298,7 @@ pub enum SwiftMessageType {
 }
 
 impl SwiftMessageType {
-    /// The type of `message` in `buf`; `fields` are those of its text.
+    /// Finds the type of `message` in `buf`; `fields` must be the fields of its text.
     #[inline]
     #[must_use]
     pub fn from_message(message: &FramedSwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
@@ -325,7 +326,7 @@ impl fmt::Display for SwiftMessageType {
     }
 }
 
-/// The type of a message without block 2.
+/// Finds the type of a message without block 2.
 #[cold]
 fn without_block_2(message: &FramedSwiftMessage, buf: &[u8], fields: &[SwiftField]) -> SwiftMessageType {
     if let Some(block) = message.block(1) {

@@ -4,7 +4,7 @@
 //! A message of another shape is left to [`SwiftFramer`](super::SwiftFramer) and
 //! [`SwiftFieldTokenizer::read`](super::SwiftFieldTokenizer::read). They say the same of messages of this shape: the tests check it.
 
-use super::bare::tag_here;
+use super::bare::parse_tag_at;
 use super::blocks::{BlockEndOutcome, BlockStartOutcome, block_start, trailer};
 use super::frame::{EnvelopeForm, FramedSwiftMessage};
 use super::simd::{DelimiterOffsets, SwiftKernel};
@@ -14,14 +14,14 @@ use unitape_base::Span;
 /// Bytes up to the end of the text, at most: messages of the network have 10,000.
 const QUICK_MAX: usize = 12 << 10;
 
-/// The message that starts at `view[from..]`, its fields in `tokens`; `None` if it is of another shape. `whole`: the
-/// input ends where `view` ends.
+/// Reads the message that starts at `view[from..]` and puts its fields in `tokens`. Returns `None` if it has another
+/// shape. `is_final` must be true if the input ends where `view` ends.
 #[inline]
 pub(super) fn message(
     kernel: SwiftKernel,
     view: &[u8],
     from: usize,
-    whole: bool,
+    is_final: bool,
     places: &mut DelimiterOffsets,
     tokens: &mut Vec<SwiftField>,
 ) -> Option<FramedSwiftMessage> {
@@ -30,69 +30,69 @@ pub(super) fn message(
         return None;
     }
     let (&stop, places) = places.as_slice().split_last()?;
-    let mut places = places.iter().map(|place| *place as usize);
+    let mut places = places.iter().map(|offset| *offset as usize);
     let mut message = FramedSwiftMessage { form: EnvelopeForm::Envelope, ..FramedSwiftMessage::default() };
-    let mut at = 0;
+    let mut offset = 0;
     let start = loop {
-        while matches!(rest.get(at), Some(b'\r' | b'\n')) {
-            at += 1;
+        while matches!(rest.get(offset), Some(b'\r' | b'\n')) {
+            offset += 1;
         }
-        let id = match rest.get(at..)? {
+        let id = match rest.get(offset..)? {
             [b'{', id @ b'1'..=b'4', b':', ..] => *id,
             _ => return None,
         };
         // Line feeds between blocks, then the brace itself.
-        while places.next()? != at {}
+        while places.next()? != offset {}
         if id == b'4' {
-            break at + 3;
+            break offset + 3;
         }
         let block = &mut message.blocks[usize::from(id - b'1')];
-        if block.start > 0 || (id == b'1') != (at == 0) {
+        if block.start > 0 || (id == b'1') != (offset == 0) {
             return None;
         }
         let end = block_end(rest, &mut places)?;
-        *block = Span { start: from + at + 3, end: from + end };
-        at = end + 1;
+        *block = Span { start: from + offset + 3, end: from + end };
+        offset = end + 1;
     };
     let stop = stop as usize;
     // The text ends before its `-}`.
     let text = rest.get(start..stop - 1)?;
     fields(text, start, places, tokens)?;
     message.blocks[3] = Span { start: from + start, end: from + stop - 1 };
-    let mut over = from + stop + 1;
+    let mut message_end = from + stop + 1;
     loop {
-        let id = match block_start(view, over) {
+        let id = match block_start(view, message_end) {
             BlockStartOutcome::Block(id @ (b'5' | b'S')) => id,
-            BlockStartOutcome::Cut if !whole => return None,
+            BlockStartOutcome::Cut if !is_final => return None,
             _ => break,
         };
         let block = &mut message.blocks[if id == b'S' { 5 } else { 4 }];
         if block.start > 0 {
             break;
         }
-        match trailer(view, over + 3) {
+        match trailer(view, message_end + 3) {
             BlockEndOutcome::Ends { end, after } => {
-                *block = Span { start: over + 3, end };
-                over = after;
+                *block = Span { start: message_end + 3, end };
+                message_end = after;
             }
-            BlockEndOutcome::Need if !whole => return None,
+            BlockEndOutcome::Need if !is_final => return None,
             _ => break,
         }
     }
-    message.span = Span { start: from, end: over };
+    message.span = Span { start: from, end: message_end };
     Some(message)
 }
 
-/// Where a block before the text ends: parts of it may be in braces of their own.
+/// Finds where a block before the text ends; its sub-blocks may have braces of their own.
 #[inline]
 fn block_end(rest: &[u8], places: &mut impl Iterator<Item = usize>) -> Option<usize> {
     let mut inside = false;
     loop {
-        let at = places.next()?;
-        match rest[at] {
-            b'}' if !inside => return Some(at),
+        let offset = places.next()?;
+        match rest[offset] {
+            b'}' if !inside => return Some(offset),
             b'}' => inside = false,
-            b'{' if !inside && matches!(block_start(rest, at), BlockStartOutcome::Other) => inside = true,
+            b'{' if !inside && matches!(block_start(rest, offset), BlockStartOutcome::Other) => inside = true,
             b'{' => return None,
             _ => {}
         }
@@ -108,13 +108,13 @@ fn fields(
     tokens: &mut Vec<SwiftField>,
 ) -> Option<()> {
     tokens.clear();
-    let mut at = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
-    let (mut tag, colon) = tag_here(text, at)?;
+    let mut tag_start = text.iter().take_while(|b| matches!(b, b'\r' | b'\n' | b' ' | b'\t')).count();
+    let (mut tag, colon) = parse_tag_at(text, tag_start)?;
     let mut value = colon + 1;
     // Where the first line of the value ends, once a line feed of it was seen.
     let mut line = usize::MAX;
-    for place in places {
-        let feed = place - start;
+    for offset in places {
+        let feed = offset - start;
         if text[feed] != b'\n' {
             if text[feed] == b'{' {
                 return None;
@@ -129,13 +129,13 @@ fn fields(
         let end = feed - usize::from(feed > value && text[feed - 1] == b'\r');
         line = line.min(end);
         if text.get(next) == Some(&b':')
-            && let Some((next_tag, colon)) = tag_here(text, next)
+            && let Some((next_tag, colon)) = parse_tag_at(text, next)
         {
-            tokens.push(token(text, tag, at, ValueExtent { start: value, line, end }));
-            (at, tag, value, line) = (next, next_tag, colon + 1, usize::MAX);
+            tokens.push(token(text, tag, tag_start, ValueExtent { start: value, line, end }));
+            (tag_start, tag, value, line) = (next, next_tag, colon + 1, usize::MAX);
         }
     }
-    tokens.push(token(text, tag, at, ValueExtent { start: value, line, end: text.len() }));
+    tokens.push(token(text, tag, tag_start, ValueExtent { start: value, line, end: text.len() }));
     Some(())
 }
 
@@ -148,12 +148,18 @@ pub(super) struct ValueExtent {
     pub(super) end: usize,
 }
 
-/// A field whose tag starts at `at`; its value is without the line ends at its end.
+/// Makes a field whose tag starts at `tag_start`; strips the line ends at the end of its value.
 #[inline(always)]
-pub(super) fn token(text: &[u8], tag: SwiftTag, at: usize, value: ValueExtent) -> SwiftField {
+pub(super) fn token(text: &[u8], tag: SwiftTag, tag_start: usize, value: ValueExtent) -> SwiftField {
     let ValueExtent { start, line, mut end } = value;
     while end > start && matches!(text[end - 1], b'\r' | b'\n') {
         end -= 1;
     }
-    SwiftField { tag, name: at as u32 + 1, start: start as u32, line: line.min(end) as u32, end: end as u32 }
+    SwiftField {
+        tag,
+        name: tag_start as u32 + 1,
+        start: start as u32,
+        line: line.min(end) as u32,
+        end: end as u32,
+    }
 }

@@ -55,12 +55,12 @@ const LAST: i64 = 100_000_000_000_000_000;
 /// Appends an amount as a decimal number: a point for the comma, no zeros before the first digit that
 /// counts, all decimals as written (`0001,50` is `1.50`, `14,` is `14`, `,5` is `0.5`).
 pub fn write_amount(text: &[u8], out: &mut Vec<u8>) {
-    let (whole, decimals) = match text.iter().position(|b| *b == b',') {
-        Some(at) => (&text[..at], &text[at + 1..]),
+    let (integer_digits, decimals) = match text.iter().position(|b| *b == b',') {
+        Some(comma) => (&text[..comma], &text[comma + 1..]),
         None => (text, &[][..]),
     };
-    let zeros = whole.iter().take_while(|b| **b == b'0').count();
-    out.extend_from_slice(if zeros == whole.len() { b"0" } else { &whole[zeros..] });
+    let zeros = integer_digits.iter().take_while(|b| **b == b'0').count();
+    out.extend_from_slice(if zeros == integer_digits.len() { b"0" } else { &integer_digits[zeros..] });
     if !decimals.is_empty() {
         out.push(b'.');
         out.extend_from_slice(decimals);
@@ -114,7 +114,7 @@ pub fn entry_date(text: &[u8], value: CalendarDay) -> Option<CalendarDay> {
     days.min_by_key(|day| (day.number() - value.number()).abs())
 }
 
-/// Days that are less than what is left of the shortest year.
+/// A number of days below half of the shortest year.
 const HALF_A_YEAR: i64 = 182;
 
 /// Reads `HHMM` or `HHMMSS` as seconds since midnight; second 60 is the first one of the next minute.
@@ -130,18 +130,18 @@ pub fn time(text: &[u8]) -> Option<i64> {
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
 }
 
-/// Whether this has the form of a BIC: four letters or digits, a country of two letters, two and maybe three
-/// more letters or digits.
+/// Returns whether the text has the form of a BIC: four letters or digits, a country of two letters, two or five more
+/// letters or digits.
 #[inline]
 #[must_use]
 pub fn is_bic(text: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) else { return false };
     let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
-    let plain = words::plain(first) & words::plain(last) == words::HIGH;
-    matches!(text.len(), 8 | 11) && plain && words::letters(first) >> 32 & 0x8080 == 0x8080
+    let is_alphanumeric = words::alphanumerics(first) & words::alphanumerics(last) == words::HIGH;
+    matches!(text.len(), 8 | 11) && is_alphanumeric && words::letters(first) >> 32 & 0x8080 == 0x8080
 }
 
-/// Whether this has the form of an IBAN and its check digits are right.
+/// Returns whether the text has the form of an IBAN with correct check digits.
 #[must_use]
 pub fn is_iban(text: &[u8]) -> bool {
     if !(15..=34).contains(&text.len()) || !text[..2].iter().all(u8::is_ascii_uppercase) {

@@ -6,48 +6,48 @@ use unitape_base::digits::{ONES, all_digits, number, pairs, zeros};
 
 pub(super) use unitape_base::digits::HIGH;
 
-/// The highest bit of each byte from `LOW` to `HIGHEST`.
+/// Sets the highest bit of each byte from `LOW` to `HIGHEST`.
 #[inline(always)]
 const fn between<const LOW: u8, const HIGHEST: u8>(word: u64) -> u64 {
     let low7 = word & !HIGH;
     let from = low7 + ONES * (0x80 - LOW as u64);
-    let above = low7 + ONES * (0x7f - HIGHEST as u64);
-    from & !above & !word & HIGH
+    let greater = low7 + ONES * (0x7f - HIGHEST as u64);
+    from & !greater & !word & HIGH
 }
 
-/// The highest bit of each digit.
+/// Sets the highest bit of each digit.
 #[inline(always)]
 pub(super) const fn digits(word: u64) -> u64 {
     between::<b'0', b'9'>(word)
 }
 
-/// The highest bit of each upper-case letter.
+/// Sets the highest bit of each upper-case letter.
 #[inline(always)]
 pub(super) const fn letters(word: u64) -> u64 {
     between::<b'A', b'Z'>(word)
 }
 
-/// The highest bit of each upper-case letter and each digit.
+/// Sets the highest bit of each upper-case letter and each digit.
 #[inline(always)]
-pub(super) const fn plain(word: u64) -> u64 {
+pub(super) const fn alphanumerics(word: u64) -> u64 {
     digits(word) | letters(word)
 }
 
-/// How many bytes from the first on have their highest bit set here.
+/// Counts the bytes from the first on whose highest bit is set in `marks`.
 #[inline(always)]
 pub(super) const fn run(marks: u64) -> usize {
     (!marks & HIGH).trailing_zeros() as usize / 8
 }
 
-/// An amount of at most sixteen characters at the start of these: how many they are, and what they say. `None` if
-/// there may be more of them, or if they are none.
+/// Parses an amount of at most sixteen characters at the start of two words; returns its length and value. Returns
+/// `None` if the words do not show its end, or start with no amount.
 #[inline(always)]
 pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
-    let both = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
+    let join_words = |low: u64, high: u64| u128::from(high) << 64 | u128::from(low);
     let comma = ONES * b',' as u64;
-    let commas = both(zeros(first ^ comma), zeros(second ^ comma));
-    let others = !(both(digits(first), digits(second)) | commas) & both(HIGH, HIGH);
-    let bits = others.trailing_zeros() as usize / 8 * 8;
+    let commas = join_words(zeros(first ^ comma), zeros(second ^ comma));
+    let end_marks = !(join_words(digits(first), digits(second)) | commas) & join_words(HIGH, HIGH);
+    let bits = end_marks.trailing_zeros() as usize / 8 * 8;
     let len = bits / 8;
     if !(1..16).contains(&len) {
         return None;
@@ -56,14 +56,14 @@ pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
     // The last character highest, zeros below the first.
     let up = 128 - bits;
     let zero = ONES * b'0' as u64;
-    let text = (both(first, second) ^ both(zero, zero)) << up;
+    let text = (join_words(first, second) ^ join_words(zero, zero)) << up;
     let (digits, decimals) = if commas == 0 {
         (text, 0)
     } else {
         // The digits before the comma move into its place.
-        let at = commas.trailing_zeros() as usize / 8 * 8;
-        let below = (1u128 << (at + up)) - 1;
-        ((text & below) << 8 | text & !(below << 8 | 0xff), len - at / 8 - 1)
+        let comma_bit = commas.trailing_zeros() as usize / 8 * 8;
+        let low_mask = (1u128 << (comma_bit + up)) - 1;
+        ((text & low_mask) << 8 | text & !(low_mask << 8 | 0xff), len - comma_bit / 8 - 1)
     };
     if commas & commas.wrapping_sub(1) != 0 || len == 1 && commas != 0 {
         return None;
@@ -73,14 +73,15 @@ pub(super) fn amount(first: u64, second: u64) -> Option<(usize, Decimal)> {
     Some((len, Decimal { mantissa, exponent: -(decimals as i8) }))
 }
 
-/// `YYMMDD`: midnight in UTC, nanoseconds since 1970. `february_30`: as [`value_date`](super::value::value_date).
+/// Converts `YYMMDD` to midnight in UTC, in nanoseconds since 1970. `february_30` works as in
+/// [`value_date`](super::value::value_date).
 #[inline(always)]
 pub(super) fn date(word: u64, february_30: bool) -> Option<i64> {
     let [year, month, day] = three(word)?;
     midnight(if year >= 80 { 1900 + year } else { 2000 + year }, month, day, february_30)
 }
 
-/// `YYYYMMDD`.
+/// Converts `YYYYMMDD` to midnight in UTC, in nanoseconds since 1970.
 #[inline(always)]
 pub(super) fn date_long(word: u64) -> Option<i64> {
     let digits = word ^ (ONES * b'0' as u64);
@@ -92,17 +93,17 @@ pub(super) fn date_long(word: u64) -> Option<i64> {
     midnight(pair(0) * 100 + pair(1), pair(2), pair(3), false)
 }
 
-/// `MMDD`, the entry date after a value date whose year and midnight these are, if it is within half a year in the
-/// same year; [`entry_date`](super::value::entry_date) reads the others.
+/// Parses `MMDD`, the entry date after a value date with this year and midnight. It must be in the same year and
+/// within half a year; [`entry_date`](super::value::entry_date) reads the others.
 #[inline(always)]
 pub(super) fn entry_date(year: Option<&[u8; 2]>, word: u64, value: i64) -> Option<i64> {
     let &[tens, ones] = year?;
     let year = u64::from(tens) | u64::from(ones) << 8;
-    let said = date(word << 16 | year, false)?;
-    ((said - value).abs() <= 182 * 86_400_000_000_000).then_some(said)
+    let entry_ns = date(word << 16 | year, false)?;
+    ((entry_ns - value).abs() <= 182 * 86_400_000_000_000).then_some(entry_ns)
 }
 
-/// `HHMMSS`, or `HHMM` with zeros after it: seconds since midnight.
+/// Converts `HHMMSS`, or `HHMM` with zeros after it, to seconds since midnight.
 #[inline(always)]
 pub(super) fn time(word: u64) -> Option<i64> {
     let [hours, minutes, seconds] = three(word)?;
@@ -110,7 +111,7 @@ pub(super) fn time(word: u64) -> Option<i64> {
         .then(|| (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds))
 }
 
-/// Two digits, three times.
+/// Parses two digits, three times.
 #[inline(always)]
 fn three(word: u64) -> Option<[u32; 3]> {
     let digits = (word ^ (ONES * b'0' as u64)) & 0xffff_ffff_ffff;

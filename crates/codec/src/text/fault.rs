@@ -16,7 +16,7 @@ pub enum TextFaultCode {
     Duplicate,
     /// Bytes that are no characters of the set that text is in.
     BadUtf8,
-    /// A header that is none.
+    /// A header is invalid.
     BadHeader,
     /// An encoding or a set of characters that is not read.
     BadEncoding,
@@ -24,7 +24,7 @@ pub enum TextFaultCode {
     BadXml,
     /// A document type: what defines entities, and is refused for it.
     Doctype,
-    /// An entity that is none of the five, or a reference to no character.
+    /// An entity other than the five of XML, or a reference to no character.
     BadEntity,
     /// No end within the largest message accepted.
     TooLarge,
@@ -33,7 +33,7 @@ pub enum TextFaultCode {
 }
 
 impl TextFaultCode {
-    /// The word for this code.
+    /// Returns the code as a word, such as `bad_json`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,18 +59,18 @@ impl fmt::Display for TextFaultCode {
     }
 }
 
-/// Why a stretch of input is not a good message.
+/// The reason why bytes are no valid message.
 ///
-/// A plain value (no text of its own inside), so that a stream of nothing but faults allocates nothing; `Display` gives
-/// the sentence. `at` is a place in bytes from the start of the stretch.
+/// It is a plain value without its own text, so that a stream of faults needs no allocation; `Display` describes it
+/// in a sentence. `offset` counts bytes from the start of the bad bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextFault {
     /// The code.
     pub code: TextFaultCode,
     /// Where.
-    pub at: u32,
+    pub offset: u32,
     /// The contents at this place.
-    pub what: &'static str,
+    pub detail: &'static str,
     /// The set of characters that it is about, as the input names it.
     pub charset: Option<CharsetLabel>,
 }
@@ -85,7 +85,7 @@ pub struct CharsetLabel {
 impl CharsetLabel {
     const BYTES_MAX: usize = 30;
 
-    /// The label `name`; what is not printable ASCII becomes a question mark.
+    /// Makes the label `name`; replaces characters other than printable ASCII by question marks.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut this = Self { bytes: [0; Self::BYTES_MAX], length: 0 };
@@ -96,7 +96,7 @@ impl CharsetLabel {
         this
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
@@ -105,14 +105,17 @@ impl CharsetLabel {
 
 impl TextFault {
     #[cold]
-    pub(super) fn new(code: TextFaultCode, at: usize, what: &'static str) -> Self {
-        Self { code, at: at.try_into().unwrap_or(u32::MAX), what, charset: None }
+    pub(super) fn new(code: TextFaultCode, offset: usize, detail: &'static str) -> Self {
+        Self { code, offset: offset.try_into().unwrap_or(u32::MAX), detail, charset: None }
     }
 
-    /// A byte at `at` that is no character of the set of this name.
+    /// Makes the fault of a byte at `offset` that is no character of the set `charset`.
     #[cold]
-    pub(super) fn not_of_charset(at: usize, what: &'static str, charset: &str) -> Self {
-        Self { charset: Some(CharsetLabel::new(charset)), ..Self::new(TextFaultCode::BadUtf8, at, what) }
+    pub(super) fn not_of_charset(offset: usize, detail: &'static str, charset: &str) -> Self {
+        Self {
+            charset: Some(CharsetLabel::new(charset)),
+            ..Self::new(TextFaultCode::BadUtf8, offset, detail)
+        }
     }
 }
 
@@ -120,9 +123,15 @@ impl fmt::Display for TextFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.charset {
             Some(charset) => {
-                write!(f, "{} the set of characters `{}` at byte {}", self.what, charset.as_str(), self.at)
+                write!(
+                    f,
+                    "{} the set of characters `{}` at byte {}",
+                    self.detail,
+                    charset.as_str(),
+                    self.offset
+                )
             }
-            None => write!(f, "{} at byte {}", self.what, self.at),
+            None => write!(f, "{} at byte {}", self.detail, self.offset),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! place of its first occurrence, and so is every path of a list. The schema of JSON Lines is
 //! `docs/schema/decode-jsonl.schema.json`.
 //!
-//! This is the one part of the module that reads and writes, through what the caller gives it.
+//! This is the only part of the module that reads and writes, through the reader and writer of the caller.
 
 use super::{
     HEAD_BYTES, NextTextMessage, PathValueKind, PathValues, Span, TextFault, TextMessage, TextMessageDecoder,
@@ -24,7 +24,7 @@ use unitape_base::{DecodeInput, DecodeStep, Error, InputBuffer, JsonLines, LineD
 pub struct TextSummary {
     /// Good messages.
     pub messages: u64,
-    /// Faulty messages and stretches of garbage.
+    /// Faulty messages and garbage.
     pub errors: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -33,7 +33,7 @@ pub struct TextSummary {
 /// Decodes all of `input` to JSON Lines on `out`.
 ///
 /// # Errors
-/// If the input cannot be read or the output not be written; what was decoded before is written.
+/// Fails if the input cannot be read or the output cannot be written. Items decoded before are written.
 pub fn decode_json(
     input: &mut dyn Read,
     file_label: &str,
@@ -87,7 +87,7 @@ struct TextJsonWriter {
     lines: JsonLines,
     /// Values in order of path, then of place.
     order: Vec<(u32, u32)>,
-    /// For each value where in `order` those of its path begin; `AGAIN` for all but the first.
+    /// For each value, where its path's values begin in `order`; `AGAIN` for all but the first.
     first: Vec<u32>,
     summary: TextSummary,
 }
@@ -102,58 +102,58 @@ impl TextJsonWriter {
 
     fn message(&mut self, base: u64, message: &TextMessage, leaves: &PathValues) {
         self.start(base, message.span.start);
-        self.put(b",\"type\":");
+        self.push_bytes(b",\"type\":");
         string(&mut self.lines.text, message.kind);
         if let Some(note) = leaves.charset_note() {
-            self.put(b",\"encoding\":");
+            self.push_bytes(b",\"encoding\":");
             string(&mut self.lines.text, note);
         }
-        self.put(b",\"fields\":{");
-        let found = leaves.as_slice();
+        self.push_bytes(b",\"fields\":{");
+        let values = leaves.as_slice();
         self.order.clear();
-        self.order.extend(found.iter().enumerate().map(|(n, leaf)| (leaf.path, n as u32)));
+        self.order.extend(values.iter().enumerate().map(|(n, leaf)| (leaf.path, n as u32)));
         self.order.sort_unstable();
         self.first.clear();
-        self.first.resize(found.len(), AGAIN);
-        for (at, (path, n)) in self.order.iter().enumerate() {
-            if at == 0 || self.order[at - 1].0 != *path {
-                self.first[*n as usize] = at as u32;
+        self.first.resize(values.len(), AGAIN);
+        for (order_index, (path, n)) in self.order.iter().enumerate() {
+            if order_index == 0 || self.order[order_index - 1].0 != *path {
+                self.first[*n as usize] = order_index as u32;
             }
         }
         let mut comma = false;
-        for n in 0..found.len() {
+        for n in 0..values.len() {
             if self.first[n] == AGAIN {
                 continue;
             }
             if comma {
-                self.put(b",");
+                self.push_bytes(b",");
             }
             comma = true;
-            let number = found[n].path;
+            let number = values[n].path;
             let path = leaves.path(number);
             string(&mut self.lines.text, path);
-            self.put(b":");
-            let at = self.first[n] as usize;
-            let count = self.order[at..].iter().take_while(|(p, _)| *p == number).count();
+            self.push_bytes(b":");
+            let group_start = self.first[n] as usize;
+            let count = self.order[group_start..].iter().take_while(|(p, _)| *p == number).count();
             let list = count > 1 || path.contains("[]");
             if list {
-                self.put(b"[");
+                self.push_bytes(b"[");
             }
-            for i in at..at + count {
-                if i > at {
-                    self.put(b",");
+            for i in group_start..group_start + count {
+                if i > group_start {
+                    self.push_bytes(b",");
                 }
-                let leaf = &found[self.order[i].1 as usize];
-                match leaf.sort {
-                    PathValueKind::Nothing | PathValueKind::EmptyList => self.put(b"null"),
+                let leaf = &values[self.order[i].1 as usize];
+                match leaf.kind {
+                    PathValueKind::Nothing | PathValueKind::EmptyList => self.push_bytes(b"null"),
                     _ => string(&mut self.lines.text, leaves.text(leaf)),
                 }
             }
             if list {
-                self.put(b"]");
+                self.push_bytes(b"]");
             }
         }
-        self.put(b"}}\n");
+        self.push_bytes(b"}}\n");
         self.summary.messages += 1;
     }
 
@@ -167,7 +167,7 @@ impl TextJsonWriter {
         self.lines.begin(self.items(), base + offset as u64);
     }
 
-    fn put(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         self.lines.text.extend_from_slice(bytes);
     }
 }

@@ -51,22 +51,22 @@ pub const HEAD_BYTES: usize = 1024;
 
 /// Finds the messages of a stream and takes them apart.
 pub trait TextMessageDecoder {
-    /// Takes the first bytes of an input, [`HEAD_BYTES`] or all that there are: what they say of all of it, as the
-    /// declaration of an encoding, and the list that a file of JSON may be. Gives those bytes that a decoder needs which
-    /// begins further on in the same input; none where they say nothing.
+    /// Takes the first bytes of an input, [`HEAD_BYTES`] or the whole input. They show facts about the whole input:
+    /// the declaration of an encoding, or the list that a JSON file may be. Returns the bytes that a decoder needs if
+    /// it begins further on; empty if they show no such fact.
     fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
         _ = head;
         b""
     }
 
-    /// Finds the message at `buf[at..]`; `eof`: the input ends where `buf` does. The values of a message are put into
+    /// Finds the message at `buf[offset..]`; `eof`: the input ends where `buf` does. The values of a message are put into
     /// `path_values`; after any other answer its contents have no meaning.
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
+    fn next(&mut self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage;
 }
 
-/// A piece of an input in UTF-16, which is refused in pieces of `most` bytes.
+/// Refuses a piece of an input in UTF-16, of `most` bytes.
 #[cold]
-fn utf_16(buf: &[u8], at: usize, eof: bool, most: usize, charset: Charset) -> NextTextMessage {
+fn utf_16(buf: &[u8], offset: usize, eof: bool, most: usize, charset: Charset) -> NextTextMessage {
     let fault = TextFault {
         charset: Some(CharsetLabel::new(charset.name())),
         ..TextFault::new(
@@ -75,17 +75,17 @@ fn utf_16(buf: &[u8], at: usize, eof: bool, most: usize, charset: Charset) -> Ne
             "UTF-16 is not read, convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8):",
         )
     };
-    refused_piece(buf, at, eof, most, fault)
+    refused_piece(buf, offset, eof, most, fault)
 }
 
-/// A piece of an input that is refused as a whole, in pieces of `most` bytes.
+/// Refuses a piece of `most` bytes of an input that is refused as a whole.
 #[cold]
-fn refused_piece(buf: &[u8], at: usize, eof: bool, most: usize, fault: TextFault) -> NextTextMessage {
-    let rest = buf.len() - at.min(buf.len());
+fn refused_piece(buf: &[u8], offset: usize, eof: bool, most: usize, fault: TextFault) -> NextTextMessage {
+    let rest = buf.len() - offset.min(buf.len());
     match rest {
         0 if eof => NextTextMessage::End,
-        _ if rest < most && !eof => NextTextMessage::Incomplete { from: at, need: buf.len() + 1 },
-        _ => NextTextMessage::Bad { span: Span { start: at, end: at + rest.min(most) }, fault },
+        _ if rest < most && !eof => NextTextMessage::Incomplete { from: offset, need: buf.len() + 1 },
+        _ => NextTextMessage::Bad { span: Span { start: offset, end: offset + rest.min(most) }, fault },
     }
 }
 

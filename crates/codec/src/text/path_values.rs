@@ -27,10 +27,10 @@ const PATHS_MAX: usize = 1 << 12;
 /// The values of a message.
 #[derive(Debug, Default)]
 pub struct PathValues {
-    known: HashMap<String, u32>,
+    path_ids: HashMap<String, u32>,
     paths: Vec<String>,
     generation: u64,
-    found: Vec<PathValue>,
+    values: Vec<PathValue>,
     entries: Vec<ListEntry>,
     text: String,
     /// The text that was read by a guess, or in part.
@@ -45,7 +45,7 @@ pub struct PathValue {
     start: u32,
     end: u32,
     /// The kind of the value.
-    pub sort: PathValueKind,
+    pub kind: PathValueKind,
 }
 
 /// The type of a value.
@@ -53,7 +53,7 @@ pub struct PathValue {
 pub enum PathValueKind {
     /// Text.
     Text,
-    /// A number, as it was written.
+    /// A number, as written.
     Number,
     /// `true` or `false`.
     Flag,
@@ -83,36 +83,36 @@ pub(super) struct RollbackPoint {
 }
 
 impl PathValues {
-    /// All values with their paths, in the order of the message.
+    /// Iterates over path and text of all values, in the order of the message.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.found.iter().map(|leaf| (self.path(leaf.path), self.text(leaf)))
+        self.values.iter().map(|leaf| (self.path(leaf.path), self.text(leaf)))
     }
 
-    /// All values.
+    /// Returns all values.
     #[must_use]
     pub fn as_slice(&self) -> &[PathValue] {
-        &self.found
+        &self.values
     }
 
-    /// The entries of all lists, in the order in which they begin.
+    /// Returns the entries of all lists, in the order in which they begin.
     #[must_use]
     pub fn entries(&self) -> &[ListEntry] {
         &self.entries
     }
 
-    /// The path of this number.
+    /// Looks up a path by its number; empty if there is no such path.
     #[must_use]
     pub fn path(&self, path: u32) -> &str {
         self.paths.get(path as usize).map_or("", String::as_str)
     }
 
-    /// How many paths have numbers.
+    /// Counts the numbered paths.
     #[must_use]
     pub fn path_count(&self) -> usize {
         self.paths.len()
     }
 
-    /// Text of a value: of a string its characters, of all else as it was written.
+    /// Returns the text of a value: the characters of a string, or any other value as it was written.
     #[must_use]
     pub fn text(&self, leaf: &PathValue) -> &str {
         self.text.get(leaf.start as usize..leaf.end as usize).unwrap_or_default()
@@ -124,8 +124,8 @@ impl PathValues {
         self.generation
     }
 
-    /// Whether the message has text whose set of characters was guessed (`guessed windows-1252`) or is unknown
-    /// (`unknown x-unknown`), so that only its ASCII characters were read; in these words.
+    /// Returns a note if the character set of a text was guessed (`guessed windows-1252`) or is unknown (`unknown
+    /// x-unknown`). With an unknown set, only the ASCII characters are read.
     #[must_use]
     pub fn charset_note(&self) -> Option<&str> {
         (!self.charset_note.is_empty()).then_some(&self.charset_note)
@@ -134,7 +134,7 @@ impl PathValues {
     /// Adds to the note.
     #[cold]
     pub(super) fn note_charset(&mut self, note: &str) {
-        if self.charset_note.split("; ").any(|said| said == note) || self.charset_note.len() > NOTE_BYTES_MAX
+        if self.charset_note.split("; ").any(|part| part == note) || self.charset_note.len() > NOTE_BYTES_MAX
         {
             return;
         }
@@ -146,108 +146,108 @@ impl PathValues {
 
     pub(super) fn clear(&mut self) {
         self.charset_note.clear();
-        self.found.clear();
+        self.values.clear();
         self.entries.clear();
         self.text.clear();
         if self.paths.len() > PATHS_MAX {
             self.paths.clear();
-            self.known.clear();
+            self.path_ids.clear();
             self.generation += 1;
         }
     }
 
-    /// Bytes of values so far.
+    /// Returns the length of all values so far, in bytes.
     pub(super) fn mark(&self) -> usize {
         self.text.len()
     }
 
-    /// The text of the value that is being put together, from `mark` on.
+    /// Returns the text buffer, whose bytes after `mark` are the current value.
     pub(super) fn text_mut(&mut self) -> &mut String {
         &mut self.text
     }
 
-    /// Ends a value that began at `mark`; `at` is its place in the message.
-    pub(super) fn put(
+    /// Ends a value that began at `mark`; `offset` is its offset in the message.
+    pub(super) fn push_value(
         &mut self,
         path: &str,
         mark: usize,
-        sort: PathValueKind,
-        at: usize,
+        kind: PathValueKind,
+        offset: usize,
     ) -> Result<(), TextFault> {
-        if self.found.len() >= LEAVES_MAX {
-            return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 16384 values"));
+        if self.values.len() >= LEAVES_MAX {
+            return Err(TextFault::new(TextFaultCode::TooDeep, offset, "more than 16384 values"));
         }
-        let path = self.number(path, at)?;
-        self.found.push(PathValue { path, start: mark as u32, end: self.text.len() as u32, sort });
+        let path = self.number(path, offset)?;
+        self.values.push(PathValue { path, start: mark as u32, end: self.text.len() as u32, kind });
         Ok(())
     }
 
     /// Puts a text.
-    pub(super) fn put_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), TextFault> {
+    pub(super) fn put_text(&mut self, path: &str, text: &str, offset: usize) -> Result<(), TextFault> {
         let mark = self.mark();
         self.text.push_str(text);
-        self.put(path, mark, PathValueKind::Text, at)
+        self.push_value(path, mark, PathValueKind::Text, offset)
     }
 
     /// Puts a text as an entry of the list at `path`.
-    pub(super) fn list_text(&mut self, path: &str, text: &str, at: usize) -> Result<(), TextFault> {
-        let entry = self.begin_entry(path, at)?;
-        self.put_text(path, text, at)?;
+    pub(super) fn list_text(&mut self, path: &str, text: &str, offset: usize) -> Result<(), TextFault> {
+        let entry = self.begin_entry(path, offset)?;
+        self.put_text(path, text, offset)?;
         self.end_entry(entry);
         Ok(())
     }
 
-    /// Begins an entry of the list at `path`; gives what ends it.
-    pub(super) fn begin_entry(&mut self, path: &str, at: usize) -> Result<usize, TextFault> {
+    /// Begins an entry of the list at `path`; returns the index with which the caller must end it.
+    pub(super) fn begin_entry(&mut self, path: &str, offset: usize) -> Result<usize, TextFault> {
         if self.entries.len() >= LEAVES_MAX {
-            return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 16384 entries of lists"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, offset, "more than 16384 entries of lists"));
         }
-        let path = self.number(path, at)?;
-        let from = self.found.len() as u32;
+        let path = self.number(path, offset)?;
+        let from = self.values.len() as u32;
         self.entries.push(ListEntry { path, from, to: from });
         Ok(self.entries.len() - 1)
     }
 
     pub(super) fn end_entry(&mut self, entry: usize) {
-        self.entries[entry].to = self.found.len() as u32;
+        self.entries[entry].to = self.values.len() as u32;
     }
 
-    /// The point reached, for [`PathValues::roll_back`].
+    /// Returns the point reached, for [`PathValues::roll_back`].
     pub(super) fn rollback_point(&self) -> RollbackPoint {
-        RollbackPoint { values: self.found.len(), entries: self.entries.len(), text: self.text.len() }
+        RollbackPoint { values: self.values.len(), entries: self.entries.len(), text: self.text.len() }
     }
 
     /// Removes the values that were put since then.
-    pub(super) fn roll_back(&mut self, here: RollbackPoint) {
-        self.found.truncate(here.values);
-        self.entries.truncate(here.entries);
-        self.text.truncate(here.text);
+    pub(super) fn roll_back(&mut self, point: RollbackPoint) {
+        self.values.truncate(point.values);
+        self.entries.truncate(point.entries);
+        self.text.truncate(point.text);
     }
 
-    fn number(&mut self, path: &str, at: usize) -> Result<u32, TextFault> {
+    fn number(&mut self, path: &str, offset: usize) -> Result<u32, TextFault> {
         if path.len() > PATH_BYTES_MAX {
-            return Err(TextFault::new(TextFaultCode::TooDeep, at, "a path of more than 512 bytes"));
+            return Err(TextFault::new(TextFaultCode::TooDeep, offset, "a path of more than 512 bytes"));
         }
         // Lists repeat theirs.
-        if let Some(last) = self.found.last()
+        if let Some(last) = self.values.last()
             && self.paths[last.path as usize] == path
         {
             return Ok(last.path);
         }
         // Lists in a list repeat theirs in turn.
         if path.ends_with(']') {
-            let values = self.found.iter().rev().skip(1).take(2).map(|value| value.path);
+            let values = self.values.iter().rev().skip(1).take(2).map(|value| value.path);
             let mut recent = self.entries.iter().rev().take(3).map(|entry| entry.path).chain(values);
             if let Some(id) = recent.find(|id| self.paths[*id as usize] == path) {
                 return Ok(id);
             }
         }
-        if let Some(id) = self.known.get(path) {
+        if let Some(id) = self.path_ids.get(path) {
             return Ok(*id);
         }
         let id = self.paths.len() as u32;
         self.paths.push(path.to_owned());
-        self.known.insert(path.to_owned(), id);
+        self.path_ids.insert(path.to_owned(), id);
         Ok(id)
     }
 }

@@ -10,8 +10,9 @@
 
 pub use unitape_base::date::time as iso;
 
-/// A count since 1970: a unit is ten to the `power` nanoseconds (9 for seconds, 6 for milliseconds). `None` for a text
-/// that is no number, has places beyond a nanosecond that are not 0, or does not fit into 64 bits.
+/// Converts a count since 1970 to nanoseconds; a unit is ten to the `power` nanoseconds (9 for seconds, 6 for
+/// milliseconds). Returns `None` if the text is no number, has places beyond a nanosecond that are not 0, or does not
+/// fit into 64 bits.
 #[must_use]
 pub fn since_1970(text: &str, power: u32) -> Option<i64> {
     crate::times::since_1970(text.as_bytes(), power).ok()
@@ -21,9 +22,9 @@ pub fn since_1970(text: &str, power: u32) -> Option<i64> {
 pub const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A date of RFC 5322: the name of the day and seconds may be missing, years may have two digits, zones may be the names
-/// that RFC 822 has. An unknown zone (`-0000`, a letter) is UTC, and so is a time without one. `None` for anything else; the name of the day is not
-/// compared.
+/// Parses a date of RFC 5322 to UTC nanoseconds. The day name and the seconds may be missing, years may have two
+/// digits, and zones may be the names of RFC 822. An unknown zone (`-0000`, a letter) and a missing zone mean UTC.
+/// Returns `None` for any other text; does not check the day name.
 #[must_use]
 pub fn rfc5322(text: &str) -> Option<i64> {
     let text = without_comments(text)?;
@@ -94,7 +95,7 @@ fn number(digits: &str, least: usize, most: usize) -> Option<u16> {
     fits.then(|| digits.parse().ok())?
 }
 
-/// The text without what is in parentheses; `None` where one is not closed.
+/// Strips the text in parentheses; `None` if a parenthesis is not closed.
 fn without_comments(text: &str) -> Option<String> {
     let (mut out, mut depth) = (String::with_capacity(text.len()), 0u32);
     for c in text.chars() {
@@ -108,31 +109,31 @@ fn without_comments(text: &str) -> Option<String> {
     (depth == 0).then_some(out)
 }
 
-/// A number of JSON without its exponent; `None` where it has none, or one beyond 400.
+/// Writes out a JSON number without its exponent. Returns `None` if it has no exponent or one beyond 400.
 #[must_use]
 pub fn without_exponent(number: &str) -> Option<String> {
-    let at = number.find(['e', 'E'])?;
-    let exponent: i32 = number[at + 1..].parse().ok().filter(|e: &i32| e.abs() <= 400)?;
-    let (sign, digits) = match number[..at].strip_prefix('-') {
+    let exponent_index = number.find(['e', 'E'])?;
+    let exponent: i32 = number[exponent_index + 1..].parse().ok().filter(|e: &i32| e.abs() <= 400)?;
+    let (sign, digits) = match number[..exponent_index].strip_prefix('-') {
         Some(rest) => ("-", rest),
-        None => ("", &number[..at]),
+        None => ("", &number[..exponent_index]),
     };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let digits = format!("{whole}{fraction}");
-    let point = whole.len() as i32 + exponent;
-    let plain = if point <= 0 {
+    let (integer_digits, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = format!("{integer_digits}{fraction}");
+    let point = integer_digits.len() as i32 + exponent;
+    let decimal = if point <= 0 {
         format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize))
     } else if point as usize >= digits.len() {
         format!("{digits}{}", "0".repeat(point as usize - digits.len()))
     } else {
         format!("{}.{}", &digits[..point as usize], &digits[point as usize..])
     };
-    let plain = match plain.find(|c| c != '0') {
-        Some(n) if plain[n..].starts_with('.') => &plain[n - 1..],
-        Some(n) => &plain[n..],
+    let decimal = match decimal.find(|c| c != '0') {
+        Some(n) if decimal[n..].starts_with('.') => &decimal[n - 1..],
+        Some(n) => &decimal[n..],
         None => "0",
     };
-    Some(format!("{sign}{plain}"))
+    Some(format!("{sign}{decimal}"))
 }
 
 #[cfg(test)]
@@ -223,15 +224,15 @@ mod tests {
         ) {
             let point = if fraction.is_empty() { "" } else { "." };
             let number = format!("{whole}{point}{fraction}e{exponent}");
-            let plain = without_exponent(&number).unwrap();
+            let decimal = without_exponent(&number).unwrap();
             // Both in units of 1e-20.
             let scaled = |text: &str| -> i128 {
-                let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-                format!("{whole}{fraction:0<20}").parse().unwrap()
+                let (integer_digits, fraction) = text.split_once('.').unwrap_or((text, ""));
+                format!("{integer_digits}{fraction:0<20}").parse().unwrap()
             };
             let (want, shift) = (scaled(&number[..number.find('e').unwrap()]), exponent);
             let want = if shift < 0 { want / 10i128.pow(-shift as u32) } else { want * 10i128.pow(shift as u32) };
-            prop_assert_eq!(scaled(&plain), want, "{} {}", number, plain);
+            prop_assert_eq!(scaled(&decimal), want, "{} {}", number, decimal);
         }
     }
 }

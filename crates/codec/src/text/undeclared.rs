@@ -4,10 +4,10 @@ use super::{PathValues, TextFault};
 use crate::charset::FallbackCharset;
 use std::borrow::Cow;
 
-/// The text of `bytes`, which declare no set of characters.
+/// Decodes `bytes`, which declare no character set.
 ///
 /// # Errors
-/// A byte that is no character of the mapping's set.
+/// Fails at a byte that is no character of the mapping's set.
 #[inline]
 pub(super) fn text<'b>(
     bytes: &'b [u8],
@@ -23,9 +23,9 @@ pub(super) fn text<'b>(
 #[cold]
 fn decoded(bytes: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> Result<String, TextFault> {
     let mut out = String::with_capacity(bytes.len() + bytes.len() / 8);
-    fallback.decode(bytes, &mut out).map_err(|at| {
-        let what = "a byte that is no character of the mapping's set,";
-        TextFault::not_of_charset(at, what, fallback.charset().name())
+    fallback.decode(bytes, &mut out).map_err(|offset| {
+        let detail = "a byte that is no character of the mapping's set,";
+        TextFault::not_of_charset(offset, detail, fallback.charset().name())
     })?;
     if let Some(note) = fallback.note() {
         leaves.note_charset(note);
@@ -33,7 +33,7 @@ fn decoded(bytes: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> 
     Ok(out)
 }
 
-/// A fault in decoded text: a place in it is none in the bytes.
+/// Removes the offset of a fault in decoded text: it is no offset in the bytes.
 pub(super) fn without_place(fault: TextFault) -> TextFault {
-    TextFault { at: 0, ..fault }
+    TextFault { offset: 0, ..fault }
 }

@@ -23,7 +23,7 @@ pub fn days(year: i64, month: i64, day: i64) -> Option<i32> {
     i32::try_from(y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468).ok()
 }
 
-/// Year, month, day of days since 1970-01-01.
+/// Converts days since 1970-01-01 to year, month and day.
 pub fn civil(days: i32) -> (i64, i64, i64) {
     let z = i64::from(days) + 719_468;
     let era = z.div_euclid(146_097);
@@ -40,16 +40,16 @@ pub fn civil(days: i32) -> (i64, i64, i64) {
 mod tests {
     use super::*;
 
-    /// A calendar wrong by a day around a leap year looks right for years.
+    /// Guards against a calendar that is wrong by a day around a leap year: it looks right for years.
     #[test]
     fn every_day_there_and_back() {
         let mut expected = days(1678, 1, 1).unwrap();
         for year in 1678..=2261 {
             for month in 1..=12 {
                 for day in 1..=31 {
-                    let Some(found) = days(year, month, day) else { continue };
-                    assert_eq!(found, expected, "{year}-{month}-{day}");
-                    assert_eq!(civil(found), (year, month, day));
+                    let Some(actual) = days(year, month, day) else { continue };
+                    assert_eq!(actual, expected, "{year}-{month}-{day}");
+                    assert_eq!(civil(actual), (year, month, day));
                     expected += 1;
                 }
             }

@@ -37,7 +37,7 @@ pub enum TimeFault {
 }
 
 impl TimeFault {
-    /// The reason in words that follow the value.
+    /// Returns the reason, in words that follow the value.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {

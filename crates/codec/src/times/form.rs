@@ -4,7 +4,7 @@ use super::fault::TimeFault;
 use super::read::DateAndTime;
 use super::zone::{AmbiguousTimes, CachedTimeZone};
 
-/// The form of a date or time, or several of which a value has one.
+/// The form of a date or time, or several alternative forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeForm {
     /// As the layout writes it.
@@ -19,7 +19,7 @@ pub struct TimeForm {
     /// `Some(n)` for `YYYYMMDDHHMMSS` and n digits of a second, read in the same way.
     pub stamp_digits: Option<u8>,
     /// The other forms of the column.
-    pub(super) others: Vec<TimeForm>,
+    pub(super) alternatives: Vec<TimeForm>,
 }
 
 /// How the text of a value is laid out.
@@ -87,33 +87,33 @@ impl TimeForm {
         }
         let mut forms = forms.into_iter();
         let mut first = forms.next().ok_or_else(|| format!("a list of forms has one at least; {SEE}"))?;
-        first.others = forms.collect();
-        if !first.others.is_empty() {
+        first.alternatives = forms.collect();
+        if !first.alternatives.is_empty() {
             (first.clock_digits, first.stamp_digits) = (None, None);
         }
         Ok(first)
     }
 
-    /// Whether a value says by itself which moment it is, without a zone.
+    /// Returns whether a value states its moment without a zone.
     pub fn is_absolute(&self) -> bool {
-        let own = match &self.syntax {
+        let is_own_absolute = match &self.syntax {
             TimeSyntax::Parts { parts, .. } => parts.contains(&TimePart::Offset),
             TimeSyntax::Count { since_midnight, .. } => !since_midnight,
             TimeSyntax::Iso => true,
         };
-        own && self.others.iter().all(TimeForm::is_absolute)
+        is_own_absolute && self.alternatives.iter().all(TimeForm::is_absolute)
     }
 
-    /// Bytes of every value, if all have the same number.
+    /// Returns the length of every value in bytes, if all values have the same length.
     pub fn fixed_length(&self) -> Option<usize> {
-        self.plain_length.filter(|_| self.others.is_empty())
+        self.plain_length.filter(|_| self.alternatives.is_empty())
     }
 
-    /// Why a value is no time of this form, in words that follow the value.
+    /// Explains why a value is no time of this form, in words that follow the value.
     pub fn reason(&self, text: &[u8]) -> String {
         match self.read(text) {
             Err(TimeFault::Form) => {
-                let forms = std::iter::once(self).chain(&self.others).map(|f| format!("`{}`", f.text));
+                let forms = std::iter::once(self).chain(&self.alternatives).map(|f| format!("`{}`", f.text));
                 let forms = forms.collect::<Vec<_>>().join(" or ");
                 format!("does not have the form {forms}; {SEE}")
             }
@@ -130,7 +130,7 @@ impl TimeForm {
             plain_length: None,
             clock_digits: None,
             stamp_digits: None,
-            others: Vec::new(),
+            alternatives: Vec::new(),
         };
         if let Some((power, origin, digits)) = count_of(text) {
             let since_midnight = wanted == TimeFormKind::Time;
@@ -158,7 +158,7 @@ impl TimeForm {
             let (is, needed) = (kind.description(), wanted.description());
             return Err(format!(
                 "`{text}` is {is}, and the column needs {needed}; {}",
-                near(text, Some(wanted))
+                suggest_forms(text, Some(wanted))
             ));
         }
         if parts.contains(&TimePart::Year2) && options.pivot.is_none() {
@@ -197,7 +197,7 @@ impl TimeFormKind {
 }
 
 impl TimePart {
-    /// Bytes of a part that always has the same number.
+    /// Returns the length of a part in bytes, if it is always the same.
     const fn plain_length(self) -> Option<usize> {
         Some(match self {
             TimePart::Year4 => 4,
@@ -214,7 +214,7 @@ impl TimePart {
         })
     }
 
-    /// Whether its value begins or ends with a digit.
+    /// Returns whether the part's value begins or ends with a digit.
     const fn is_digits(self) -> bool {
         !matches!(
             self,
@@ -247,7 +247,7 @@ enum CountOrigin {
     Either,
 }
 
-/// The unit and origin of a count, and its number of digits where the form has one: `@ms(13)`.
+/// Parses the unit and origin of a count, and its number of digits if the form has one: `@ms(13)`.
 fn count_of(text: &str) -> Option<(u32, CountOrigin, Option<u8>)> {
     let text = text.to_ascii_lowercase();
     let (text, digits) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
@@ -301,19 +301,19 @@ const OFFSET_WORDS: [&str; 16] = [
 ];
 const HALF_DAY_WORDS: [&str; 4] = ["AM/PM", "AM", "PM", "A"];
 
-/// The word of these that `rest` begins with, in any case.
+/// Finds the word with which `rest` begins, in any case.
 fn word_of<'w>(rest: &str, words: &[&'w str]) -> Option<&'w str> {
     words.iter().copied().find(|w| rest.get(..w.len()).is_some_and(|r| r.eq_ignore_ascii_case(w)))
 }
 
-/// The parts of a form. MM is the minute where HH or SS are before it, else the month.
+/// Parses the parts of a form. MM is the minute after HH or SS, otherwise the month.
 fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
-    let (mut parts, mut at): (Vec<TimePart>, usize) = (Vec::new(), 0);
+    let (mut parts, mut offset): (Vec<TimePart>, usize) = (Vec::new(), 0);
     let mut clock = false;
     let bytes = text.as_bytes();
-    while at < bytes.len() {
-        let unknown = || format!("`{text}` is no form of a date or time; {}", near(text, None));
-        let rest = text.get(at..).ok_or_else(unknown)?;
+    while offset < bytes.len() {
+        let unknown = || format!("`{text}` is no form of a date or time; {}", suggest_forms(text, None));
+        let rest = text.get(offset..).ok_or_else(unknown)?;
         let first = rest.as_bytes()[0];
         let run = rest.bytes().take_while(|b| *b == first).count();
         let after_clock = parts.last().is_some_and(|p| {
@@ -330,12 +330,12 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
         });
         if let Some(word) = word_of(rest, &OFFSET_WORDS).filter(|_| after_clock && clock) {
             parts.push(TimePart::Offset);
-            at += word.len();
+            offset += word.len();
             continue;
         }
         if let Some(word) = word_of(rest, &HALF_DAY_WORDS) {
             parts.push(TimePart::HalfDay);
-            at += word.len();
+            offset += word.len();
             continue;
         }
         let has_minute = parts.iter().any(|p| matches!(p, TimePart::Minute | TimePart::ShortMinute));
@@ -371,19 +371,21 @@ fn parts_of(text: &str) -> Result<(Vec<TimePart>, TimeFormKind, bool), String> {
             _ => clock,
         };
         parts.push(part);
-        at += len;
+        offset += len;
     }
     if parts.windows(2).any(|pair| pair[0].is_short() && pair[1].is_digits()) {
         return Err(format!(
             "`{text}` has a part of one or two digits with digits right behind it: two letters are two digits; {SEE}"
         ));
     }
-    let (kind, half_days) = kind_of(&parts)
-        .ok_or_else(|| format!("`{text}` is not a whole date, time of day, or both; {}", near(text, None)))?;
+    let (kind, half_days) = kind_of(&parts).ok_or_else(|| {
+        format!("`{text}` is not a whole date, time of day, or both; {}", suggest_forms(text, None))
+    })?;
     Ok((parts, kind, half_days))
 }
 
-/// The kind of a form, and whether its hours have AM or PM. `None` if a part is missing or there twice.
+/// Returns the kind of a form, and whether its hours have AM or PM. Returns `None` if a part is missing or occurs
+/// twice.
 fn kind_of(parts: &[TimePart]) -> Option<(TimeFormKind, bool)> {
     let count = |wanted: &[TimePart]| parts.iter().filter(|p| wanted.contains(p)).count();
     let year = count(&[TimePart::Year4, TimePart::Year2]);
@@ -413,21 +415,21 @@ fn kind_of(parts: &[TimePart]) -> Option<(TimeFormKind, bool)> {
 /// The page that has all forms.
 const SEE: &str = "see docs/time-forms.md";
 
-/// The nearest forms, and where all are.
-fn near(text: &str, kind: Option<TimeFormKind>) -> String {
-    let plain = |t: &str| t.to_ascii_uppercase().replace('%', "").into_bytes();
-    let text = plain(&text.chars().take(60).collect::<String>());
+/// Suggests the nearest forms, and states where all forms are listed.
+fn suggest_forms(text: &str, kind: Option<TimeFormKind>) -> String {
+    let normalize = |t: &str| t.to_ascii_uppercase().replace('%', "").into_bytes();
+    let text = normalize(&text.chars().take(60).collect::<String>());
     let mut forms: Vec<(usize, &str)> = CATALOG
         .iter()
         .filter(|form| kind.is_none_or(|k| parts_of_kind(form) == Some(k)))
-        .map(|form| (distance(&text, &plain(form)), *form))
+        .map(|form| (distance(&text, &normalize(form)), *form))
         .collect();
     forms.sort_by_key(|(distance, _)| *distance);
     let names: Vec<_> = forms.iter().take(3).map(|(_, form)| format!("`{form}`")).collect();
     format!("near it are {}; {SEE}", names.join(", "))
 }
 
-/// The kind of a form of the catalogue; that of a count is a date with a time.
+/// Returns the kind of a form in the catalogue; a count is a date with a time.
 fn parts_of_kind(form: &str) -> Option<TimeFormKind> {
     if count_of(form).is_some() || is_iso(form) {
         return Some(TimeFormKind::Both);
@@ -435,7 +437,7 @@ fn parts_of_kind(form: &str) -> Option<TimeFormKind> {
     parts_of(form).ok().map(|(_, kind, _)| kind)
 }
 
-/// Bytes that must be put in, taken out or changed to make one text of the other.
+/// Computes the edit distance: the bytes to insert, delete or change to make one text into the other.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -489,10 +491,10 @@ pub struct WrittenTime {
     zone: CachedTimeZone,
 }
 
-/// The form of a date with a time, or of a date, as a mapping names it; local times are of `zone`.
+/// Parses the form of a date, or of a date with a time, as a mapping names it. Local times are in `zone`.
 ///
 /// # Errors
-/// The problem of form or zone, for people.
+/// Fails if the form or the zone is invalid; the text says why.
 pub fn time_form(text: &str, zone: &str, ambiguous: Option<&str>) -> Result<WrittenTime, String> {
     let ambiguous = match ambiguous {
         None => AmbiguousTimes::default(),
@@ -507,15 +509,15 @@ pub fn time_form(text: &str, zone: &str, ambiguous: Option<&str>) -> Result<Writ
     let texts = [text.to_owned()];
     let options = TimeFormOptions::default();
     let form = TimeForm::parse(&texts, TimeFormKind::Both, options)
-        .or_else(|whole| TimeForm::parse(&texts, TimeFormKind::Date, options).map_err(|_| whole))?;
+        .or_else(|reason| TimeForm::parse(&texts, TimeFormKind::Date, options).map_err(|_| reason))?;
     Ok(WrittenTime { form, zone: CachedTimeZone::by_name(zone)?.with_ambiguous(ambiguous) })
 }
 
 impl WrittenTime {
-    /// UTC nanoseconds of a value.
+    /// Converts a value to UTC nanoseconds.
     ///
     /// # Errors
-    /// Why it is no time.
+    /// Fails if the value is no time; the text says why.
     pub fn nanos(&self, text: &[u8]) -> Result<i64, &'static str> {
         let read = self.form.read(text).map_err(TimeFault::description)?;
         match read.instant() {

@@ -18,7 +18,7 @@ pub struct DateAndTime {
 }
 
 impl DateAndTime {
-    /// UTC nanoseconds of a value with an offset: `Some(None)` if they do not fit, `None` if it has no offset.
+    /// Converts a value with an offset to UTC nanoseconds: `Some(None)` if they do not fit, `None` without an offset.
     #[inline]
     pub fn instant(self) -> Option<Option<i64>> {
         let east = i64::from(self.offset?) * 1_000_000_000;
@@ -31,13 +31,13 @@ impl TimeForm {
     /// Reads a value that has one of the forms.
     ///
     /// # Errors
-    /// The first form's reason why it is none, or that two forms give different times.
+    /// Fails with the first form's reason, or if two forms give different times.
     #[inline]
     pub fn read(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
         if self.plain_length == Some(text.len())
-            && self.others.is_empty()
+            && self.alternatives.is_empty()
             && let TimeSyntax::Parts { parts, half_days: false, .. } = &self.syntax
-            && let Some(read) = self.plain(parts, text)
+            && let Some(read) = self.read_fixed(parts, text)
         {
             return Ok(read);
         }
@@ -46,21 +46,22 @@ impl TimeForm {
 
     #[cold]
     fn read_any(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
-        let mut found = self.read_one(text);
-        for form in &self.others {
-            match (found, form.read_one(text)) {
+        let mut outcome = self.read_one(text);
+        for form in &self.alternatives {
+            match (outcome, form.read_one(text)) {
                 (Ok(a), Ok(b)) if a != b => return Err(TimeFault::TwoForms),
-                (Err(TimeFault::Form), other) => found = other,
-                (Err(_), Ok(b)) => found = Ok(b),
+                (Err(TimeFault::Form), next_outcome) => outcome = next_outcome,
+                (Err(_), Ok(b)) => outcome = Ok(b),
                 _ => {}
             }
         }
-        found
+        outcome
     }
 
-    /// A value of digits and marks, each at its place. `None` leaves it to the general way, which has the reason.
+    /// Reads a value of digits and marks at fixed offsets. Returns `None` to leave it to the general way, which finds
+    /// the reason.
     #[inline]
-    fn plain(&self, parts: &[TimePart], text: &[u8]) -> Option<DateAndTime> {
+    fn read_fixed(&self, parts: &[TimePart], text: &[u8]) -> Option<DateAndTime> {
         let (mut year, mut month, mut day, mut ordinal) = (1970, 1, 1, None);
         let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
         let mut rest = text;
@@ -72,16 +73,17 @@ impl TimeForm {
                 TimePart::Literal(_) => 1,
                 _ => 2,
             };
-            let (own, behind) = rest.split_at_checked(length)?;
-            rest = behind;
+            let (field_bytes, remainder) = rest.split_at_checked(length)?;
+            rest = remainder;
             if let TimePart::Literal(byte) = part {
-                if own != [*byte] {
+                if field_bytes != [*byte] {
                     return None;
                 }
                 continue;
             }
-            let n =
-                own.iter().try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))?;
+            let n = field_bytes
+                .iter()
+                .try_fold(0i64, |n, b| b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0')))?;
             match part {
                 TimePart::Year4 => year = n,
                 TimePart::Year2 => year = self.year_of(n)?,
@@ -109,8 +111,8 @@ impl TimeForm {
     fn read_one(&self, text: &[u8]) -> Result<DateAndTime, TimeFault> {
         match &self.syntax {
             TimeSyntax::Count { power, since_midnight, digits } => {
-                let whole = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                if digits.is_some_and(|digits| usize::from(digits) != whole) {
+                let integer_length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                if digits.is_some_and(|digits| usize::from(digits) != integer_length) {
                     return Err(TimeFault::Form);
                 }
                 let nanos = since_1970(text, *power)?;
@@ -158,7 +160,7 @@ impl TimeForm {
                             let year = cursor.digits(2, 2)?;
                             read.year = self.year_of(year).ok_or(TimeFault::Form)?;
                         }
-                        (part, _) => read.take(part, &mut cursor)?,
+                        (part, _) => read.read_part(part, &mut cursor)?,
                     }
                     before = Some(part);
                 }
@@ -174,7 +176,7 @@ impl TimeForm {
         }
     }
 
-    /// The year of two digits.
+    /// Returns the year that two digits mean.
     fn year_of(&self, two_digits: i64) -> Option<i64> {
         let pivot = self.pivot?;
         let year = pivot - pivot.rem_euclid(100) + two_digits;
@@ -212,7 +214,7 @@ struct ReadParts {
 }
 
 impl ReadParts {
-    fn take(&mut self, part: TimePart, cursor: &mut TimeCursor<'_>) -> Result<(), TimeFault> {
+    fn read_part(&mut self, part: TimePart, cursor: &mut TimeCursor<'_>) -> Result<(), TimeFault> {
         match part {
             TimePart::Year4 => self.year = cursor.digits(4, 4)?,
             TimePart::Month => self.month = cursor.digits(2, 2)?,
@@ -273,8 +275,8 @@ impl ReadParts {
     }
 }
 
-/// ISO 8601 with a date, a time of day and perhaps an offset: `2026-03-02T09:30:00.5+01:00`, `20260302T0930`, with
-/// `T` or a blank.
+/// Reads ISO 8601 with a date, a time of day and perhaps an offset: `2026-03-02T09:30:00.5+01:00`, `20260302T0930`,
+/// with `T` or a blank.
 fn iso(text: &[u8]) -> Result<DateAndTime, TimeFault> {
     let mut cursor = TimeCursor { rest: text };
     let mut read = ReadParts { year: cursor.digits(4, 4)?, ..ReadParts::default() };
@@ -322,7 +324,7 @@ impl TimeCursor<'_> {
         true
     }
 
-    /// Takes blanks; false if there are none.
+    /// Takes blanks; returns false if there are no blanks.
     fn take_blanks(&mut self) -> bool {
         let had = self.rest.len();
         self.rest = self.rest.trim_ascii_start();
@@ -334,49 +336,50 @@ impl TimeCursor<'_> {
         if run < least {
             return Err(TimeFault::Form);
         }
-        let (own, rest) = self.rest.split_at(run);
+        let (digits, rest) = self.rest.split_at(run);
         self.rest = rest;
-        Ok(own.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
+        Ok(digits.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')))
     }
 
     /// Nanoseconds of a fraction of any length.
     fn fraction(&mut self) -> Result<i64, TimeFault> {
         let run = self.rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let (own, rest) = self.rest.split_at(run);
+        let (digits, rest) = self.rest.split_at(run);
         self.rest = rest;
         match run {
             0 => Err(TimeFault::Form),
-            _ if run > FRACTION_DIGITS_MAX || own.iter().skip(9).any(|b| *b != b'0') => {
+            _ if run > FRACTION_DIGITS_MAX || digits.iter().skip(9).any(|b| *b != b'0') => {
                 Err(TimeFault::Fraction)
             }
-            _ => Ok((0..9).fold(0, |n, i| n * 10 + i64::from(own.get(i).map_or(0, |b| b - b'0')))),
+            _ => Ok((0..9).fold(0, |n, i| n * 10 + i64::from(digits.get(i).map_or(0, |b| b - b'0')))),
         }
     }
 
-    /// The number of a name: all of it, or its first letters, and `Sept`.
+    /// Reads a name and returns its number: the whole name, its first three letters, or `Sept`.
     fn name(&mut self, names: &[&str]) -> Result<usize, TimeFault> {
         let run = self.rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
-        let is = |own: &[u8]| {
+        let is = |word: &[u8]| {
             names.iter().position(|name| {
-                own.eq_ignore_ascii_case(name.as_bytes())
-                    || own.eq_ignore_ascii_case(&name.as_bytes()[..3])
-                    || *name == "September" && own.eq_ignore_ascii_case(b"Sept")
+                word.eq_ignore_ascii_case(name.as_bytes())
+                    || word.eq_ignore_ascii_case(&name.as_bytes()[..3])
+                    || *name == "September" && word.eq_ignore_ascii_case(b"Sept")
             })
         };
         // A T may follow without a blank.
-        let found = [run, run.saturating_sub(1)].into_iter().find_map(|n| Some((is(&self.rest[..n])?, n)));
-        let (number, length) = found.ok_or(TimeFault::Form)?;
+        let name_match =
+            [run, run.saturating_sub(1)].into_iter().find_map(|n| Some((is(&self.rest[..n])?, n)));
+        let (number, length) = name_match.ok_or(TimeFault::Form)?;
         self.rest = &self.rest[length..];
         Ok(number)
     }
 
-    /// Whether it is PM.
+    /// Reads AM or PM; returns whether it is PM.
     fn half_day(&mut self) -> Result<bool, TimeFault> {
         self.take_blanks();
         let words: [(&[u8], bool); 6] =
             [(b"A.M.", false), (b"P.M.", true), (b"AM", false), (b"PM", true), (b"A", false), (b"P", true)];
         for (word, is_afternoon) in words {
-            if self.rest.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word)) {
+            if self.rest.get(..word.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(word)) {
                 self.rest = &self.rest[word.len()..];
                 return Ok(is_afternoon);
             }

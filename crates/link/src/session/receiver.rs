@@ -276,7 +276,7 @@ impl ReceiverSession {
             (Message::Announce(announce), ReceiverState::Following) => {
                 let sent = (announce.end, announce.offset);
                 // A late one says less than is known.
-                if self.announced.is_none_or(|known| (known.end, known.offset) <= sent) {
+                if self.announced.is_none_or(|latest| (latest.end, latest.offset) <= sent) {
                     self.announced = Some(announce);
                     let (end, raw_bytes) =
                         sink.map_or((Position(0), 0), |sink| (sink.end(), sink.raw_bytes()));
@@ -303,7 +303,7 @@ impl ReceiverSession {
     pub fn poll(
         &mut self,
         now: Duration,
-        held: HeldTape,
+        held_tape: HeldTape,
         send: &mut dyn FnMut(&[u8]) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let is_leaving = match self.state {
@@ -315,7 +315,7 @@ impl ReceiverSession {
             ReceiverState::Leaving { .. } => true,
             ReceiverState::Asking | ReceiverState::Ended => return Ok(false),
         };
-        let HeldTape { committed, durable, raw_bytes } = held;
+        let HeldTape { committed, durable, raw_bytes } = held_tape;
         let pending = self.pending.len() as u64;
         let acknowledge = Acknowledge { committed, durable, pending, raw_bytes, is_leaving };
         let is_due = self.last_acknowledge.is_none_or(|(sent, last)| {
@@ -386,7 +386,7 @@ impl ReceiverSession {
         }
         let header = FrameHeader::read(rest);
         if header.lines() == 0 || header.kind() <= KIND_PAD || header.stamp() != 0 {
-            return Err(Error::BadFrames { position, what: format!("no frame begins with {header}") });
+            return Err(Error::BadFrames { position, reason: format!("no frame begins with {header}") });
         }
         Ok((header.len_bytes() <= rest.len()).then_some(header))
     }

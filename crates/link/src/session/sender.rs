@@ -266,9 +266,9 @@ impl SenderSession {
     /// Bytes that were sent and not acknowledged, those of the raw log included. Pads of segments count as well.
     fn unacknowledged(&self) -> u64 {
         let raw = self.raw_sent.saturating_sub(self.raw_acknowledged);
-        let known =
+        let acknowledged_end =
             self.last_acknowledge.map_or(self.welcome.position.0, |last| last.committed.0 + last.pending);
-        (self.position.0 + self.offset).saturating_sub(known) + raw
+        (self.position.0 + self.offset).saturating_sub(acknowledged_end) + raw
     }
 }
 

@@ -86,7 +86,7 @@ impl AeronTransport {
         let resolved = resolved.map_err(failed("ask for the address"))?;
         let address = resolved.parse().map_err(|_| Error::Aeron {
             doing: "ask for the address".to_owned(),
-            what: format!("`{resolved}` is no address"),
+            reason: format!("`{resolved}` is no address"),
         })?;
         let assembler =
             AeronFragmentClosureAssembler::new().map_err(failed("make an assembler of fragments"))?;
@@ -131,7 +131,7 @@ impl AeronTransport {
     fn check_reported(&self) -> Result<(), Error> {
         // A thread that has panicked left the text whole.
         match self.reported.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(what) => Err(Error::Aeron { doing: "run the client".to_owned(), what }),
+            Some(reason) => Err(Error::Aeron { doing: "run the client".to_owned(), reason }),
             None => Ok(()),
         }
     }
@@ -163,7 +163,7 @@ impl Transport for AeronTransport {
     fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<usize, Error> {
         self.check_reported()?;
         let mut inbox = Inbox { each, count: 0 };
-        let polled = self.assembler.poll(&self.subscription, &mut inbox, Inbox::take, FRAGMENTS);
+        let polled = self.assembler.poll(&self.subscription, &mut inbox, Inbox::deliver_message, FRAGMENTS);
         polled.map_err(failed("receive"))?;
         Ok(inbox.count)
     }
@@ -187,7 +187,7 @@ struct Inbox<'a> {
 }
 
 impl Inbox<'_> {
-    fn take(&mut self, message: &[u8], _: AeronHeader) {
+    fn deliver_message(&mut self, message: &[u8], _: AeronHeader) {
         (self.each)(message);
         self.count += 1;
     }
@@ -202,7 +202,7 @@ fn channel(address: SocketAddr) -> String {
 
 fn failed<E: Display>(doing: impl Into<String>) -> impl FnOnce(E) -> Error {
     let doing = doing.into();
-    move |error| Error::Aeron { doing, what: aeron_reason(&error.to_string()) }
+    move |error| Error::Aeron { doing, reason: aeron_reason(&error.to_string()) }
 }
 
 fn start_driver(path: &std::ffi::CStr) -> Result<AeronDriver, rusteron_media_driver::AeronCError> {
@@ -255,13 +255,13 @@ fn subscribe(
         if let Some(subscription) = requested.poll().map_err(failed(doing()))? {
             return Ok(subscription);
         }
-        if let Some(what) = reported.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(Error::Aeron { doing: doing(), what });
+        if let Some(reason) = reported.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(Error::Aeron { doing: doing(), reason });
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(Error::Aeron {
         doing: doing(),
-        what: format!("the driver has not answered for {} s", OPEN_WAIT.as_secs()),
+        reason: format!("the driver has not answered for {} s", OPEN_WAIT.as_secs()),
     })
 }

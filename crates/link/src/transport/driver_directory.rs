@@ -110,13 +110,13 @@ mod tests {
         for (name, is_old) in [("unitape-link-2-0", true), ("unitape-link-3-0", false), ("other-4-0", true)] {
             make(name, is_old);
         }
-        let own = DriverDirectory::create_in(parent.path()).unwrap();
+        let own_directory = DriverDirectory::create_in(parent.path()).unwrap();
         assert!(!is_there("unitape-link-2-0"), "its process is dead");
         assert!(is_there("unitape-link-1-0") && is_there("unitape-link-3-0") && is_there("other-4-0"));
         let second = DriverDirectory::create_in(parent.path()).unwrap();
-        assert_ne!(own.path(), second.path());
-        let path = own.path().to_owned();
-        drop(own);
+        assert_ne!(own_directory.path(), second.path());
+        let path = own_directory.path().to_owned();
+        drop(own_directory);
         assert!(!path.exists() && second.path().exists());
     }
 }

@@ -75,7 +75,7 @@ impl MemoryNetwork {
 
     /// Puts a message of a stranger on its way.
     pub fn inject(&self, to: SocketAddr, message: &[u8]) {
-        self.0.borrow_mut().put(to, message);
+        self.0.borrow_mut().queue_message(to, message);
     }
 }
 
@@ -105,9 +105,9 @@ impl Transport for MemoryTransport {
         if network.happens(faults.lost) {
             return Ok(true);
         }
-        network.put(to, message);
+        network.queue_message(to, message);
         if network.happens(faults.doubled) {
-            network.put(to, message);
+            network.queue_message(to, message);
         }
         Ok(true)
     }
@@ -122,7 +122,7 @@ impl Transport for MemoryTransport {
 }
 
 impl NetworkState {
-    fn put(&mut self, to: SocketAddr, message: &[u8]) {
+    fn queue_message(&mut self, to: SocketAddr, message: &[u8]) {
         let mut message = message.to_vec();
         let faults = self.faults;
         if self.happens(faults.flipped) {

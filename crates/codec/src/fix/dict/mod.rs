@@ -42,7 +42,7 @@ pub struct FieldDef {
 }
 
 impl FieldDef {
-    /// Whether its values are text in the encoding that a message names.
+    /// Returns whether the field's values are text in the encoding that a message names.
     #[must_use]
     pub fn is_encoded(&self) -> bool {
         self.kind == "DATA" && self.name.contains("Encoded")
@@ -56,7 +56,7 @@ pub struct MessageDef {
     pub msg_type: String,
     /// The name, for instance `NewOrderSingle`.
     pub name: String,
-    /// Groups not inside other groups, with those of header and trailer.
+    /// Groups outside other groups, including those of header and trailer.
     pub(super) groups: GroupTable,
     /// The tags outside groups, with the counts of groups; header and trailer included.
     pub(super) body: TagSet,
@@ -70,7 +70,7 @@ pub struct DictionaryFileSummary {
     pub file: String,
     /// `QuickFIX` or `Orchestra`.
     pub form: &'static str,
-    /// The version that it gives itself: `FIX 4.4`, `FIX.Latest_EP272`.
+    /// The dictionary's own version: `FIX 4.4`, `FIX.Latest_EP272`.
     pub version: String,
     /// Fields defined.
     pub fields: usize,
@@ -111,8 +111,8 @@ impl FixDictionary {
     /// Reads QuickFIX XML and Orchestra files, given as (name for errors, content).
     ///
     /// # Errors
-    /// With file and line: not XML, cut off, no dictionary of either kind, components nested deeper than 32
-    /// or so often that they come to more than 100,000 fields.
+    /// Fails, with file and line, if the text is not XML, is cut off or is no dictionary of either kind. Fails also
+    /// if components nest deeper than 32, or so often that they have more than 100,000 fields.
     ///
     /// ```
     /// use unitape_codec::fix::FixDictionary;
@@ -135,50 +135,50 @@ impl FixDictionary {
         DictionaryResolver::new(&raws).resolve()
     }
 
-    /// The field with this tag.
+    /// Looks up a field by its tag.
     #[must_use]
     pub fn field(&self, tag: u32) -> Option<&FieldDef> {
         self.fields.get(&tag)
     }
 
-    /// All fields by tag.
+    /// Lists all fields by tag.
     pub fn fields(&self) -> impl Iterator<Item = &FieldDef> {
         self.fields.values()
     }
 
-    /// The message with this MsgType (35).
+    /// Looks up a message by its MsgType (35).
     #[must_use]
     pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
         self.messages.get(msg_type)
     }
 
-    /// How many messages are defined.
+    /// Counts the defined messages.
     #[must_use]
     pub fn message_count(&self) -> usize {
         self.messages.len()
     }
 
-    /// The groups not inside other groups of a message type; those of header and trailer for a
-    /// type not defined.
+    /// Returns the top-level groups of a message type. Returns the groups of header and trailer if the type is not
+    /// defined.
     #[must_use]
     pub fn groups(&self, msg_type: &[u8]) -> &GroupTable {
         self.messages.get(msg_type).map_or(&self.common, |message| &message.groups)
     }
 
-    /// The group counted by `count_tag` at the top level of a message type.
+    /// Looks up the top-level group of a message type by its count tag.
     #[must_use]
     pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<&Arc<GroupSpec>> {
         self.groups(msg_type).get(count_tag)
     }
 
-    /// The tags that a message type has outside groups, those of header and trailer included; these alone for a type not
-    /// defined.
+    /// Returns a message type's tags outside groups, including those of header and trailer. For an undefined type,
+    /// returns only those of header and trailer.
     #[must_use]
     pub(super) fn body(&self, msg_type: &[u8]) -> &TagSet {
         self.messages.get(msg_type).map_or(&self.common_body, |message| &message.body)
     }
 
-    /// The contents of each file, in the order given.
+    /// Returns a summary of each file, in the order given.
     #[must_use]
     pub fn files(&self) -> &[DictionaryFileSummary] {
         &self.files
@@ -190,14 +190,14 @@ impl FixDictionary {
         &self.notes
     }
 
-    /// The standard data fields and those of this dictionary.
+    /// Returns the data fields of the standard and of this dictionary.
     #[must_use]
     pub fn data_tags(&self) -> Arc<RawFieldTags> {
         Arc::clone(&self.data)
     }
 }
 
-/// Turns what the files say into tables.
+/// Builds tables from the contents of the files.
 struct DictionaryResolver<'r> {
     raws: &'r [RawDictionary],
     /// Name to tag, over all files.
@@ -206,9 +206,9 @@ struct DictionaryResolver<'r> {
     components: HashMap<&'r str, DefinitionIndex>,
     groups: HashMap<&'r str, DefinitionIndex>,
     /// Components done, by (file, index): a component is used by many messages.
-    done: HashMap<DefinitionIndex, FlatMembers>,
-    done_groups: HashMap<DefinitionIndex, Arc<GroupSpec>>,
-    /// Components and groups being read, to see one that contains itself.
+    resolved_components: HashMap<DefinitionIndex, FlatMembers>,
+    resolved_groups: HashMap<DefinitionIndex, Arc<GroupSpec>>,
+    /// Components and groups being read, to detect one that contains itself.
     open: HashSet<DefinitionIndex>,
     open_groups: HashSet<DefinitionIndex>,
     notes: BTreeSet<(usize, usize, String)>,
@@ -235,8 +235,8 @@ impl<'r> DictionaryResolver<'r> {
             tags: HashMap::new(),
             components: HashMap::new(),
             groups: HashMap::new(),
-            done: HashMap::new(),
-            done_groups: HashMap::new(),
+            resolved_components: HashMap::new(),
+            resolved_groups: HashMap::new(),
             open: HashSet::new(),
             open_groups: HashSet::new(),
             notes: BTreeSet::new(),
@@ -248,10 +248,10 @@ impl<'r> DictionaryResolver<'r> {
             // A component that a file names and leaves empty is defined by another one: FIXT 1.1 does so with
             // MsgTypeGrp.
             for (index, component) in raw.components.iter().enumerate() {
-                let place = DefinitionIndex { file, index };
+                let definition = DefinitionIndex { file, index };
                 match component.items.is_empty() {
-                    true => _ = resolver.components.entry(&component.key).or_insert(place),
-                    false => _ = resolver.components.insert(&component.key, place),
+                    true => _ = resolver.components.entry(&component.key).or_insert(definition),
+                    false => _ = resolver.components.insert(&component.key, definition),
                 }
             }
             for (index, group) in raw.groups.iter().enumerate() {
@@ -324,7 +324,7 @@ impl<'r> DictionaryResolver<'r> {
         Ok(FixDictionary { fields, messages, common, common_body, data, files, notes })
     }
 
-    /// The length field of a data field: named by the file, or by the custom `X` and `XLen`.
+    /// Finds the length field of a data field: the file names it, or it is the custom `XLen` of `X`.
     fn length_tag(&self, raw: &RawDictionary, field: &raw::RawField) -> Option<u32> {
         let by_name = |name: String| raw.tag(&name).or_else(|| self.tags.get(name.as_str()).copied());
         field
@@ -346,18 +346,19 @@ impl<'r> DictionaryResolver<'r> {
             match item {
                 RawMember::Field { key, line } => into.members.extend(self.tag(file, key, *line)),
                 RawMember::Component { key, line } => {
-                    let own = raw.component(key).filter(|index| !raw.components[*index].items.is_empty());
-                    let place = own.map(|index| DefinitionIndex { file, index });
-                    let place = place.or_else(|| self.components.get(key.as_str()).copied());
-                    let Some(place) = place else {
+                    let own_component =
+                        raw.component(key).filter(|index| !raw.components[*index].items.is_empty());
+                    let definition = own_component.map(|index| DefinitionIndex { file, index });
+                    let definition = definition.or_else(|| self.components.get(key.as_str()).copied());
+                    let Some(definition) = definition else {
                         self.note(file, *line, format!("component {key} is not defined"));
                         continue;
                     };
-                    if self.open.contains(&place) {
+                    if self.open.contains(&definition) {
                         self.note(file, *line, format!("component {key} contains itself"));
                         continue;
                     }
-                    let flat = self.component(place, depth, raw, *line)?;
+                    let flat = self.component(definition, depth, raw, *line)?;
                     // A component named twice by each of thirty others doubles thirty times.
                     if into.members.len() + flat.members.len() > MEMBERS_MAX {
                         return Err(raw.error(*line, format!("more than {MEMBERS_MAX} fields")));
@@ -371,24 +372,25 @@ impl<'r> DictionaryResolver<'r> {
                     into.groups.push(group);
                 }
                 RawMember::GroupRef { key, line } => {
-                    let place = raw.group(key).map(|index| DefinitionIndex { file, index });
-                    let place = place.or_else(|| self.groups.get(key.as_str()).copied());
-                    let Some(place) = place else {
+                    let definition = raw.group(key).map(|index| DefinitionIndex { file, index });
+                    let definition = definition.or_else(|| self.groups.get(key.as_str()).copied());
+                    let Some(definition) = definition else {
                         self.note(file, *line, format!("group {key} is not defined"));
                         continue;
                     };
-                    let group = match self.done_groups.get(&place) {
+                    let group = match self.resolved_groups.get(&definition) {
                         Some(group) => Arc::clone(group),
-                        None if !self.open_groups.insert(place) => {
+                        None if !self.open_groups.insert(definition) => {
                             self.note(file, *line, format!("group {key} contains itself"));
                             continue;
                         }
                         None => {
-                            let body = &raws[place.file].groups[place.index];
-                            let group = self.group(place.file, &body.count, &body.items, body.line, depth)?;
-                            self.open_groups.remove(&place);
+                            let body = &raws[definition.file].groups[definition.index];
+                            let group =
+                                self.group(definition.file, &body.count, &body.items, body.line, depth)?;
+                            self.open_groups.remove(&definition);
                             let Some(group) = group else { continue };
-                            self.done_groups.insert(place, Arc::clone(&group));
+                            self.resolved_groups.insert(definition, Arc::clone(&group));
                             group
                         }
                     };
@@ -402,24 +404,24 @@ impl<'r> DictionaryResolver<'r> {
 
     fn component(
         &mut self,
-        place: DefinitionIndex,
+        definition: DefinitionIndex,
         depth: usize,
         used: &RawDictionary,
         line: usize,
     ) -> Result<FlatMembers, Error> {
-        if let Some(flat) = self.done.get(&place) {
+        if let Some(flat) = self.resolved_components.get(&definition) {
             return Ok(flat.clone());
         }
         if depth == COMPONENT_DEPTH_MAX {
             return Err(used.error(line, format!("components nest deeper than {COMPONENT_DEPTH_MAX}")));
         }
         let raws = self.raws;
-        let component = &raws[place.file].components[place.index];
+        let component = &raws[definition.file].components[definition.index];
         let mut flat = FlatMembers::default();
-        self.open.insert(place);
-        self.flatten(place.file, &component.items, &mut flat, depth + 1)?;
-        self.open.remove(&place);
-        self.done.insert(place, flat.clone());
+        self.open.insert(definition);
+        self.flatten(definition.file, &component.items, &mut flat, depth + 1)?;
+        self.open.remove(&definition);
+        self.resolved_components.insert(definition, flat.clone());
         Ok(flat)
     }
 
@@ -457,9 +459,9 @@ impl<'r> DictionaryResolver<'r> {
         tag
     }
 
-    /// Notes what is left out; a component is read for many messages and noted once.
-    fn note(&mut self, file: usize, line: usize, what: String) {
-        self.notes.insert((file, line, what));
+    /// Notes a definition that is left out. A component is read for many messages, but noted once.
+    fn note(&mut self, file: usize, line: usize, reason: String) {
+        self.notes.insert((file, line, reason));
     }
 }
 

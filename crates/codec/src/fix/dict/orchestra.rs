@@ -72,14 +72,14 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
                     return xml.skip(open);
                 };
                 let name = open.get("name").unwrap_or(&msg_type).to_owned();
-                let mut found = Vec::new();
+                let mut members = Vec::new();
                 if !open.empty {
                     children(xml, "structure", |xml, structure| {
-                        found.extend(items(xml, structure)?.1);
+                        members.extend(items(xml, structure)?.1);
                         Ok(())
                     })?;
                 }
-                raw.messages.push(RawMessage { msg_type, name, items: found });
+                raw.messages.push(RawMessage { msg_type, name, items: members });
                 Ok(())
             })?,
             _ => xml.skip(&section)?,
@@ -95,7 +95,7 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
     Ok(raw)
 }
 
-/// The children of the element we are in that are called `name`; others are skipped.
+/// Visits the children of the current element that are called `name`; skips the others.
 fn children(
     xml: &mut XmlTagReader<'_>,
     name: &str,
@@ -111,7 +111,7 @@ fn children(
     Ok(())
 }
 
-/// The members that an element refers to, and its count field if it is a group.
+/// Reads the members that an element refers to, and the count field of a group.
 fn items(
     xml: &mut XmlTagReader<'_>,
     parent: &OpeningTag,

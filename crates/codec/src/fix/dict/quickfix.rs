@@ -47,7 +47,7 @@ pub(super) fn parse(xml: &mut XmlTagReader<'_>, root: &OpeningTag) -> Result<Raw
     Ok(raw)
 }
 
-/// `FIX 4.4`, `FIX 5.0 SP2`, `FIXT 1.1`.
+/// Returns the version as `FIX 4.4`, `FIX 5.0 SP2` or `FIXT 1.1`.
 fn version(root: &OpeningTag) -> String {
     let part = |name| root.get(name).unwrap_or("?");
     let pack = root.get("servicepack").filter(|pack| !matches!(*pack, "0" | ""));

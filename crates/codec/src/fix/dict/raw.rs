@@ -99,7 +99,7 @@ impl RawDictionary {
         self.group_index.get(key).copied()
     }
 
-    /// The counts of the file's definitions.
+    /// Counts the file's definitions.
     pub(super) fn file_summary(&self) -> DictionaryFileSummary {
         let lists = self.messages.iter().map(|message| &message.items);
         let lists = lists.chain(self.components.iter().map(|component| &component.items));
@@ -196,15 +196,15 @@ impl<'c> XmlTagReader<'c> {
         XmlTagReader { file, content, reader, depth: 0, counted: 0, line: 1, notes: Vec::new() }
     }
 
-    /// The next child: `None` at the closing tag of the element we are in, and at the end.
+    /// Returns the next child, or `None` at the closing tag of the current element and at the end.
     pub(super) fn next_start(&mut self) -> Result<Option<OpeningTag>, Error> {
         loop {
             // The line of a tag is where it begins, after the white space before it.
             let event = match self.reader.read_event() {
                 Ok(event) => event,
                 Err(error) => {
-                    let at = self.reader.error_position() as usize;
-                    self.count_to(at);
+                    let offset = self.reader.error_position() as usize;
+                    self.count_to(offset);
                     return Err(self.error(format!("not well-formed XML: {error}")));
                 }
             };
@@ -248,9 +248,9 @@ impl<'c> XmlTagReader<'c> {
         Ok(())
     }
 
-    /// Notes what is left out; the notes are bounded by the bytes of the file.
-    pub(super) fn note(&mut self, line: usize, what: impl Into<String>) {
-        self.notes.push((line, what.into()));
+    /// Notes a definition that is left out. The length of the file bounds the notes.
+    pub(super) fn note(&mut self, line: usize, reason: impl Into<String>) {
+        self.notes.push((line, reason.into()));
     }
 
     /// Leaves an element that does not belong where it is, with a note.
@@ -259,7 +259,7 @@ impl<'c> XmlTagReader<'c> {
         self.skip(open)
     }
 
-    /// The attribute, or none and a note.
+    /// Returns the attribute. Without it, adds a note and returns `None`.
     pub(super) fn attribute(&mut self, open: &OpeningTag, name: &str) -> Option<String> {
         let value = open.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
         if value.is_none() {
@@ -268,7 +268,7 @@ impl<'c> XmlTagReader<'c> {
         value
     }
 
-    /// The attribute as a tag, or none and a note.
+    /// Returns the attribute as a tag. If it is no tag, adds a note and returns `None`.
     pub(super) fn tag(&mut self, open: &OpeningTag, name: &str) -> Option<u32> {
         let text = self.attribute(open, name)?;
         let tag = text.parse().ok().filter(|tag| (1..=999_999_999).contains(tag));

@@ -8,12 +8,15 @@ use super::super::shapes::TagSequence;
 use super::portable::{self, ByteMasks};
 use super::{FieldColumns, STEP, ScanTotals};
 
-/// Whether the processor has all that the functions below enable.
+/// Returns whether the processor has all instructions that the functions below enable.
 pub(super) fn is_detected() -> bool {
     has!("avx2") && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
 }
 
+/// Reads the fields of a message with AVX2.
+///
 /// # Safety
+/// The caller must ensure:
 /// - [`is_detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn read(
@@ -25,7 +28,10 @@ pub(super) unsafe fn read(
     portable::read_with(message, sep, data, columns, |block| step(block, sep))
 }
 
+/// Reads the fields of a message that has the tags of `shape`, with AVX2.
+///
 /// # Safety
+/// The caller must ensure:
 /// - [`is_detected`] has returned true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) unsafe fn read_expected(
@@ -37,20 +43,20 @@ pub(super) unsafe fn read_expected(
     portable::read_expected_with(message, shape, columns, |block| step(block, sep))
 }
 
-/// The masks and the sum of 64 bytes.
+/// Computes the masks and the sum of 64 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     let (sep_pattern, eq_pattern) = (_mm256_set1_epi8(sep as i8), _mm256_set1_epi8(b'=' as i8));
     // SAFETY: `block` is 64 bytes, both halves lie inside; the loads need no alignment.
     let (low, high) = unsafe {
-        let at = block.as_ptr().cast::<__m256i>();
-        (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)))
+        let block_ptr = block.as_ptr().cast::<__m256i>();
+        (_mm256_loadu_si256(block_ptr), _mm256_loadu_si256(block_ptr.add(1)))
     };
     (places(low, high, sep_pattern), places(low, high, eq_pattern), sum(low, high))
 }
 
-/// A bit for each byte that is as in `pattern`.
+/// Sets a bit for each byte that equals the byte in `pattern`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn places(low: __m256i, high: __m256i, pattern: __m256i) -> u64 {

@@ -16,13 +16,16 @@ use super::super::data::RawFieldTags;
 use super::super::shapes::TagSequence;
 use super::{FIELDS_MAX, FieldColumns, FieldMaskCarry, STEP, ScanTotals, portable};
 
-/// Whether the processor has all that the functions below enable.
+/// Returns whether the processor has all instructions that the functions below enable.
 pub(super) fn is_detected() -> bool {
     let wide = has!("avx512f") && has!("avx512bw") && has!("avx512vbmi") && has!("avx512vbmi2");
     wide && has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt")
 }
 
+/// Reads the fields of a message with AVX-512.
+///
 /// # Safety
+/// The caller must ensure:
 /// - [`is_detected`] has returned true.
 /// - `columns` has room for `message`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
@@ -38,7 +41,7 @@ pub(super) unsafe fn read(
         (columns.tags.as_mut_ptr(), columns.starts.as_mut_ptr(), columns.ends.as_mut_ptr());
     let (sep_pattern, eq_pattern) = (_mm512_set1_epi8(sep as i8), _mm512_set1_epi8(b'=' as i8));
     let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi32(1));
-    let (mut sums, mut seps, mut eqs, mut at) = (zero, 0usize, 0usize, 0usize);
+    let (mut sums, mut seps, mut eqs, mut offset) = (zero, 0usize, 0usize, 0usize);
     let mut masks = FieldMaskCarry::START;
     // Where the tag bytes of the step before are.
     let mut tags_before = 0u64;
@@ -56,12 +59,12 @@ pub(super) unsafe fn read(
     let (nine, ascii_zero) = (_mm512_set1_epi8(9), _mm512_set1_epi8(0x30));
     let before = _mm512_set1_epi32(i32::from_le_bytes([60, 61, 62, 63]));
     let mut digits_before = zero;
-    while at < message.len() {
-        let left = message.len() - at;
+    while offset < message.len() {
+        let left = message.len() - offset;
         let valid = if left >= STEP { u64::MAX } else { u64::MAX >> (STEP - left) };
         // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero
         // and never touched.
-        let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) };
+        let block = unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(offset).cast()) };
         let sep_mask = _mm512_mask_cmpeq_epi8_mask(valid, block, sep_pattern);
         let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
         sums = _mm512_add_epi64(sums, _mm512_sad_epu8(block, zero));
@@ -81,8 +84,8 @@ pub(super) unsafe fn read(
         let active = _bzhi_u32(0xffff, count) as __mmask16;
         let word = _mm512_srli_epi32::<5>(tag);
         let bits = _mm512_permutex2var_epi32(low[0], word, low[1]);
-        let above = _mm512_cmpgt_epu32_mask(word, _mm512_set1_epi32(31));
-        let bits = _mm512_mask_mov_epi32(bits, above, _mm512_permutex2var_epi32(high[0], word, high[1]));
+        let high_words = _mm512_cmpgt_epu32_mask(word, _mm512_set1_epi32(31));
+        let bits = _mm512_mask_mov_epi32(bits, high_words, _mm512_permutex2var_epi32(high[0], word, high[1]));
         let length = _mm512_mask_test_epi32_mask(active, bits, _mm512_rolv_epi32(one, tag));
         let wrong = resolved.wrong || not_digit | leading_zero != 0;
         // The byte five before the '=' is a digit of this tag, or (seldom) of the one before.
@@ -93,13 +96,13 @@ pub(super) unsafe fn read(
                 && unsafe {
                     _mm512_storeu_si512(tags.add(eqs).cast(), tag);
                     let places = std::slice::from_raw_parts_mut(tags.add(eqs), FIELDS_MAX);
-                    unusual(message, at, resolved.equals, long, data, places)
+                    unusual(message, offset, resolved.equals, long, data, places)
                 };
             if !usual {
                 let fields = seps.min(eqs);
                 let mut sum = _mm512_reduce_add_epi64(sums) as u64;
                 seps += sep_mask.count_ones() as usize;
-                for chunk in message[(at + STEP).min(message.len())..].chunks(128) {
+                for chunk in message[(offset + STEP).min(message.len())..].chunks(128) {
                     sum += u64::from(chunk.iter().map(|&byte| u16::from(byte)).sum::<u16>());
                     seps += chunk.iter().filter(|&&byte| byte == sep).count();
                 }
@@ -110,7 +113,7 @@ pub(super) unsafe fn read(
             // SAFETY: as for the columns below.
             unsafe { _mm512_storeu_si512(tags.add(eqs).cast(), tag) };
         }
-        let base = _mm512_set1_epi32(at as i32);
+        let base = _mm512_set1_epi32(offset as i32);
         let start = _mm512_add_epi32(_mm512_cvtepu8_epi32(positions), _mm512_add_epi32(base, one));
         let separators = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(sep_mask, iota));
         let end = _mm512_add_epi32(_mm512_cvtepu8_epi32(separators), base);
@@ -123,21 +126,22 @@ pub(super) unsafe fn read(
         eqs += count as usize;
         seps += sep_mask.count_ones() as usize;
         (digits_before, tags_before) = (digits, tag_mask);
-        at += STEP;
+        offset += STEP;
     }
     let fields = seps.min(eqs);
     let stopped = fields.checked_sub(1).map_or(0, |last| columns.ends[last] as usize + 1);
     ScanTotals { sum: _mm512_reduce_add_epi64(sums) as u64, seps, fields, stopped }
 }
 
-/// The pass over a message that has the tags of `shape`; the sum of its bytes. `None` if it has others, or
-/// a field without value.
+/// Reads the fields of a message that has the tags of `shape`, and returns the sum of its bytes. Returns `None` if
+/// the message has other tags or a field without value.
 ///
-/// All bytes of tags, and their `=`, must be the text of the shape. Where fields start without an `=`, or
-/// end without one, the bits of [`FieldMaskCarry`] run over a separator, which is in no shape's text: so what it
-/// looks for by bits need not be looked for here, except values without a byte.
+/// All bytes of tags, and their `=`, must equal the text of the shape. If a field lacks its `=`, the bits of
+/// [`FieldMaskCarry`] run over a separator, which no shape's text contains. So this pass needs to look only for empty
+/// values.
 ///
 /// # Safety
+/// The caller must ensure:
 /// - [`is_detected`] has returned true.
 /// - `columns` has room for `message`.
 /// - `sep` is no digit and no `=`.
@@ -155,28 +159,28 @@ pub(super) unsafe fn read_expected(
     // SAFETY: IOTA is 64 bytes; the load needs no alignment.
     let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
     let (mut sums, mut base) = (zero, zero);
-    let (mut at, mut seps, mut cursor) = (0, 0, 0);
+    let (mut offset, mut seps, mut cursor) = (0, 0, 0);
     // Whether a field starts with the next byte, or has started and its `=` is yet to come; whether the
     // last byte was a first `=`.
     let (mut carry, mut equal) = (1, 0);
     // SAFETY: there is room for one field.
     unsafe { *starts = shape.skips[0] - 1 };
-    while at < message.len() {
-        let left = message.len() - at;
+    while offset < message.len() {
+        let left = message.len() - offset;
         let (block, valid) = if left >= STEP {
             // SAFETY: 64 bytes are left; the load needs no alignment.
-            (unsafe { _mm512_loadu_si512(message.as_ptr().add(at).cast()) }, u64::MAX)
+            (unsafe { _mm512_loadu_si512(message.as_ptr().add(offset).cast()) }, u64::MAX)
         } else {
             let valid = u64::MAX >> (STEP - left);
             // SAFETY: the mask lets only bytes up to the end of `message` be read; the others are zero and
             // never touched.
-            (unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(at).cast()) }, valid)
+            (unsafe { _mm512_maskz_loadu_epi8(valid, message.as_ptr().add(offset).cast()) }, valid)
         };
         let sep_mask = _mm512_cmpeq_epi8_mask(block, sep_pattern) & valid;
         let eq_mask = _mm512_cmpeq_epi8_mask(block, eq_pattern);
-        let begun = sep_mask << 1 | carry;
-        let equals = begun.wrapping_add(!eq_mask) & eq_mask;
-        let tag_mask = equals.wrapping_sub(begun);
+        let field_starts = sep_mask << 1 | carry;
+        let equals = field_starts.wrapping_add(!eq_mask) & eq_mask;
+        let tag_mask = equals.wrapping_sub(field_starts);
         let text_mask = (tag_mask | equals) & valid;
         // SAFETY: `cursor` is at most the length of the text, after which 64 bytes are.
         let text = unsafe { _mm512_loadu_si512(shape.text.as_ptr().add(cursor).cast()) };
@@ -201,32 +205,32 @@ pub(super) unsafe fn read_expected(
         }
         seps += sep_mask.count_ones() as usize;
         base = _mm512_add_epi32(base, _mm512_set1_epi32(STEP as i32));
-        at += STEP;
+        offset += STEP;
     }
-    let whole = cursor == shape.text_len && seps == shape.tags.len() && message.last() == Some(&sep);
-    whole.then(|| _mm512_reduce_add_epi64(sums) as u64)
+    let is_complete = cursor == shape.text_len && seps == shape.tags.len() && message.last() == Some(&sep);
+    is_complete.then(|| _mm512_reduce_add_epi64(sums) as u64)
 }
 
-/// Reads the `long` tags of the step at `at` one by one into `places`, one for each of `equals`, and
+/// Reads the `long` tags of the step at `offset` one by one into `places`, one for each of `equals`, and
 /// says whether no tag is wrong or a length field's. All bytes of the tags are known to be digits.
 #[cold]
 fn unusual(
     message: &[u8],
-    at: usize,
+    offset: usize,
     equals: u64,
     mut long: u64,
     data: &RawFieldTags,
-    places: &mut [u32],
+    tags: &mut [u32],
 ) -> bool {
     while long != 0 {
         let bit = long.trailing_zeros();
-        let equal = at + bit as usize;
+        let equal = offset + bit as usize;
         let digits = message[..equal].iter().rev().take(10).take_while(|byte| byte.is_ascii_digit());
-        let place = (equals & ((1 << bit) - 1)).count_ones() as usize;
-        places[place] = portable::tag(message, equal - digits.count(), equal);
+        let index = (equals & ((1 << bit) - 1)).count_ones() as usize;
+        tags[index] = portable::tag(message, equal - digits.count(), equal);
         long &= long - 1;
     }
-    let read = &places[..equals.count_ones() as usize];
+    let read = &tags[..equals.count_ones() as usize];
     read.iter().all(|&tag| tag != 0 && data.data_of(tag).is_none())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{FIELDS_MAX, STEP};
 
-/// The fields of one message, column by column, in buffers used again for the next message. What
-/// is filled and what is rubbish the owner knows.
+/// The fields of one message, column by column, in buffers that are reused for the next message. The owner must know
+/// how many entries are filled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldColumns {
     /// Tags.
@@ -27,18 +27,18 @@ impl FieldColumns {
         }
     }
 
-    /// Fields that a message of `bytes` bytes needs room for.
+    /// Returns the number of fields for which a message of `bytes` bytes needs room.
     #[inline]
     pub(super) const fn room(bytes: usize) -> usize {
         (bytes / STEP + 2) * FIELDS_MAX
     }
 
-    /// Writes the field at `at`.
-    pub(crate) fn put(&mut self, at: usize, tag: u32, start: u32, end: u32) {
-        if at >= self.ends.len() {
-            self.grow(2 * at + FIELDS_MAX);
+    /// Writes the field at `index`.
+    pub(crate) fn write_field(&mut self, index: usize, tag: u32, start: u32, end: u32) {
+        if index >= self.ends.len() {
+            self.grow(2 * index + FIELDS_MAX);
         }
-        (self.tags[at], self.starts[at], self.ends[at]) = (tag, start, end);
+        (self.tags[index], self.starts[index], self.ends[index]) = (tag, start, end);
     }
 
     #[cold]

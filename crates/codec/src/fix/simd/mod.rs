@@ -50,13 +50,13 @@ pub(crate) struct ScanTotals {
     pub seps: usize,
     /// Fields read, a separator after each.
     pub fields: usize,
-    /// The first field that is left to the walk: at or before the first length field, the first
-    /// field that is wrong and text after the last separator. The message's length if none.
+    /// The first field that the walk must read: at or before the first length field, the first wrong field and text
+    /// after the last separator. Without such a field, the message's length.
     pub stopped: usize,
 }
 
 impl FixKernel {
-    /// The fastest kernel this processor can run.
+    /// Returns the fastest kernel that this processor can run.
     pub(crate) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -70,7 +70,7 @@ impl FixKernel {
         FixKernel(FixInstructionSet::Portable)
     }
 
-    /// Every kernel this processor can run, for tests that compare them.
+    /// Returns every kernel that this processor can run, for tests that compare the kernels.
     #[cfg(any(test, feature = "twin"))]
     pub(crate) fn all() -> Vec<Self> {
         #[allow(unused_mut, reason = "elsewhere than on x86-64 there is only one")]
@@ -145,7 +145,7 @@ const STEP: usize = 64;
 /// `1=x|`, is four bytes.
 const FIELDS_MAX: usize = STEP / 4;
 
-/// The masks of a step, and what the steps before left open. All that engines have in common.
+/// The masks of a step, and the state that the earlier steps left open. All kernels share them.
 ///
 /// The first `=` of each field comes out of one addition. With a bit for each start of a field and
 /// ones wherever there is no `=`, the sum carries each start through the ones up to the next `=`,
@@ -192,15 +192,15 @@ impl FieldMaskCarry {
     fn resolve(&mut self, seps: u64, eqs: u64) -> FieldMasks {
         let starts = seps << 1 | self.start;
         let open = u64::from(self.open);
-        let (sum, over) = starts.overflowing_add(!eqs);
-        let (sum, over_again) = sum.overflowing_add(open);
+        let (sum, carry) = starts.overflowing_add(!eqs);
+        let (sum, open_carry) = sum.overflowing_add(open);
         let equals = sum & eqs;
         let tags = equals.wrapping_sub(starts).wrapping_sub(open);
         let no_equals = seps & !sum;
         let no_tag = starts & eqs;
         let no_value = seps & (equals << 1 | self.equal);
         let wrong = (no_equals | no_tag | no_value) != 0;
-        *self = FieldMaskCarry { start: seps >> 63, open: over | over_again, equal: equals >> 63 };
+        *self = FieldMaskCarry { start: seps >> 63, open: carry | open_carry, equal: equals >> 63 };
         FieldMasks { starts, equals, tags, wrong }
     }
 }

@@ -8,12 +8,12 @@ use unitape_base::digits::{self, ONES};
 /// The masks of one step: separators, `=`, sum of the bytes.
 pub(super) type ByteMasks = (u64, u64, u64);
 
-/// The pass on 8-byte words.
+/// Reads the fields of a message on 8-byte words.
 pub(super) fn read(message: &[u8], sep: u8, data: &RawFieldTags, columns: &mut FieldColumns) -> ScanTotals {
     read_with(message, sep, data, columns, |block| step(block, sep))
 }
 
-/// The pass over a message that has the tags of `shape`, on 8-byte words.
+/// Reads the fields of a message that has the tags of `shape`, on 8-byte words.
 pub(super) fn read_expected(
     message: &[u8],
     sep: u8,
@@ -23,7 +23,7 @@ pub(super) fn read_expected(
     read_expected_with(message, shape, columns, |block| step(block, sep))
 }
 
-/// The pass, compiled once for each set of instructions. `step` reads 64 bytes.
+/// Reads the fields of a message; compiled once for each instruction set. `step` reads 64 bytes.
 #[inline(always)]
 pub(super) fn read_with(
     message: &[u8],
@@ -41,7 +41,7 @@ pub(super) fn read_with(
         let base = index * STEP;
         let mut padded = [0; STEP];
         let block: &[u8; STEP] = match chunk.try_into() {
-            Ok(whole) => whole,
+            Ok(full_chunk) => full_chunk,
             Err(_) => {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 &padded
@@ -89,8 +89,8 @@ pub(super) fn read_with(
     ScanTotals { sum, seps, fields, stopped }
 }
 
-/// The pass over a message that has the tags of `shape`: separators first, then a comparison for
-/// each field; the sum of its bytes. `None` if it has others, or a field without value.
+/// Reads the fields of a message that has the tags of `shape`, and returns the sum of its bytes. Finds the separators
+/// first, then compares each field. Returns `None` if the message has other tags or a field without value.
 #[inline(always)]
 pub(super) fn read_expected_with(
     message: &[u8],
@@ -102,7 +102,7 @@ pub(super) fn read_expected_with(
     for (index, chunk) in message.chunks(STEP).enumerate() {
         let mut padded = [0; STEP];
         let block: &[u8; STEP] = match chunk.try_into() {
-            Ok(whole) => whole,
+            Ok(full_chunk) => full_chunk,
             Err(_) => {
                 padded[..chunk.len()].copy_from_slice(chunk);
                 &padded
@@ -133,30 +133,30 @@ pub(super) fn read_expected_with(
         return None;
     }
     let (starts, ends) = (columns.starts.get_mut(..fields)?, columns.ends.get(..fields)?);
-    let (mut at, mut differ) = (0, 0);
+    let (mut offset, mut differ) = (0, 0);
     for ((&end, start), &(word, mask, skip)) in ends.iter().zip(starts).zip(&shape.words) {
-        let eight = match message.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let eight = match message.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
             Some(eight) => u64::from_le_bytes(*eight),
-            None => last_word(message, at),
+            None => last_word(message, offset),
         };
-        let value = at as u32 + skip;
+        let value = offset as u32 + skip;
         differ |= (eight & mask) ^ word | u64::from(value >= end);
         *start = value;
-        at = end as usize + 1;
+        offset = end as usize + 1;
     }
-    (differ == 0 && at == message.len()).then_some(sum)
+    (differ == 0 && offset == message.len()).then_some(sum)
 }
 
-/// The bytes from `at` on, fewer than eight.
+/// Loads the bytes from `offset` on, of which there are fewer than eight.
 #[cold]
-fn last_word(message: &[u8], at: usize) -> u64 {
+fn last_word(message: &[u8], offset: usize) -> u64 {
     let mut word = [0; 8];
-    let rest = message.get(at..).unwrap_or_default();
+    let rest = message.get(offset..).unwrap_or_default();
     word[..rest.len().min(8)].copy_from_slice(&rest[..rest.len().min(8)]);
     u64::from_le_bytes(word)
 }
 
-/// The tag in `message[start..equal]`, 0 if that is not 1 to 9 digits without a leading zero.
+/// Parses the tag in `message[start..equal]`. Returns 0 if it is not 1 to 9 digits without a leading zero.
 #[inline(always)]
 pub(super) fn tag(message: &[u8], start: usize, equal: usize) -> u32 {
     let digits = equal.wrapping_sub(start);
@@ -186,7 +186,7 @@ const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
 
 const _: () = assert!(FIELDS_MAX * 4 == STEP);
 
-/// The masks of 64 bytes, eight at a time.
+/// Computes the masks of 64 bytes, eight at a time.
 #[inline(always)]
 fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     let (sep, eq) = (u64::from(sep) * ONES, u64::from(b'=') * ONES);
@@ -203,7 +203,7 @@ fn step(block: &[u8; STEP], sep: u8) -> ByteMasks {
     (seps, eqs, (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48))
 }
 
-/// A bit for each byte of `x` that is zero.
+/// Sets a bit for each byte of `x` that is zero.
 #[inline(always)]
 fn zeros(x: u64) -> u64 {
     (digits::zeros(x) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56

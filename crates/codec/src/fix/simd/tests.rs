@@ -131,8 +131,8 @@ proptest! {
         let data = RawFieldTags::standard();
         let tags: Vec<_> = obvious(&message, 1, &data).iter().map(|token| token.tag).collect();
         // The second time it is remembered.
-        shapes.learn(0, &tags, &data);
-        shapes.learn(0, &tags, &data);
+        shapes.expect_tags(0, &tags, &data);
+        shapes.expect_tags(0, &tags, &data);
         let shape = shapes.expected_shape(0).filter(|_| !tags.is_empty()).map(|place| shapes.shape_at(place));
         let (changed, at, byte) = change;
         match replace {

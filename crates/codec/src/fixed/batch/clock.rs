@@ -34,7 +34,7 @@ pub(super) struct DayOrigin<'d> {
 }
 
 impl ClockColumn {
-    /// `None` where the form is another.
+    /// Makes a clock column; `None` if `form` needs the general way.
     pub(super) fn from_column(
         column: &ColumnLayout,
         form: &TimeForm,
@@ -49,7 +49,7 @@ impl ClockColumn {
         Some(Self { start, digits, pad: column.pad, blank, dated, header, zone })
     }
 
-    /// A load reads 16 bytes.
+    /// Returns the end of the 16 bytes that a load reads.
     pub(super) fn reach(&self) -> usize {
         self.start + 16
     }
@@ -63,14 +63,14 @@ impl ClockColumn {
     ) -> LaneFaults {
         let LaneBuffers { values, scratch, odd } = buffers;
         let mut odd_date = *odd;
-        let mut found = kernel.clocks(self, rows, values, odd);
+        let mut faults = kernel.clocks(self, rows, values, odd);
         if !self.dated {
             match day.start {
                 Some(start) => values.iter_mut().for_each(|v| *v = v.wrapping_add(start)),
                 // Its day is not known, or has a change of the clock in it.
-                None => found.bad = u64::MAX,
+                None => faults.bad = u64::MAX,
             }
-            return found;
+            return faults;
         }
         let date = DigitColumn {
             start: self.start - 8,
@@ -78,26 +78,26 @@ impl ClockColumn {
             pad: self.pad,
             leading: false,
             blank: self.blank,
-            above: 0,
+            extra_digits: 0,
         };
         let dates = kernel.numbers(&date, rows, scratch, &mut odd_date);
         *odd |= odd_date;
         // Blank or not, but both.
-        found.bad |= dates.bad | (dates.none ^ found.none);
+        faults.bad |= dates.bad | (dates.empty ^ faults.empty);
         let (mut last, mut start) = (i64::MIN, None);
         for lane in 0..rows.count() {
             if scratch[lane] != last {
                 last = scratch[lane];
-                let on = days(last / 10_000, last / 100 % 100, last % 100);
-                start = on.and_then(|on| day_start(on, day.zone));
+                let epoch_day = days(last / 10_000, last / 100 % 100, last % 100);
+                start = epoch_day.and_then(|epoch_day| day_start(epoch_day, day.zone));
             }
             match start {
                 Some(start) => values[lane] += start,
-                None if found.none >> lane & 1 == 1 => {}
-                None => found.bad |= 1 << lane,
+                None if faults.empty >> lane & 1 == 1 => {}
+                None => faults.bad |= 1 << lane,
             }
         }
-        found
+        faults
     }
 }
 
@@ -113,7 +113,7 @@ impl<'d> DayOrigin<'d> {
     }
 }
 
-/// Midnight of a day all of whose times have one offset.
+/// Returns the midnight of a day, if all times of the day have one offset.
 fn day_start(days: i32, zone: &mut CachedTimeZone) -> Option<i64> {
     let start = zone.day_start(days)?;
     start.checked_add(DAY_NANOS).map(|_| start)

@@ -28,93 +28,98 @@ pub struct FramedRecord {
 enum RecordTypeLookup {
     /// There is only this one.
     One(u16),
-    /// By the byte at this place; [`u16::MAX`] for none.
+    /// By the byte at this offset; [`u16::MAX`] means no type.
     Byte(usize, Box<[u16; 256]>),
     /// By its selectors.
     Any,
 }
 
 impl RecordFramer {
-    /// For records of this layout.
+    /// Makes a framer for records of this layout.
     #[must_use]
     pub fn new(layout: &FixedWidthLayout) -> Self {
         let data: Vec<_> =
             (0..).zip(layout.records()).filter(|(_, r)| r.role() != RecordRole::Header).collect();
         if let [(kind, only)] = data[..]
-            && only.when.is_empty()
+            && only.selectors.is_empty()
         {
             return Self { kernel: BatchKernel::best(), select: RecordTypeLookup::One(kind) };
         }
-        let place = data.iter().flat_map(|(_, r)| &r.when).map(|s| s.at.clone()).next();
-        let one = |at: &std::ops::Range<usize>| {
-            at.len() == 1 && data.iter().flat_map(|(_, r)| &r.when).all(|s| s.at == *at)
+        let selector_range = data.iter().flat_map(|(_, r)| &r.selectors).map(|s| s.range.clone()).next();
+        let decides_alone = |range: &std::ops::Range<usize>| {
+            range.len() == 1 && data.iter().flat_map(|(_, r)| &r.selectors).all(|s| s.range == *range)
         };
-        let select = match place.filter(one) {
+        let select = match selector_range.filter(decides_alone) {
             // If this byte alone decides, each byte value selects one record type.
-            Some(at) => {
-                let mut text = vec![0; at.start + 1];
+            Some(byte_range) => {
+                let mut text = vec![0; byte_range.start + 1];
                 let kind = |byte: usize| {
-                    text[at.start] = byte as u8;
+                    text[byte_range.start] = byte as u8;
                     layout.kind_of(&text).unwrap_or(u16::MAX)
                 };
-                RecordTypeLookup::Byte(at.start, Box::new(std::array::from_fn(kind)))
+                RecordTypeLookup::Byte(byte_range.start, Box::new(std::array::from_fn(kind)))
             }
             None => RecordTypeLookup::Any,
         };
         Self { kernel: BatchKernel::best(), select }
     }
 
-    /// The records from `at` on that have the length of their kind, their terminator after it and no other line
-    /// end in them: these are the records that a [`Decoder`](super::FixedWidthDecoder) finds there, where `at` is not the
-    /// start of their file. Gives how many there are; none where text has to be translated first.
+    /// Frames the records from `offset` on and returns their number. Each record must have the length of its kind,
+    /// its terminator and no other line end inside. A [`Decoder`](super::FixedWidthDecoder) finds the same records
+    /// there, unless `offset` is the start of their file. Returns 0 if the text must be translated first.
     #[inline]
     pub fn fill(
         &self,
         layout: &FixedWidthLayout,
         bytes: &[u8],
-        at: usize,
-        found: &mut [FramedRecord; LANES],
+        offset: usize,
+        records: &mut [FramedRecord; LANES],
     ) -> usize {
         if layout.page.is_some() {
             return 0; // selectors are of translated text
         }
-        let (mut next, mut count) = (at, 0);
-        for framed in found.iter_mut() {
+        let (mut next, mut count) = (offset, 0);
+        for framed in records.iter_mut() {
             let Some(record) = self.record_at(layout, bytes, next) else { break };
             *framed = record;
             next = record.end as usize;
             count += 1;
         }
         if layout.terminator == RecordTerminator::None
-            || memchr::memchr_iter(b'\n', &bytes[at..next]).count() == count
+            || memchr::memchr_iter(b'\n', &bytes[offset..next]).count() == count
         {
             return count;
         }
-        let mut start = at;
-        let one = |f: &&FramedRecord| {
+        let mut start = offset;
+        let has_one_line_end = |f: &&FramedRecord| {
             let end = f.end as usize;
-            let whole = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
+            let is_single_line = memchr::memchr(b'\n', &bytes[start..end]) == Some(end - start - 1);
             start = end;
-            whole
+            is_single_line
         };
-        found[..count].iter().take_while(one).count()
+        records[..count].iter().take_while(has_one_line_end).count()
     }
 
-    /// The first of the records from `at` on and how many there are, at most [`LANES`], where all of them are of one
-    /// sort, length and line end; these are the first that [`RecordFramer::fill`] finds. `None` where that has to look at
-    /// each.
+    /// Returns the first record from `offset` on and the number of records like it, at most [`LANES`]. They have the
+    /// same type, length and line end, and [`RecordFramer::fill`] finds them first too. Returns `None` if each record
+    /// must be looked at.
     #[inline]
     #[must_use]
-    pub fn even(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<(FramedRecord, usize)> {
+    pub fn uniform_run(
+        &self,
+        layout: &FixedWidthLayout,
+        bytes: &[u8],
+        offset: usize,
+    ) -> Option<(FramedRecord, usize)> {
         if layout.page.is_some() {
             return None;
         }
-        let first = self.record_at(layout, bytes, at)?;
-        let (length, whole) = (first.length as usize, first.end as usize - at);
-        let rest = &bytes[at..];
-        let records = || rest.chunks_exact(whole).take(LANES);
+        let first = self.record_at(layout, bytes, offset)?;
+        let (length, stride) = (first.length as usize, first.end as usize - offset);
+        let rest = &bytes[offset..];
+        let records = || rest.chunks_exact(stride).take(LANES);
         // The loops look at the same bytes of each record; what they look for is decided before.
-        let count = match (layout.terminator, whole - length) {
+        let count = match (layout.terminator, stride - length) {
             (RecordTerminator::None, _) => records().len(),
             (_, 2) => {
                 records().take_while(|r| matches!(r[length..], [b'\r', b'\n']) && r[0] != b'\r').count()
@@ -127,22 +132,22 @@ impl RecordFramer {
         };
         // The bytes from the start of a record on decide its type.
         let from = |i: usize| match layout.terminator {
-            RecordTerminator::None => &rest[i * whole..][..whole],
-            _ => &rest[i * whole..],
+            RecordTerminator::None => &rest[i * stride..][..stride],
+            _ => &rest[i * stride..],
         };
         let alike = |i: &usize| self.kind_of(layout, from(*i)) == Some(first.kind);
         let count = match self.select {
             RecordTypeLookup::One(_) => count,
             RecordTypeLookup::Byte(..) | RecordTypeLookup::Any => (0..count).take_while(alike).count(),
         };
-        let even = layout.terminator == RecordTerminator::None
-            || self.kernel.count(&rest[..count * whole], b'\n') == count;
-        (even && count > 0).then_some((first, count))
+        let is_uniform = layout.terminator == RecordTerminator::None
+            || self.kernel.count(&rest[..count * stride], b'\n') == count;
+        (is_uniform && count > 0).then_some((first, count))
     }
 
     #[inline]
-    fn record_at(&self, layout: &FixedWidthLayout, bytes: &[u8], at: usize) -> Option<FramedRecord> {
-        let text = bytes.get(at..).filter(|t| !t.is_empty())?;
+    fn record_at(&self, layout: &FixedWidthLayout, bytes: &[u8], offset: usize) -> Option<FramedRecord> {
+        let text = bytes.get(offset..).filter(|t| !t.is_empty())?;
         let framed = |length: usize, end: usize, kind| {
             let (length, end) = (u32::try_from(length).ok()?, u32::try_from(end).ok()?);
             Some(FramedRecord { length, end, kind })
@@ -150,7 +155,7 @@ impl RecordFramer {
         if layout.terminator == RecordTerminator::None {
             let length = layout.record_bytes_max;
             let kind = self.kind_of(layout, text.get(..length)?)?;
-            return framed(length, at + length, kind);
+            return framed(length, offset + length, kind);
         }
         let kind = self.kind_of(layout, text)?;
         let length = layout.records[usize::from(kind)].bytes;
@@ -165,14 +170,14 @@ impl RecordFramer {
         if matches!(text[0], b'\n' | b'\r') {
             return None;
         }
-        framed(length, at + length + line_end, kind)
+        framed(length, offset + length + line_end, kind)
     }
 
     #[inline]
     fn kind_of(&self, layout: &FixedWidthLayout, text: &[u8]) -> Option<u16> {
         match &self.select {
             RecordTypeLookup::One(kind) => Some(*kind),
-            RecordTypeLookup::Byte(at, kinds) => match kinds[usize::from(*text.get(*at)?)] {
+            RecordTypeLookup::Byte(offset, kinds) => match kinds[usize::from(*text.get(*offset)?)] {
                 u16::MAX => None,
                 kind => Some(kind),
             },

@@ -48,9 +48,9 @@ pub struct BatchReader {
     ops: Vec<BatchColumn>,
     /// By op.
     values: Vec<Lanes>,
-    none: Vec<u64>,
+    empty_lanes: Vec<u64>,
     /// Op of a column, by column.
-    of: Vec<Option<u16>>,
+    op_indexes: Vec<Option<u16>>,
     reach: usize,
     scratch: Lanes,
 }
@@ -58,11 +58,11 @@ pub struct BatchReader {
 #[derive(Debug, Clone)]
 struct BatchColumn {
     column: u16,
-    what: BatchColumnKind,
+    kind: BatchColumnKind,
     /// Blank is a fault.
     required: bool,
-    /// Numbers that mean that there is none.
-    none: Vec<i64>,
+    /// Numbers that mean "no value".
+    none_values: Vec<i64>,
     /// The kind of its values, where a number can represent them.
     numbers: Option<NumberKind>,
     /// Not all of the batch before were digits alone.
@@ -106,14 +106,14 @@ struct DigitColumn {
     /// All padding is no value; otherwise it is a fault.
     pub blank: bool,
     /// Up to three digits more are before it: it is the end of a longer column.
-    pub above: usize,
+    pub extra_digits: usize,
 }
 
 /// Lanes that are bad, and lanes that have no value.
 #[derive(Debug, Clone, Copy, Default)]
 struct LaneFaults {
     pub bad: u64,
-    pub none: u64,
+    pub empty: u64,
 }
 
 /// Where a column is read to. A column of two numbers, as a timestamp or one of more than 16 digits is, has the second one
@@ -126,8 +126,8 @@ struct LaneBuffers<'l> {
 }
 
 impl BatchReader {
-    /// For records of the sort `identifier` of this layout; `None` where they cannot be read so: a header or trailer,
-    /// which state things of others, columns that depend on each other, other encodings.
+    /// Makes a reader for the records of type `kind` in this layout. Returns `None` if a batch cannot read them: for
+    /// a header or trailer, for columns that depend on each other, and for other encodings.
     #[must_use]
     pub fn new(layout: &FixedWidthLayout, kind: u16) -> Option<Self> {
         let record = layout.records().get(usize::from(kind))?;
@@ -135,60 +135,72 @@ impl BatchReader {
             return None;
         }
         let mut ops = Vec::new();
-        let mut of = vec![None; record.columns().len()];
+        let mut op_indexes = vec![None; record.columns().len()];
         for (i, column) in record.columns().iter().enumerate() {
             let Some(op) = op(column, i as u16)? else { continue };
-            of[i] = Some(ops.len() as u16);
+            op_indexes[i] = Some(ops.len() as u16);
             ops.push(op);
         }
         let reach = ops.iter().map(BatchColumn::reach).max().unwrap_or(0).max(record.bytes());
-        let (values, none) = (vec![[0; LANES]; ops.len()], vec![0; ops.len()]);
-        Some(Self { kernel: BatchKernel::best(), kind, ops, values, none, of, reach, scratch: [0; LANES] })
+        let (values, empty_lanes) = (vec![[0; LANES]; ops.len()], vec![0; ops.len()]);
+        Some(Self {
+            kernel: BatchKernel::best(),
+            kind,
+            ops,
+            values,
+            empty_lanes,
+            op_indexes,
+            reach,
+            scratch: [0; LANES],
+        })
     }
 
-    /// How many bytes must be there from the start of a record on.
+    /// Returns how many bytes must be readable from the start of a record.
     #[inline]
     #[must_use]
     pub fn reach(&self) -> usize {
         self.reach
     }
 
-    /// Where the values of a column are found, if all of them are of one of these kinds.
+    /// Finds the numbers of a column: returns the index of its instruction and their kind. Returns `None` if the
+    /// column's values are not all of one kind.
     #[must_use]
     pub fn find(&self, column: u16) -> Option<(usize, NumberKind)> {
-        let op = usize::from((*self.of.get(usize::from(column))?)?);
+        let op = usize::from((*self.op_indexes.get(usize::from(column))?)?);
         Some((op, self.ops[op].numbers?))
     }
 
     /// Reads the records that start at `starts`, at most [`LANES`], each with [`BatchReader::reach`] bytes after its
-    /// start. Gives the lanes that are good records, a bit each; those of the others have no meaning.
+    /// start. Returns the lanes that are good records, a bit each; those of the others have no meaning.
     ///
     /// # Panics
-    /// When a record reaches beyond `bytes`.
+    /// Panics if a record reaches beyond `bytes`.
     #[inline]
     pub fn read(&mut self, decoder: &mut FixedWidthDecoder, bytes: &[u8], starts: &[u32]) -> u64 {
         let starts = &starts[..starts.len().min(LANES)];
         let (Some(first), Some(last)) = (starts.first(), starts.iter().max()) else { return 0 };
         let end = *last as usize + self.reach;
         assert!(end <= bytes.len(), "a record beyond the bytes");
-        let ahead = PrefetchRange { bytes, at: end, length: end - *first as usize };
-        self.read_rows(decoder, ScatteredRecords { bytes, starts }, ahead)
+        let prefetch_range = PrefetchRange { bytes, start: end, length: end - *first as usize };
+        self.read_rows(decoder, ScatteredRecords { bytes, starts }, prefetch_range)
     }
 
     /// Reads records at one distance, as [`BatchReader::read`] does; the bytes in `behind` are read next.
     ///
     /// # Panics
-    /// When they are more than [`LANES`], or may not be looked at as far as [`BatchReader::reach`].
+    /// Panics if there are more than [`LANES`] records, or if the bytes of a record do not extend as far as
+    /// [`BatchReader::reach`].
     #[inline]
-    pub fn read_even(
+    pub fn read_strided(
         &mut self,
         decoder: &mut FixedWidthDecoder,
         rows: StridedRecords<'_>,
-        behind: &[u8],
+        next_bytes: &[u8],
     ) -> u64 {
         assert!(rows.count() <= LANES && self.reach <= rows.reach(), "a record beyond the bytes");
-        let ahead = PrefetchRange { bytes: behind, at: 0, length: rows.count() * rows.stride() };
-        self.read_rows(decoder, rows, ahead)
+        let prefetch_range =
+            PrefetchRange { bytes: next_bytes, start: 0, length: rows.count() * rows.stride() };
+        self.read_rows(decoder, rows, prefetch_range)
     }
 
     #[inline]
@@ -196,17 +208,17 @@ impl BatchReader {
         &mut self,
         decoder: &mut FixedWidthDecoder,
         rows: impl RecordBatch<'b>,
-        ahead: PrefetchRange<'_>,
+        prefetch_range: PrefetchRange<'_>,
     ) -> u64 {
         let mut good = u64::MAX >> (LANES - rows.count());
-        let Self { kernel, kind, ops, values, none, scratch, .. } = self;
+        let Self { kernel, kind, ops, values, empty_lanes, scratch, .. } = self;
         // The bytes after the batch are requested a part at a time: all at once would have to be waited for.
-        let (mut at, part) = (ahead.at, ahead.length / ops.len().max(1) + 1);
-        for ((op, values), none) in ops.iter_mut().zip(values).zip(none) {
-            prefetch(ahead.bytes, at, part);
-            at += part;
+        let (mut prefetch_start, part) = (prefetch_range.start, prefetch_range.length / ops.len().max(1) + 1);
+        for ((op, values), empty) in ops.iter_mut().zip(values).zip(empty_lanes) {
+            prefetch(prefetch_range.bytes, prefetch_start, part);
+            prefetch_start += part;
             let buffers = LaneBuffers { values, scratch, odd: &mut op.odd };
-            let mut found = match &op.what {
+            let mut faults = match &op.kind {
                 BatchColumnKind::Number(number) => number.read(*kernel, rows, buffers),
                 BatchColumnKind::Clock(clock) => {
                     let day = DayOrigin::from_clock(clock, decoder);
@@ -215,39 +227,39 @@ impl BatchReader {
                 BatchColumnKind::Text { start, length, pad } => blank(rows, *start, *length, *pad),
                 BatchColumnKind::Careful => one_by_one(decoder, *kind, op.column, rows, buffers.values),
             };
-            if let BatchColumnKind::Number(number) = &op.what {
-                for value in &op.none {
+            if let BatchColumnKind::Number(number) = &op.kind {
+                for value in &op.none_values {
                     let lanes = kernel.equal(values, *value);
                     if lanes != 0 {
-                        found.none |= said_none(lanes, number, rows);
+                        faults.empty |= lanes_with_none_text(lanes, number, rows);
                     }
                 }
             }
-            *none = found.none;
-            good &= !found.bad;
+            *empty = faults.empty;
+            good &= !faults.bad;
             if op.required {
-                good &= !found.none;
+                good &= !faults.empty;
             }
         }
         good
     }
 
-    /// Values by lane, of a place that [`BatchReader::find`] gave. A lane without a value has 0 or the value that
-    /// means none.
+    /// Returns the values by lane, at an index that [`BatchReader::find`] gave. A lane without a value has 0 or the
+    /// value that means "no value".
     #[inline]
     #[must_use]
-    pub fn values(&self, place: usize) -> &Lanes {
-        &self.values[place]
+    pub fn values(&self, op_index: usize) -> &Lanes {
+        &self.values[op_index]
     }
 
     /// Lanes that have no value there.
     #[inline]
     #[must_use]
-    pub fn none(&self, place: usize) -> u64 {
-        self.none[place]
+    pub fn empty_lanes(&self, op_index: usize) -> u64 {
+        self.empty_lanes[op_index]
     }
 
-    /// This reader with the kernel that every processor runs.
+    /// Replaces the kernel by the portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     #[must_use]
     pub fn portable(mut self) -> Self {
@@ -259,14 +271,14 @@ impl BatchReader {
 /// The bytes that are wanted soon.
 struct PrefetchRange<'b> {
     bytes: &'b [u8],
-    at: usize,
+    start: usize,
     length: usize,
 }
 
 impl BatchColumn {
-    /// Bytes that a load may touch.
+    /// Returns the end of the bytes that a load may touch.
     fn reach(&self) -> usize {
-        match &self.what {
+        match &self.kind {
             BatchColumnKind::Number(n) => n.reach(),
             BatchColumnKind::Clock(c) => c.reach(),
             BatchColumnKind::Text { .. } | BatchColumnKind::Careful => 0,
@@ -275,7 +287,7 @@ impl BatchColumn {
 }
 
 impl DigitColumn {
-    /// A load reads 16 bytes, whatever the width.
+    /// Returns the end of the 16 bytes that a load reads, whatever the width.
     fn reach(&self) -> usize {
         self.start + 16
     }
@@ -287,13 +299,13 @@ impl DigitColumn {
         rows: impl RecordBatch<'b>,
         buffers: LaneBuffers<'_>,
     ) -> LaneFaults {
-        if self.above == 0 {
+        if self.extra_digits == 0 {
             return kernel.numbers(self, rows, buffers.values, buffers.odd);
         }
         self.read_long(kernel, rows, buffers)
     }
 
-    /// A column of more than 16 digits.
+    /// Reads a column of more than 16 digits.
     fn read_long<'b>(
         &self,
         kernel: BatchKernel,
@@ -302,51 +314,53 @@ impl DigitColumn {
     ) -> LaneFaults {
         let LaneBuffers { values, scratch, odd } = buffers;
         // The first digits, which may be blank, and the sixteen after them, which are then digits or blank too.
-        let above = DigitColumn { width: self.above, start: self.start, above: 0, ..*self };
-        let below = DigitColumn { width: 16, start: self.start + self.above, above: 0, ..*self };
-        let mut odd_above = *odd;
-        let high = kernel.numbers(&above, rows, scratch, &mut odd_above);
-        let low = kernel.numbers(&below, rows, values, odd);
-        *odd |= odd_above;
-        let mut found = LaneFaults { bad: high.bad | low.bad, none: high.none & low.none };
+        let high_column =
+            DigitColumn { width: self.extra_digits, start: self.start, extra_digits: 0, ..*self };
+        let low_column =
+            DigitColumn { width: 16, start: self.start + self.extra_digits, extra_digits: 0, ..*self };
+        let mut odd_high = *odd;
+        let high = kernel.numbers(&high_column, rows, scratch, &mut odd_high);
+        let low = kernel.numbers(&low_column, rows, values, odd);
+        *odd |= odd_high;
+        let mut faults = LaneFaults { bad: high.bad | low.bad, empty: high.empty & low.empty };
         if !self.leading {
-            found.bad |= high.none & !low.none;
+            faults.bad |= high.empty & !low.empty;
         }
-        for (lane, [first]) in rows.column::<1>(self.start + self.above).enumerate() {
+        for (lane, [first]) in rows.column::<1>(self.start + self.extra_digits).enumerate() {
             let n =
                 scratch[lane].checked_mul(10_000_000_000_000_000).and_then(|h| h.checked_add(values[lane]));
             match n {
                 // Blanks after digits are not leading ones.
-                Some(n) if high.none >> lane & 1 == 1 || first.is_ascii_digit() => values[lane] = n,
-                _ => found.bad |= 1 << lane,
+                Some(n) if high.empty >> lane & 1 == 1 || first.is_ascii_digit() => values[lane] = n,
+                _ => faults.bad |= 1 << lane,
             }
         }
-        found
+        faults
     }
 }
 
-/// The way to read a column: `None` where the record cannot be read so, `Some(None)` for no action.
+/// Chooses how to read a column: `None` if a batch cannot read the record, `Some(None)` for no action.
 fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
     let number = || {
         // Such a column is one where leading blanks may be; others have digits only.
         let leading = matches!(column.trim, TrimSide::Both | TrimSide::Left);
         let blank = column.trim != TrimSide::None;
         let width = column.length().min(16);
-        let above = column.length() - width;
-        (above <= 3).then_some(DigitColumn {
+        let extra_digits = column.length() - width;
+        (extra_digits <= 3).then_some(DigitColumn {
             start: column.start(),
             width,
             pad: column.pad,
             leading,
             blank,
-            above,
+            extra_digits,
         })
     };
-    let (what, numbers) = match &column.sort {
+    let (kind, numbers) = match &column.format {
         ColumnFormat::Filler => return Some(None),
         ColumnFormat::Text if !column.required => return Some(None),
         // Which texts mean that there is none is for the decoder to say.
-        ColumnFormat::Text if !column.none.is_empty() || column.trim == TrimSide::None => return None,
+        ColumnFormat::Text if !column.none_values.is_empty() || column.trim == TrimSide::None => return None,
         ColumnFormat::Text => {
             (BatchColumnKind::Text { start: column.start(), length: column.length(), pad: column.pad }, None)
         }
@@ -380,14 +394,14 @@ fn op(column: &ColumnLayout, index: u16) -> Option<Option<BatchColumn>> {
         let text = std::str::from_utf8(text).ok().filter(|t| t.bytes().all(|b| b.is_ascii_digit()))?;
         text.parse().ok()
     };
-    let none: Option<Vec<i64>> = column.none.iter().map(digits).collect();
-    let (what, none) = match (what, none) {
-        (what @ BatchColumnKind::Number(_), Some(none)) => (what, none),
-        (what, _) if column.none.is_empty() => (what, Vec::new()),
+    let none_values: Option<Vec<i64>> = column.none_values.iter().map(digits).collect();
+    let (kind, none_values) = match (kind, none_values) {
+        (kind @ BatchColumnKind::Number(_), Some(none_values)) => (kind, none_values),
+        (kind, _) if column.none_values.is_empty() => (kind, Vec::new()),
         _ => (BatchColumnKind::Careful, Vec::new()),
     };
     let required = column.required && column.is_output();
-    Some(Some(BatchColumn { column: index, what, required, none, numbers, odd: false }))
+    Some(Some(BatchColumn { column: index, kind, required, none_values, numbers, odd: false }))
 }
 
 /// Lanes of blank text.
@@ -400,17 +414,17 @@ fn blank<'b>(rows: impl RecordBatch<'b>, start: usize, length: usize, pad: u8) -
             bad |= u64::from(text.iter().all(|b| *b == pad)) << lane;
         }
     }
-    LaneFaults { bad, none: 0 }
+    LaneFaults { bad, empty: 0 }
 }
 
-/// The lanes among `lanes` that hold the none text itself, and not only a number of its value.
-fn said_none<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
+/// Returns the lanes among `lanes` that hold the null text itself, not only a number of its value.
+fn lanes_with_none_text<'b>(lanes: u64, number: &DigitColumn, rows: impl RecordBatch<'b>) -> u64 {
     // Such a text fills its column: with a digit in front a number of its value is written as it is.
     let first = rows.column::<1>(number.start).enumerate();
     lanes & first.fold(0, |all, (lane, [first])| all | u64::from(first.is_ascii_digit()) << lane)
 }
 
-/// A column by its description, lane by lane.
+/// Reads a column by its layout, lane by lane.
 fn one_by_one<'b>(
     decoder: &mut FixedWidthDecoder,
     kind: u16,
@@ -418,20 +432,20 @@ fn one_by_one<'b>(
     rows: impl RecordBatch<'b>,
     values: &mut Lanes,
 ) -> LaneFaults {
-    let mut found = LaneFaults::default();
+    let mut faults = LaneFaults::default();
     let (layout, header, zones) = decoder.context();
     let record = &layout.records()[usize::from(kind)];
     let column = &record.columns()[usize::from(column)];
-    let mut around = RecordContext { header, zones };
+    let mut context = RecordContext { header, zones };
     for (lane, text) in rows.texts(0, record.bytes()).enumerate() {
-        match read_any(column, text, &[], &mut around) {
-            Ok(ColumnValue::None) => found.none |= 1 << lane,
+        match read_any(column, text, &[], &mut context) {
+            Ok(ColumnValue::None) => faults.empty |= 1 << lane,
             Ok(ColumnValue::Int(n) | ColumnValue::Instant(n) | ColumnValue::Decimal { mantissa: n, .. }) => {
                 values[lane] = n
             }
             Ok(_) => {}
-            Err(_) => found.bad |= 1 << lane,
+            Err(_) => faults.bad |= 1 << lane,
         }
     }
-    found
+    faults
 }

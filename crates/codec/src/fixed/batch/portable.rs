@@ -11,37 +11,37 @@ pub(super) fn numbers<'b>(
     values: &mut Lanes,
     odd: &mut bool,
 ) -> LaneFaults {
-    let mut found = LaneFaults::default();
+    let mut faults = LaneFaults::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         values[lane] = match number(text, 0, op.width) {
             Some(n) => n as i64,
             None => {
                 *odd = true;
-                one(op, &text[..op.width], lane, &mut found)
+                read_odd_number(op, &text[..op.width], lane, &mut faults)
             }
         };
     }
-    found
+    faults
 }
 
-/// A number that is all digits, in the first bytes of `text`; false if it is not.
+/// Reads a number that is all digits, in the first bytes of `text`. Returns false if it has another byte.
 #[inline]
-pub(super) fn plain(op: &DigitColumn, text: &[u8], value: &mut i64) -> bool {
+pub(super) fn read_plain_number(op: &DigitColumn, text: &[u8], value: &mut i64) -> bool {
     number(text, 0, op.width).map(|n| *value = n as i64).is_some()
 }
 
-/// A number that is not all digits.
+/// Reads a number that is not all digits.
 #[cold]
-fn one(op: &DigitColumn, text: &[u8], lane: usize, found: &mut LaneFaults) -> i64 {
+fn read_odd_number(op: &DigitColumn, text: &[u8], lane: usize, faults: &mut LaneFaults) -> i64 {
     let blanks = text.iter().take_while(|b| **b == op.pad).count();
     let digits = &text[blanks..];
     if digits.is_empty() {
-        *(if op.blank { &mut found.none } else { &mut found.bad }) |= 1 << lane;
+        *(if op.blank { &mut faults.empty } else { &mut faults.bad }) |= 1 << lane;
         return 0;
     }
     if blanks > 0 && !op.leading || !digits.iter().all(u8::is_ascii_digit) {
-        found.bad |= 1 << lane;
+        faults.bad |= 1 << lane;
         return 0;
     }
     digits.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0'))
@@ -54,7 +54,7 @@ pub(super) fn clocks<'b>(
     values: &mut Lanes,
     odd: &mut bool,
 ) -> LaneFaults {
-    let mut found = LaneFaults::default();
+    let mut faults = LaneFaults::default();
     *odd = false;
     for (lane, text) in rows.column::<16>(op.start).enumerate() {
         if plain_clock(op, text, &mut values[lane]) {
@@ -63,15 +63,15 @@ pub(super) fn clocks<'b>(
         *odd = true;
         values[lane] = 0;
         if op.blank && text[..6 + op.digits].iter().all(|b| *b == op.pad && !b.is_ascii_digit()) {
-            found.none |= 1 << lane;
+            faults.empty |= 1 << lane;
         } else {
-            found.bad |= 1 << lane;
+            faults.bad |= 1 << lane;
         }
     }
-    found
+    faults
 }
 
-/// A time of day in digits alone, likewise; false if it is not.
+/// Reads a time of day that is all digits. Returns false if it has another byte.
 #[inline]
 pub(super) fn plain_clock(op: &ClockColumn, text: &[u8], value: &mut i64) -> bool {
     let fraction = if op.digits == 0 { Some(0) } else { number(text, 6, 6 + op.digits) };
@@ -85,7 +85,7 @@ pub(super) fn plain_clock(op: &ClockColumn, text: &[u8], value: &mut i64) -> boo
     true
 }
 
-/// The lanes that have this value.
+/// Returns the lanes that have this value.
 pub(super) fn equal(values: &Lanes, value: i64) -> u64 {
     values.iter().enumerate().fold(0, |lanes, (lane, n)| lanes | u64::from(*n == value) << lane)
 }

@@ -5,25 +5,25 @@ use std::marker::PhantomData;
 
 /// The records of a batch.
 pub trait RecordBatch<'b>: Copy {
-    /// How many.
+    /// Returns the number of records.
     fn count(self) -> usize;
 
-    /// The `N` bytes of each record that begin `at` bytes after its start.
+    /// Returns the `N` bytes of each record that begin `offset` bytes after its start.
     ///
     /// # Panics
-    /// When they are not all there.
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N>;
+    /// Panics if a record lacks these bytes.
+    fn column<const N: usize>(self, offset: usize) -> impl ByteColumnIter<'b, N>;
 
-    /// The `length` bytes of each record that begin `at` bytes after its start.
+    /// Returns the `length` bytes of each record that begin `offset` bytes after its start.
     ///
     /// # Panics
-    /// When they are not all there.
-    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]>;
+    /// Panics if a record lacks these bytes.
+    fn texts(self, offset: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]>;
 }
 
 /// A column of some bytes, record by record.
 pub trait ByteColumnIter<'b, const N: usize>: ExactSizeIterator<Item = &'b [u8; N]> {
-    /// The bytes of the next four records; `None` when there are fewer.
+    /// Returns the bytes of the next four records; `None` if fewer remain.
     fn four(&mut self) -> Option<[&'b [u8; N]; 4]>;
 }
 
@@ -49,33 +49,36 @@ pub struct StridedRecords<'b> {
 }
 
 impl<'b> StridedRecords<'b> {
-    /// `count` records from `at` on, `stride` bytes apart, with `reach` bytes to be looked at from the start of each.
-    /// Records at the end with fewer bytes are left out. `None` where none is left.
+    /// Makes a batch of `count` records from `start` on, `stride` bytes apart, with `reach` readable bytes from the
+    /// start of each. Leaves out records at the end with fewer bytes. Returns `None` if no record remains.
     #[must_use]
-    pub fn new(bytes: &'b [u8], at: usize, stride: usize, count: usize, reach: usize) -> Option<Self> {
-        let bytes = bytes.get(at..)?;
+    pub fn new(bytes: &'b [u8], start: usize, stride: usize, count: usize, reach: usize) -> Option<Self> {
+        let bytes = bytes.get(start..)?;
         let room = bytes.len().checked_sub(reach)?.checked_div(stride)? + 1;
         let count = count.min(room);
         (count > 0).then_some(Self { bytes, stride, count, reach })
     }
 
-    /// From the start of one record to the next.
+    /// Returns the distance between the starts of two records, in bytes.
     #[must_use]
     pub fn stride(self) -> usize {
         self.stride
     }
 
-    /// Bytes that may be looked at from the start of each.
+    /// Returns how many bytes may be read from the start of each record.
     #[must_use]
     pub fn reach(self) -> usize {
         self.reach
     }
 
     #[inline(always)]
-    fn steps(self, at: usize, length: usize) -> StrideIter<'b> {
-        assert!(at.checked_add(length).is_some_and(|end| end <= self.reach), "a column beyond its record");
+    fn steps(self, offset: usize, length: usize) -> StrideIter<'b> {
+        assert!(
+            offset.checked_add(length).is_some_and(|end| end <= self.reach),
+            "a column beyond its record"
+        );
         StrideIter {
-            next: self.bytes[at..].as_ptr(),
+            next: self.bytes[offset..].as_ptr(),
             stride: self.stride,
             left: self.count,
             bytes: PhantomData,
@@ -97,11 +100,11 @@ struct StrideIter<'b> {
 impl StrideIter<'_> {
     #[inline(always)]
     fn step(&mut self, records: usize) -> *const u8 {
-        let here = self.next;
+        let current = self.next;
         self.left -= records;
         // Behind the last it points nowhere, and is not read.
-        self.next = here.wrapping_add(records * self.stride);
-        here
+        self.next = current.wrapping_add(records * self.stride);
+        current
     }
 }
 
@@ -177,13 +180,13 @@ impl<'b> RecordBatch<'b> for StridedRecords<'b> {
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N> {
-        StridedColumnIter(self.steps(at, N))
+    fn column<const N: usize>(self, offset: usize) -> impl ByteColumnIter<'b, N> {
+        StridedColumnIter(self.steps(offset, N))
     }
 
     #[inline(always)]
-    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
-        StridedTextIter { steps: self.steps(at, length), length }
+    fn texts(self, offset: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
+        StridedTextIter { steps: self.steps(offset, length), length }
     }
 }
 
@@ -191,7 +194,7 @@ impl<'b> RecordBatch<'b> for StridedRecords<'b> {
 struct ScatteredColumnIter<'b, const N: usize> {
     bytes: &'b [u8],
     starts: std::slice::Iter<'b, u32>,
-    at: usize,
+    offset: usize,
 }
 
 impl<'b, const N: usize> Iterator for ScatteredColumnIter<'b, N> {
@@ -199,7 +202,7 @@ impl<'b, const N: usize> Iterator for ScatteredColumnIter<'b, N> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let start = *self.starts.next()? as usize + self.at;
+        let start = *self.starts.next()? as usize + self.offset;
         Some(self.bytes[start..].first_chunk().expect("the whole record"))
     }
 
@@ -228,14 +231,14 @@ impl<'b> RecordBatch<'b> for ScatteredRecords<'b> {
     }
 
     #[inline(always)]
-    fn column<const N: usize>(self, at: usize) -> impl ByteColumnIter<'b, N> {
-        ScatteredColumnIter { bytes: self.bytes, starts: self.starts.iter(), at }
+    fn column<const N: usize>(self, offset: usize) -> impl ByteColumnIter<'b, N> {
+        ScatteredColumnIter { bytes: self.bytes, starts: self.starts.iter(), offset }
     }
 
     #[inline(always)]
-    fn texts(self, at: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
+    fn texts(self, offset: usize, length: usize) -> impl ExactSizeIterator<Item = &'b [u8]> {
         let bytes = self.bytes;
-        self.starts.iter().map(move |start| &bytes[*start as usize + at..][..length])
+        self.starts.iter().map(move |start| &bytes[*start as usize + offset..][..length])
     }
 }
 
@@ -245,7 +248,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A step too far reads what is not there; the places of even records are computed in two ways.
+        /// Guards against a step too far, which reads absent bytes: the offsets of even records are computed in two
+        /// ways.
         #[test]
         fn even_records_are_where_they_are_listed(
             bytes in 0usize..300,
@@ -267,15 +271,15 @@ mod tests {
             if column + 8 <= reach {
                 prop_assert!(even.column::<8>(column).eq(listed.column::<8>(column)));
                 prop_assert!(even.texts(column, 5).eq(listed.texts(column, 5)));
-                let (mut fours, mut same) = (even.column::<8>(column), listed.column::<8>(column));
+                let (mut fours, mut listed_fours) = (even.column::<8>(column), listed.column::<8>(column));
                 loop {
-                    let (four, other) = (fours.four(), same.four());
-                    prop_assert_eq!(four, other);
+                    let (four, listed_four) = (fours.four(), listed_fours.four());
+                    prop_assert_eq!(four, listed_four);
                     if four.is_none() {
                         break;
                     }
                 }
-                prop_assert!(fours.len() < 4 && fours.eq(same));
+                prop_assert!(fours.len() < 4 && fours.eq(listed_fours));
             }
         }
     }

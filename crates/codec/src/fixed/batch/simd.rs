@@ -32,11 +32,11 @@ enum BatchInstructionSet {
 }
 
 impl BatchKernel {
-    /// The one that every processor runs.
+    /// The portable kernel, which every processor runs.
     #[cfg(any(test, feature = "twin"))]
     pub(super) const PORTABLE: Self = BatchKernel(BatchInstructionSet::Portable);
 
-    /// The fastest that this processor runs.
+    /// Returns the fastest kernel of this processor.
     pub(super) fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -80,7 +80,7 @@ impl BatchKernel {
         portable::clocks(op, rows, values, odd)
     }
 
-    /// The lanes that have this value.
+    /// Returns the lanes that have this value.
     #[inline]
     pub(super) fn equal(self, values: &Lanes, value: i64) -> u64 {
         match self.0 {
@@ -91,7 +91,7 @@ impl BatchKernel {
         }
     }
 
-    /// How often this byte is there.
+    /// Counts the occurrences of this byte.
     #[inline]
     pub(super) fn count(self, bytes: &[u8], byte: u8) -> usize {
         match self.0 {
@@ -103,17 +103,17 @@ impl BatchKernel {
     }
 }
 
-/// Asks for `length` bytes from `at` on, which are wanted soon.
+/// Prefetches `length` bytes from `start` on.
 #[inline]
-pub(super) fn prefetch(bytes: &[u8], at: usize, length: usize) {
+pub(super) fn prefetch(bytes: &[u8], start: usize, length: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.get(at..bytes.len().min(at + length)).unwrap_or_default().chunks(64) {
+    for line in bytes.get(start..bytes.len().min(start + length)).unwrap_or_default().chunks(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: asking for a line touches no memory, and this one is the slice's.
         unsafe { _mm_prefetch(line.as_ptr().cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at, length);
+    let _ = (bytes, start, length);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -125,6 +125,7 @@ mod avx2 {
     /// Reads a column of digits alone; false, and nothing is known of it, where there is something else in it.
     ///
     /// # Safety
+    /// The caller must ensure:
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn numbers<'b>(
@@ -135,7 +136,7 @@ mod avx2 {
         if op.width <= 8 { short(op, rows, values) } else { long(op, rows, values) }
     }
 
-    /// Up to 16 digits.
+    /// Reads up to 16 digits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn long<'b>(op: &DigitColumn, rows: impl RecordBatch<'b>, values: &mut Lanes) -> bool {
@@ -160,11 +161,12 @@ mod avx2 {
             let n = _mm256_add_epi64(_mm256_mul_epu32(n, first_eight), _mm256_srli_epi64(n, 32));
             store(n, values);
         }
-        let rest = rest.iter_mut().zip(column).all(|(value, text)| portable::plain(op, text, value));
+        let rest =
+            rest.iter_mut().zip(column).all(|(value, text)| portable::read_plain_number(op, text, value));
         rest && all_digits(most)
     }
 
-    /// Up to eight digits.
+    /// Reads up to eight digits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn short<'b>(op: &DigitColumn, rows: impl RecordBatch<'b>, values: &mut Lanes) -> bool {
@@ -187,13 +189,15 @@ mod avx2 {
             let fours = _mm256_madd_epi16(_mm256_maddubs_epi16(x, tens()), hundreds);
             store(_mm256_unpacklo_epi32(eights(fours, fours), _mm256_setzero_si256()), values);
         }
-        let rest = rest.iter_mut().zip(column).all(|(value, text)| portable::plain(op, text, value));
+        let rest =
+            rest.iter_mut().zip(column).all(|(value, text)| portable::read_plain_number(op, text, value));
         rest && all_digits(most)
     }
 
     /// Reads a column of times of day alone; false, and nothing is known of it, where there is something else in it.
     ///
     /// # Safety
+    /// The caller must ensure:
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn clocks<'b>(
@@ -211,7 +215,7 @@ mod avx2 {
         let factors = _mm256_broadcastsi128_si256(_mm_setr_epi16(0, 0, 60, 1, 100, 1, 100, 1));
         let minute_micros = _mm256_set1_epi64x(60_000_000);
         let mut most = _mm256_setzero_si256();
-        let mut beyond = _mm256_setzero_si256();
+        let mut out_of_bounds = _mm256_setzero_si256();
         let mut column = rows.column::<16>(op.start);
         let (fours, rest) = values[..rows.count().min(LANES)].as_chunks_mut::<4>();
         let left = fours.len() * 4;
@@ -220,14 +224,15 @@ mod avx2 {
             let (x, y) = (digits(a, c, places), digits(b, d, places));
             most = _mm256_max_epu8(most, _mm256_max_epu8(x, y));
             let (x, y) = (_mm256_maddubs_epi16(x, tens()), _mm256_maddubs_epi16(y, tens()));
-            beyond = _mm256_or_si256(beyond, _mm256_cmpgt_epi16(_mm256_max_epi16(x, y), bounds));
+            out_of_bounds =
+                _mm256_or_si256(out_of_bounds, _mm256_cmpgt_epi16(_mm256_max_epi16(x, y), bounds));
             let n = eights(_mm256_madd_epi16(x, factors), _mm256_madd_epi16(y, factors));
             let micros = _mm256_add_epi64(_mm256_mul_epu32(n, minute_micros), _mm256_srli_epi64(n, 32));
             // Times 1000, which is 1024 less 16 less 8.
             let less = _mm256_add_epi64(_mm256_slli_epi64(micros, 4), _mm256_slli_epi64(micros, 3));
             store(_mm256_sub_epi64(_mm256_slli_epi64(micros, 10), less), values);
         }
-        if !all_digits(most) || _mm256_testz_si256(beyond, beyond) == 0 {
+        if !all_digits(most) || _mm256_testz_si256(out_of_bounds, out_of_bounds) == 0 {
             return false;
         }
         if !rest.iter_mut().zip(column).all(|(value, text)| portable::plain_clock(op, text, value)) {
@@ -246,7 +251,10 @@ mod avx2 {
         true
     }
 
+    /// Returns the lanes that have this value.
+    ///
     /// # Safety
+    /// The caller must ensure:
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn equal(values: &Lanes, value: i64) -> u64 {
@@ -261,7 +269,10 @@ mod avx2 {
         lanes
     }
 
+    /// Counts the occurrences of this byte.
+    ///
     /// # Safety
+    /// The caller must ensure:
     /// - The processor has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn count(bytes: &[u8], byte: u8) -> usize {
@@ -302,7 +313,8 @@ mod avx2 {
         unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
     }
 
-    /// The values of the digits of two records, moved to their places; what is no digit is greater than 9.
+    /// Converts the digits of two records to numbers and moves them to `places`. A byte that is no digit becomes
+    /// greater than 9.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn digits(a: &[u8; 16], b: &[u8; 16], places: __m256i) -> __m256i {
@@ -310,7 +322,7 @@ mod avx2 {
         _mm256_shuffle_epi8(_mm256_sub_epi8(x, _mm256_set1_epi8(b'0' as i8)), places)
     }
 
-    /// Whether the greatest values are those of digits.
+    /// Returns whether the greatest values are digits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn all_digits(most: __m256i) -> bool {
@@ -318,7 +330,7 @@ mod avx2 {
         _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(most, nine), nine)) == -1
     }
 
-    /// Joins numbers of four digits to numbers of eight, two in each half, those of `x` before those of `y`.
+    /// Joins numbers of four digits to numbers of eight, two in each half: the numbers of `x`, then those of `y`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn eights(x: __m256i, y: __m256i) -> __m256i {

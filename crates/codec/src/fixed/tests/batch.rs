@@ -110,9 +110,9 @@ fn check(head: &str, records: &[String]) {
             let good = columns.read(&mut decoder, bytes, &starts);
             hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
         }
-        let good = columns.read_even(&mut decoder, even, &[]);
+        let good = columns.read_strided(&mut decoder, even, &[]);
         hold(good, &columns, &mut decoder, head, records, (bytes, &starts));
-        let good = fresh.read_even(&mut decoder, even, &[]);
+        let good = fresh.read_strided(&mut decoder, even, &[]);
         hold(good, &fresh, &mut decoder, head, records, (bytes, &starts));
     }
 }
@@ -137,7 +137,7 @@ fn hold(
         assert!(matches!(next, NextRecord::Record { .. }), "{next:?} {}", records[lane]);
         for (i, value) in decoder.values().iter().enumerate() {
             let Some((place, numbers)) = columns.find(i as u16) else { continue };
-            let found = match (columns.none(place) >> lane & 1, numbers) {
+            let found = match (columns.empty_lanes(place) >> lane & 1, numbers) {
                 (1, _) => ColumnValue::None,
                 (_, NumberKind::Int) => ColumnValue::Int(columns.values(place)[lane]),
                 (_, NumberKind::Instant) => ColumnValue::Instant(columns.values(place)[lane]),
@@ -211,7 +211,7 @@ proptest! {
         let mut framed = [FramedRecord::default(); LANES];
         for at in 0..input.len() {
             let count = RecordFramer::new(&layout).fill(&layout, &input, at, &mut framed);
-            if let Some((first, even)) = RecordFramer::new(&layout).even(&layout, &input, at) {
+            if let Some((first, even)) = RecordFramer::new(&layout).uniform_run(&layout, &input, at) {
                 prop_assert!(even >= 1 && even <= count);
                 let whole = first.end as usize - at;
                 for (i, framed) in framed[..even].iter().enumerate() {

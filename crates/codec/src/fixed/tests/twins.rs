@@ -17,7 +17,7 @@ fn the_taq_file_like_the_twin() {
     let layout = taq();
     let (fast, slow) = (fast(&layout, TAQ, |_| usize::MAX / 2), naive::decode(&layout, TAQ));
     assert_eq!(slow.len(), 9_995);
-    assert!(slow.iter().all(|f| f.what.is_ok()), "{:?}", slow.iter().find(|f| f.what.is_err()));
+    assert!(slow.iter().all(|f| f.outcome.is_ok()), "{:?}", slow.iter().find(|f| f.outcome.is_err()));
     assert_eq!(fast, slow);
 }
 

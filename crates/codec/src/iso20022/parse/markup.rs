@@ -8,28 +8,28 @@ use memchr::memmem;
 use unitape_base::xml::{self, skip_white, starts_name};
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// In a CDATA section that holds elements: where it ends, if it does so before `lt`.
+    /// Finds the end of a CDATA section that holds elements, if it ends before `lt`.
     #[inline]
-    pub(super) fn wrapped_end(&mut self, buf: &[u8], at: usize, lt: usize) -> Option<usize> {
+    pub(super) fn wrapped_end(&mut self, buf: &[u8], offset: usize, lt: usize) -> Option<usize> {
         let top = self.stack.last()?;
         if top.name_bytes != 0 {
             return None;
         }
-        let n = memmem::find(&buf[at..lt], b"]]>")?;
+        let n = memmem::find(&buf[offset..lt], b"]]>")?;
         self.stack.pop();
-        Some(at + n + 3)
+        Some(offset + n + 3)
     }
 
-    /// Takes a comment, CDATA section or processing instruction; gives where it ends.
+    /// Takes a comment, CDATA section or processing instruction; returns where it ends.
     #[cold]
     pub(super) fn markup(&mut self, buf: &[u8], lt: usize, zone: ParserLocation) -> ParseResult<usize> {
         let rest = &buf[lt..];
         if rest.get(1) == Some(&b'?') {
             return self.instruction(buf, lt);
         }
-        for (head, known) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
+        for (head, markup_kind) in [(&b"<!--"[..], 0), (b"<![CDATA[", 1), (b"<!DOCTYPE", 2)] {
             if rest.starts_with(head) {
-                return match known {
+                return match markup_kind {
                     0 => comment(buf, lt),
                     1 => self.cdata(buf, lt, zone == ParserLocation::Wrapper),
                     _ => self.doctype(buf, lt),
@@ -42,18 +42,18 @@ impl<M: Copy + Default> DocumentParser<M> {
         Err(ParseStop::Bad(IsoFaultKind::Expected("a comment or CDATA"), lt))
     }
 
-    /// A document type is passed over, so that its document is known to be refused whole.
+    /// Passes over a document type, so that the whole document can be refused.
     fn doctype(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
-        if let Some(alone) = self.header_alone() {
-            return Err(ParseStop::Done(alone));
+        if let Some(outcome) = self.header_alone() {
+            return Err(ParseStop::Done(outcome));
         }
         if !self.stack.is_empty() {
             return Err(ParseStop::Bad(IsoFaultKind::Doctype, lt));
         }
         self.doctype = true;
-        let (mut depth, mut at) = (0, lt + 2);
+        let (mut depth, mut offset) = (0, lt + 2);
         loop {
-            let Some(rest) = buf.get(at..).filter(|rest| !rest.is_empty()) else {
+            let Some(rest) = buf.get(offset..).filter(|rest| !rest.is_empty()) else {
                 return Err(ParseStop::Need);
             };
             let skipped = match rest[0] {
@@ -61,13 +61,13 @@ impl<M: Copy + Default> DocumentParser<M> {
                 b'<' if rest.starts_with(b"<!--") => memmem::find(&rest[4..], b"-->").map(|n| n + 7),
                 b'<' if rest.starts_with(b"<?") => memmem::find(rest, b"?>").map(|n| n + 2),
                 b'<' if b"<!--".starts_with(rest) => None,
-                b'>' if depth <= 0 => return Ok(at + 1),
+                b'>' if depth <= 0 => return Ok(offset + 1),
                 byte => {
                     depth += i32::from(byte == b'[') - i32::from(byte == b']');
                     Some(1)
                 }
             };
-            at += skipped.ok_or(ParseStop::Need)?;
+            offset += skipped.ok_or(ParseStop::Need)?;
         }
     }
 
@@ -114,7 +114,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             return None;
         }
         let starts = memchr::memchr_iter(b'<', content).map(|n| section.start + n);
-        starts.into_iter().find(|at| starts_message(&buf[*at..]) == Some(true))
+        starts.into_iter().find(|start| starts_message(&buf[*start..]) == Some(true))
     }
 
     fn instruction(&mut self, buf: &[u8], lt: usize) -> ParseResult<usize> {
@@ -132,8 +132,8 @@ impl<M: Copy + Default> DocumentParser<M> {
         // A declaration starts a document.
         match self.stack.last() {
             None => {
-                if let Some(alone) = self.header_alone() {
-                    return Err(ParseStop::Done(alone));
+                if let Some(outcome) = self.header_alone() {
+                    return Err(ParseStop::Done(outcome));
                 }
                 if self.doctype {
                     return Err(ParseStop::Bad(IsoFaultKind::Truncated, lt));
@@ -149,17 +149,19 @@ impl<M: Copy + Default> DocumentParser<M> {
         // Read as if it were a tag, for its two attributes.
         match self.attributes(&buf[..end], lt, name_end) {
             Err(ParseStop::Need) => {}
-            Err(ParseStop::Bad(what, at)) => return Err(ParseStop::Bad(what, at)),
+            Err(ParseStop::Bad(kind, offset)) => return Err(ParseStop::Bad(kind, offset)),
             Ok(_) | Err(ParseStop::Done(_)) => return Err(ParseStop::Bad(IsoFaultKind::Expected("?>"), end)),
         }
         if let Some(encoding) = self.attributes.iter().find(|a| a.name.slice(buf) == b"encoding") {
             let name = encoding.value.raw(buf).to_ascii_lowercase();
-            let at = encoding.value.start as usize;
+            let name_offset = encoding.value.start as usize;
             let declaration = Span { start: lt, end: end + 2 };
             match &name[..] {
                 b"utf-8" | b"utf8" => self.is_utf8 = true,
                 // Where only ASCII is used they all are the same.
-                b"us-ascii" | b"ascii" => (self.encoding, self.declaration) = (Some(at), declaration),
+                b"us-ascii" | b"ascii" => {
+                    (self.encoding, self.declaration) = (Some(name_offset), declaration)
+                }
                 // The bytes are plainly not that: programs write it before text in UTF-8.
                 b"utf-16" | b"utf-16le" | b"utf-16be" => {}
                 name => match DocumentCharset::declared(name) {
@@ -168,11 +170,13 @@ impl<M: Copy + Default> DocumentParser<M> {
                             let printable = name.iter().filter(|b| b.is_ascii_graphic()).take(40);
                             self.unknown_charset = printable.map(|b| char::from(*b)).collect();
                         }
-                        self.encoding = Some(at);
+                        self.encoding = Some(name_offset);
                         self.charset = Some(charset);
                         self.declaration = declaration;
                     }
-                    Err(name) => (self.unread_charset, self.declaration) = (Some((name, at)), declaration),
+                    Err(name) => {
+                        (self.unread_charset, self.declaration) = (Some((name, name_offset)), declaration)
+                    }
                 },
             }
         }
@@ -190,7 +194,7 @@ fn comment(buf: &[u8], lt: usize) -> ParseResult<usize> {
     }
 }
 
-/// Whether header or document starts in the text of a CDATA section.
+/// Returns whether a header or document starts in the text of a CDATA section.
 fn holds_message(text: &[u8]) -> bool {
     [&b"Document"[..], b"AppHdr"]
         .iter()

@@ -23,34 +23,34 @@ use crate::charset::FallbackCharset;
 use tag::end_tag;
 use unitape_base::Span;
 use unitape_base::xml::reference;
-use unitape_base::xml::{self, is_white, same, starts_name};
+use unitape_base::xml::{self, is_white, ranges_equal, starts_name};
 
 /// Receives the content of header and document.
 pub trait ElementVisitor {
     /// The visitor's own mark of an element, which it gets back when its content is reported.
     type Mark: Copy + Default;
 
-    /// A message, or the part of one, begins; it may begin again when more bytes have come. Content before `live` was
-    /// reported before; it is reported again because the rest depends on it.
+    /// Begins a message, or a part of one; may be called again for it after more bytes arrive. Content before `live`
+    /// was reported before. It is reported again because the rest depends on it.
     fn begin(&mut self, live: usize);
 
-    /// Header or document begins; `name` is the root's.
+    /// Begins a header or document; `name` is the root's name.
     fn root(&mut self, name: MessageRoot) -> Self::Mark;
 
-    /// An element begins in `parent`. `at` is where its tag starts.
-    fn open(&mut self, parent: Self::Mark, name: &[u8], at: usize) -> Self::Mark;
+    /// Begins an element in `parent`; its tag starts at `offset`.
+    fn open(&mut self, parent: Self::Mark, name: &[u8], offset: usize) -> Self::Mark;
 
-    /// An element of another namespace than its root's begins in `parent`.
-    fn open_foreign(&mut self, parent: Self::Mark, name: &[u8], at: usize) -> Self::Mark {
-        self.open(parent, name, at)
+    /// Begins an element in `parent` whose namespace is not the root's.
+    fn open_foreign(&mut self, parent: Self::Mark, name: &[u8], offset: usize) -> Self::Mark {
+        self.open(parent, name, offset)
     }
 
-    /// An attribute of the element that began last, without those of namespaces.
+    /// Visits an attribute of the element that began last; attributes that declare namespaces are left out.
     fn attribute(&mut self, mark: Self::Mark, name: &[u8], value: ElementValueSpan);
 
-    /// The element that is in `at` of `buf` ends; with its text if no element is in it. True where a message that is too
-    /// large may be parted.
-    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValueSpan>, at: Span) -> bool;
+    /// Ends the element in `span` of `buf`; `text` is its text if it contains no element. Returns true if a message
+    /// that is too large may be split there.
+    fn close(&mut self, buf: &[u8], mark: Self::Mark, text: Option<ElementValueSpan>, span: Span) -> bool;
 }
 
 /// The two kinds of trees that make a message.
@@ -69,7 +69,7 @@ pub(super) enum ParseOutcome {
     Message { end: usize, open: bool },
     /// A message as above, whose bytes are to be decoded from the encoding declared.
     Coded { end: usize, open: bool },
-    /// The rest of what was around messages, or of a prolog; nothing of a message.
+    /// The rest of the elements around messages, or of a prolog; it holds no message.
     Tail { end: usize },
     /// Not good.
     Bad(IsoFault),
@@ -99,7 +99,7 @@ pub(super) struct DocumentParser<M> {
     /// The root: its prefix, its namespace, and how many namespaces are in scope in it.
     root: RootNamespace,
     /// The header's MsgDefIdr.
-    named: Option<ElementValueSpan>,
+    header_identifier: Option<ElementValueSpan>,
     /// An encoding other than UTF-8 was declared, here.
     encoding: Option<usize>,
     /// The set of characters that it is, if it is read, and the declaration.
@@ -118,7 +118,7 @@ pub(super) struct DocumentParser<M> {
     /// The declaration names a set of characters in which markup cannot be found, here.
     unread_charset: Option<(&'static str, usize)>,
     /// Nothing had begun where the bytes ended.
-    over: bool,
+    is_tail: bool,
     /// A comment, section or instruction that begins here has no end in the bytes there are.
     pub(super) unclosed: Option<usize>,
 }
@@ -146,7 +146,7 @@ const TEXT: u8 = 2;
 const MARKED: u8 = 4;
 /// References are in it.
 const REFERENCES: u8 = 8;
-/// It has namespaces of its own.
+/// The element declares its own namespaces.
 const BINDS: u8 = 16;
 
 /// The properties that distinguish the elements of a root from others.
@@ -181,7 +181,7 @@ enum ParserLocation {
     In(MessageRoot, usize),
 }
 
-/// Why a step goes no further.
+/// The reason why a step stops.
 enum ParseStop {
     Need,
     Bad(IsoFaultKind, usize),
@@ -191,13 +191,13 @@ enum ParseStop {
 type ParseResult<T> = Result<T, ParseStop>;
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// Parses `buf` from `from`. Bytes between that and `live` are context. `whole`: the input ends where `buf` does.
+    /// Parses `buf` from `from`. Bytes between that and `live` are context. `is_final`: the input ends where `buf` does.
     pub(super) fn parse<V: ElementVisitor<Mark = M>>(
         &mut self,
         buf: &[u8],
         from: usize,
         live: usize,
-        whole: bool,
+        is_final: bool,
         visit: &mut V,
     ) -> ParseOutcome {
         self.stack.clear();
@@ -205,24 +205,26 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.parted.clear();
         self.part_at = None;
         self.kind = MessageIdentifier::default();
-        (self.document, self.header_end, self.named, self.encoding) = (None, None, None, None);
+        (self.document, self.header_end, self.header_identifier, self.encoding) = (None, None, None, None);
         (self.charset, self.is_utf8, self.unread_charset) = (None, false, None);
         self.declaration = Span::default();
-        (self.doctype, self.over, self.unclosed) = (false, false, None);
+        (self.doctype, self.is_tail, self.unclosed) = (false, false, None);
         visit.begin(live);
         let outcome = match self.run(buf, from, live, visit) {
             Err(ParseStop::Done(outcome)) => outcome,
-            Err(ParseStop::Bad(what, at)) => bad(what, at),
-            Err(ParseStop::Need) | Ok(()) if whole => self.at_end(buf),
+            Err(ParseStop::Bad(kind, offset)) => bad(kind, offset),
+            Err(ParseStop::Need) | Ok(()) if is_final => self.at_end(buf),
             Err(ParseStop::Need) | Ok(()) => ParseOutcome::Need,
         };
-        if let Some(what) = self.refusal() {
-            let place = self.unread_charset.map(|(_, place)| place);
-            let fault = |end: usize| IsoFault { what, at: place.unwrap_or(end) as u32 };
+        if let Some(kind) = self.refusal() {
+            let charset_offset = self.unread_charset.map(|(_, offset)| offset);
+            let fault = |end: usize| IsoFault { kind, offset: charset_offset.unwrap_or(end) as u32 };
             return match outcome {
                 ParseOutcome::Message { end, open } => ParseOutcome::Refused { fault: fault(end), end, open },
-                ParseOutcome::Bad(bad) => ParseOutcome::Bad(IsoFault { at: bad.at, ..fault(0) }),
-                ParseOutcome::Tail { end } => ParseOutcome::Bad(IsoFault { at: end as u32, ..fault(end) }),
+                ParseOutcome::Bad(bad) => ParseOutcome::Bad(IsoFault { offset: bad.offset, ..fault(0) }),
+                ParseOutcome::Tail { end } => {
+                    ParseOutcome::Bad(IsoFault { offset: end as u32, ..fault(end) })
+                }
                 other => other,
             };
         }
@@ -238,7 +240,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             ParseOutcome::Message { end, open } => match self.characters(buf, live, end) {
                 Ok(()) => outcome,
                 // Without its declaration the message would be read once more, in another set.
-                Err(fault) if matches!(fault.what, IsoFaultKind::Encoding(_)) => {
+                Err(fault) if matches!(fault.kind, IsoFaultKind::Encoding(_)) => {
                     ParseOutcome::Refused { fault, end, open }
                 }
                 Err(fault) if self.takes_fallback(&fault) => match outcome {
@@ -251,7 +253,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// The start tags of what is around the message, for the next message in it.
+    /// Writes the start tags around the message, for the next message in them.
     pub(super) fn wrapper(&self, buf: &[u8], out: &mut Vec<u8>) {
         if !self.declaration.is_empty() && !self.stack.is_empty() {
             out.extend_from_slice(self.declaration.slice(buf));
@@ -261,7 +263,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// Returns the declaration of a set of characters that is not read; empty if there is none.
+    /// Returns the declaration of an unsupported character set; empty if there is no such declaration.
     pub(super) fn unread_declaration<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
         match self.unread_charset {
             Some(_) => self.declaration.slice(buf),
@@ -278,39 +280,39 @@ impl<M: Copy + Default> DocumentParser<M> {
         })
     }
 
-    /// The header is over and no document came: a message of its own if nothing more comes.
+    /// Returns the message of a header without a document: a message of its own if no document follows.
     pub(super) fn header_alone(&self) -> Option<ParseOutcome> {
         let end = self.header_end.filter(|_| self.document.is_none() && self.stack.is_empty())?;
         Some(ParseOutcome::Message { end, open: false })
     }
 
-    /// Where `Document` starts.
+    /// Returns the offset at which `Document` starts.
     pub(super) fn document_at(&self) -> Option<usize> {
         self.document
     }
 
     fn at_end(&self, buf: &[u8]) -> ParseOutcome {
-        if let Some(alone) = self.header_alone() {
-            return alone;
+        if let Some(outcome) = self.header_alone() {
+            return outcome;
         }
-        if self.stack.is_empty() && self.document.is_none() && self.over {
+        if self.stack.is_empty() && self.document.is_none() && self.is_tail {
             return ParseOutcome::Tail { end: buf.len() };
         }
         match self.unclosed {
-            Some(at) => bad(IsoFaultKind::Unclosed, at),
+            Some(offset) => bad(IsoFaultKind::Unclosed, offset),
             None => bad(IsoFaultKind::Truncated, buf.len()),
         }
     }
 
-    /// Whether these bytes of a message are to be decoded before they are read.
+    /// Returns whether these bytes of a message must be decoded before they are read.
     pub(super) fn is_coded(&self, bytes: &[u8]) -> bool {
         self.charset.is_some() && !self.recoded && !bytes.is_ascii()
     }
 
-    /// Whether a message with this fault is to be decoded by the fallback, which is noted.
+    /// Returns whether the fallback must decode a message with this fault, and notes it.
     #[cold]
     pub(super) fn takes_fallback(&mut self, fault: &IsoFault) -> bool {
-        let takes = fault.what == IsoFaultKind::Utf8
+        let takes = fault.kind == IsoFaultKind::Utf8
             && !self.recoded
             && !self.is_utf8
             && self.charset.is_none()
@@ -322,15 +324,15 @@ impl<M: Copy + Default> DocumentParser<M> {
         takes
     }
 
-    /// Encoding and characters of a message.
+    /// Checks encoding and characters of a message.
     pub(super) fn characters(&self, buf: &[u8], live: usize, end: usize) -> Result<(), IsoFault> {
         let bytes = &buf[live..end];
-        let fault = |what, at: usize| IsoFault { what, at: at as u32 };
-        if let Some(at) = self.encoding
+        let fault = |kind, offset: usize| IsoFault { kind, offset: offset as u32 };
+        if let Some(encoding_offset) = self.encoding
             && !self.recoded
             && !bytes.is_ascii()
         {
-            return Err(fault(IsoFaultKind::Encoding("us-ascii"), at));
+            return Err(fault(IsoFaultKind::Encoding("us-ascii"), encoding_offset));
         }
         if let Err(error) = std::str::from_utf8(bytes) {
             return Err(fault(IsoFaultKind::Utf8, live + error.valid_up_to()));
@@ -349,9 +351,9 @@ impl<M: Copy + Default> DocumentParser<M> {
         visit: &mut V,
     ) -> ParseResult<()> {
         let mut zone = ParserLocation::Wrapper;
-        let mut at = from;
+        let mut offset = from;
         loop {
-            let (mut lt, mut white) = xml::text(buf, at);
+            let (mut lt, mut white) = xml::text(buf, offset);
             while buf.get(lt) == Some(&b'&') {
                 white = false;
                 if self.stack.is_empty() {
@@ -360,19 +362,20 @@ impl<M: Copy + Default> DocumentParser<M> {
                 lt = self.reference(buf, lt)?;
             }
             if zone == ParserLocation::Wrapper {
-                if let Some(end) = self.wrapped_end(buf, at, lt) {
-                    at = end;
+                if let Some(end) = self.wrapped_end(buf, offset, lt) {
+                    offset = end;
                     continue;
                 }
                 if self.stack.is_empty() && !white {
                     let end = self.header_alone();
-                    return Err(
-                        end.map_or(ParseStop::Bad(IsoFaultKind::Expected("an element"), at), ParseStop::Done)
-                    );
+                    return Err(end.map_or(
+                        ParseStop::Bad(IsoFaultKind::Expected("an element"), offset),
+                        ParseStop::Done,
+                    ));
                 }
             }
             let Some(&next) = buf.get(lt + 1) else {
-                self.over = lt == buf.len();
+                self.is_tail = lt == buf.len();
                 return Err(ParseStop::Need);
             };
             match next {
@@ -382,11 +385,12 @@ impl<M: Copy + Default> DocumentParser<M> {
                         return Err(end.map_or(ParseStop::Bad(IsoFaultKind::Mismatch, lt), ParseStop::Done));
                     };
                     let (name, bytes) = (open.name as usize, usize::from(open.name_bytes));
-                    at = lt + 2 + bytes;
-                    if !same(buf, lt + 2, name, bytes) || buf.get(at) != Some(&b'>') || bytes == 0 {
-                        at = end_tag(buf, lt, Span { start: name, end: name + bytes })?;
+                    offset = lt + 2 + bytes;
+                    if !ranges_equal(buf, lt + 2, name, bytes) || buf.get(offset) != Some(&b'>') || bytes == 0
+                    {
+                        offset = end_tag(buf, lt, Span { start: name, end: name + bytes })?;
                     }
-                    at += 1;
+                    offset += 1;
                     self.stack.pop();
                     if open.flags & BINDS != 0 {
                         let depth = self.stack.len();
@@ -394,7 +398,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                     }
                     let ParserLocation::In(root, depth) = zone else {
                         if self.stack.is_empty() {
-                            return Err(ParseStop::Done(self.root_over(at, live > from, lt)));
+                            return Err(ParseStop::Done(self.root_over(offset, live > from, lt)));
                         }
                         continue;
                     };
@@ -402,13 +406,13 @@ impl<M: Copy + Default> DocumentParser<M> {
                         return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
                     }
                     let text = (open.flags & PARENT == 0).then(|| leaf(buf, &open, lt));
-                    let span = Span { start: name - 1, end: at };
+                    let span = Span { start: name - 1, end: offset };
                     if visit.close(buf, open.mark, text, span) {
                         self.part(span);
                     }
                     if self.stack.len() == depth {
                         zone = ParserLocation::Wrapper;
-                        self.root_ends(root, at)?;
+                        self.root_ends(root, offset)?;
                     } else if root == MessageRoot::Header && self.stack.len() == depth + 1 {
                         self.header_field(buf, &open, text);
                     }
@@ -420,7 +424,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                         open.flags |= MARKED | if white { 0 } else { TEXT };
                     }
                     self.unclosed = Some(lt);
-                    at = self.markup(buf, lt, zone)?;
+                    offset = self.markup(buf, lt, zone)?;
                     self.unclosed = None;
                 }
                 _ if starts_name(next) => {
@@ -431,14 +435,14 @@ impl<M: Copy + Default> DocumentParser<M> {
                         mixed = !white || parent.flags & TEXT != 0;
                         parent.flags |= PARENT;
                     }
-                    at = self.start_tag(buf, lt, mixed, &mut zone, visit)?;
+                    offset = self.start_tag(buf, lt, mixed, &mut zone, visit)?;
                 }
                 _ => return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), lt + 1)),
             }
         }
     }
 
-    /// Takes the start tag at `lt`; gives where its content starts.
+    /// Takes the start tag at `lt`; returns where its content starts.
     #[inline]
     fn start_tag<V: ElementVisitor<Mark = M>>(
         &mut self,
@@ -458,7 +462,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         if end - name > NAME_BYTES_MAX {
             return Err(ParseStop::Bad(IsoFaultKind::Long, lt));
         }
-        let Some(&behind) = buf.get(end) else { return Err(ParseStop::Need) };
+        let Some(&next_byte) = buf.get(end) else { return Err(ParseStop::Need) };
         if local > name && !buf.get(local).is_some_and(|b| starts_name(*b)) {
             return Err(ParseStop::Bad(IsoFaultKind::Expected("a name"), local));
         }
@@ -473,14 +477,14 @@ impl<M: Copy + Default> DocumentParser<M> {
         } else if mixed {
             return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt));
         } else if self.stack.is_empty()
-            && let Some(alone) = self.header_alone()
+            && let Some(outcome) = self.header_alone()
         {
-            return Err(ParseStop::Done(alone));
+            return Err(ParseStop::Done(outcome));
         }
         self.attributes.clear();
         let depth = self.stack.len();
         let mut flags = 0;
-        let (gt, empty) = match behind {
+        let (gt, empty) = match next_byte {
             b'>' => (end, false),
             _ => self.attributes(buf, lt, end)?,
         };
@@ -513,9 +517,9 @@ impl<M: Copy + Default> DocumentParser<M> {
             (ParserLocation::In(..), _) if mixed => return Err(ParseStop::Bad(IsoFaultKind::Mixed, lt)),
             (ParserLocation::In(..), _) => {
                 let parent = self.stack.last().map(|open| open.mark).unwrap_or_default();
-                let plain =
+                let has_root_namespace =
                     self.bound.len() == self.root.bound && local == name && self.root.prefix.is_empty();
-                if plain || !self.is_foreign(buf, name, local) {
+                if has_root_namespace || !self.is_foreign(buf, name, local) {
                     visit.open(parent, word, lt)
                 } else {
                     visit.open_foreign(parent, word, lt)
@@ -567,8 +571,8 @@ impl<M: Copy + Default> DocumentParser<M> {
             }
             return Ok(gt + 1);
         };
-        let at = (gt + 1) as u32;
-        let text = ElementValueSpan { start: at, end: at, form: ElementValueForm::Plain };
+        let end_offset = (gt + 1) as u32;
+        let text = ElementValueSpan { start: end_offset, end: end_offset, form: ElementValueForm::Plain };
         let span = Span { start: lt, end: gt + 1 };
         if visit.close(buf, mark, Some(text), span) {
             self.part(span);
@@ -588,18 +592,18 @@ impl<M: Copy + Default> DocumentParser<M> {
 
     /// Reads a reference in text; returns where the text continues.
     #[cold]
-    fn reference(&mut self, buf: &[u8], at: usize) -> ParseResult<usize> {
+    fn reference(&mut self, buf: &[u8], offset: usize) -> ParseResult<usize> {
         if let Some(open) = self.stack.last_mut() {
             open.flags |= REFERENCES;
         }
-        match reference::read(buf, at) {
+        match reference::read(buf, offset) {
             reference::XmlReferenceOutcome::Is(_, end) => Ok(xml::text(buf, end).0),
-            reference::XmlReferenceOutcome::Bad => Err(ParseStop::Bad(IsoFaultKind::Entity, at)),
+            reference::XmlReferenceOutcome::Bad => Err(ParseStop::Bad(IsoFaultKind::Entity, offset)),
             reference::XmlReferenceOutcome::Short => Err(ParseStop::Need),
         }
     }
 
-    /// Why the message is refused whatever is in it: a document type, or a set of characters that is not read.
+    /// Returns why the message is refused whatever its content: a document type, or an unsupported character set.
     pub(super) fn refusal(&self) -> Option<IsoFaultKind> {
         match self.unread_charset {
             _ if self.doctype => Some(IsoFaultKind::Doctype),
@@ -610,11 +614,11 @@ impl<M: Copy + Default> DocumentParser<M> {
 }
 
 #[cold]
-fn bad(what: IsoFaultKind, at: usize) -> ParseOutcome {
-    ParseOutcome::Bad(IsoFault { what, at: at as u32 })
+fn bad(kind: IsoFaultKind, offset: usize) -> ParseOutcome {
+    ParseOutcome::Bad(IsoFault { kind, offset: offset as u32 })
 }
 
-/// The text of an element that has no element in it and ends at `lt`.
+/// Returns the text of an element without child elements that ends at `lt`.
 #[inline]
 fn leaf<M>(buf: &[u8], open: &OpenElement<M>, lt: usize) -> ElementValueSpan {
     let (mut start, mut end) = (open.content as usize, lt);

@@ -9,7 +9,7 @@ use super::{
 };
 
 impl<M: Copy + Default> DocumentParser<M> {
-    /// Where the tag of header or document is decides what becomes of what came before it.
+    /// Decides, at the tag of a header or document, what happens to the bytes before it.
     pub(super) fn before_root(
         &mut self,
         root: MessageRoot,
@@ -35,13 +35,13 @@ impl<M: Copy + Default> DocumentParser<M> {
         Err(ParseStop::Done(ParseOutcome::Message { end: lt, open: !self.stack.is_empty() }))
     }
 
-    /// Whether the element that starts here is of another namespace than its root.
+    /// Returns whether the element that starts here has another namespace than its root.
     pub(super) fn is_foreign(&self, buf: &[u8], name: usize, local: usize) -> bool {
         let uri = self.uri(buf, name, local).map(|b| b.uri).unwrap_or_default();
         uri.slice(buf) != self.root.uri.slice(buf)
     }
 
-    /// Whether the element that starts here is of a namespace of its own that names a message.
+    /// Returns whether the element that starts here declares a namespace that names a message.
     pub(super) fn names_message(&self, buf: &[u8], name: usize, local: usize) -> bool {
         let depth = self.stack.len();
         let uri = self.uri(buf, name, local).filter(|b| b.depth == depth);
@@ -65,7 +65,7 @@ impl<M: Copy + Default> DocumentParser<M> {
             }
             MessageRoot::Document => {
                 self.document = Some(lt);
-                self.kind = match (uri, self.named) {
+                self.kind = match (uri, self.header_identifier) {
                     (Some(uri), _) => identifier::from_namespace(buf, uri)
                         .ok_or(ParseStop::Bad(IsoFaultKind::Namespace, lt))?,
                     (None, Some(named)) => {
@@ -80,7 +80,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         Ok(())
     }
 
-    /// Header or document is over.
+    /// Ends a header or document.
     pub(super) fn root_ends(&mut self, root: MessageRoot, end: usize) -> ParseResult<()> {
         match root {
             MessageRoot::Header => self.header_end = Some(end),
@@ -92,7 +92,7 @@ impl<M: Copy + Default> DocumentParser<M> {
         Ok(())
     }
 
-    /// The outermost element is over, and it was no document.
+    /// Handles the end of the outermost element, which is no document.
     pub(super) fn root_over(&self, end: usize, in_context: bool, lt: usize) -> ParseOutcome {
         if self.document.is_some() || self.header_end.is_some() {
             ParseOutcome::Message { end, open: false }
@@ -103,11 +103,11 @@ impl<M: Copy + Default> DocumentParser<M> {
         }
     }
 
-    /// The message that a header names.
+    /// Notes the message that a header names.
     pub(super) fn header_field(&mut self, buf: &[u8], open: &OpenElement<M>, text: Option<ElementValueSpan>) {
         let local = (open.name + u32::from(open.prefix_bytes)) as usize;
         if open.name_bytes - open.prefix_bytes == 9 && buf[local..].starts_with(b"MsgDefIdr") {
-            self.named = text;
+            self.header_identifier = text;
         }
     }
 }

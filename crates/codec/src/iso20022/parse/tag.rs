@@ -17,10 +17,15 @@ impl<M: Copy + Default> DocumentParser<M> {
         self.bound.iter().rev().find(|b| b.prefix.slice(buf) == prefix)
     }
 
-    /// Reads the attributes after a name; gives where the tag's `>` is and whether the element is empty.
-    pub(super) fn attributes(&mut self, buf: &[u8], lt: usize, mut at: usize) -> ParseResult<(usize, bool)> {
+    /// Reads the attributes after a name; returns where the tag's `>` is and whether the element is empty.
+    pub(super) fn attributes(
+        &mut self,
+        buf: &[u8],
+        lt: usize,
+        mut offset: usize,
+    ) -> ParseResult<(usize, bool)> {
         loop {
-            let from = skip_white(buf, at);
+            let from = skip_white(buf, offset);
             match buf.get(from) {
                 None => return Err(ParseStop::Need),
                 Some(b'>') => return Ok((from, false)),
@@ -31,7 +36,7 @@ impl<M: Copy + Default> DocumentParser<M> {
                         Some(_) => Err(ParseStop::Bad(IsoFaultKind::Expected(">"), from + 1)),
                     };
                 }
-                Some(&byte) if from > at && starts_name(byte) => {}
+                Some(&byte) if from > offset && starts_name(byte) => {}
                 Some(_) => return Err(ParseStop::Bad(IsoFaultKind::Expected("an attribute, > or />"), from)),
             }
             if self.attributes.len() >= ATTRIBUTES_MAX {
@@ -67,12 +72,13 @@ impl<M: Copy + Default> DocumentParser<M> {
                 return Err(ParseStop::Bad(IsoFaultKind::Expected("another attribute"), from));
             }
             self.attributes.push(ElementAttribute { name, prefix_bytes, value });
-            at = value.end as usize + 1;
+            offset = value.end as usize + 1;
         }
     }
 }
 
-/// An end tag that is not written in the plainest way, of the element with the name there; gives where its `>` is.
+/// Reads an end tag that is not written in the plainest way; `name` is the element's name. Returns the offset of its
+/// `>`.
 #[cold]
 pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
     let rest = &buf[lt + 2..];
@@ -87,15 +93,15 @@ pub(super) fn end_tag(buf: &[u8], lt: usize, name: Span) -> ParseResult<usize> {
     if bytes == 0 || !rest.starts_with(want) {
         return Err(ParseStop::Bad(IsoFaultKind::Mismatch, lt));
     }
-    let at = skip_white(buf, lt + 2 + bytes);
-    match buf.get(at) {
+    let gt = skip_white(buf, lt + 2 + bytes);
+    match buf.get(gt) {
         None => Err(ParseStop::Need),
-        Some(b'>') => Ok(at),
+        Some(b'>') => Ok(gt),
         Some(_) => Err(ParseStop::Bad(IsoFaultKind::Mismatch, lt)),
     }
 }
 
-/// A value up to its quote.
+/// Reads an attribute value up to its quote.
 fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementValueSpan> {
     let rest = &buf[start..];
     let Some(n) = rest.iter().position(|b| *b == quote || *b == b'<') else { return Err(ParseStop::Need) };
@@ -107,12 +113,12 @@ fn attribute_value(buf: &[u8], start: usize, quote: u8) -> ParseResult<ElementVa
     if buf[start..end].iter().any(|b| matches!(b, b'\t' | b'\n' | b'\r')) {
         form = ElementValueForm::Attribute;
     }
-    let mut at = start;
-    while let Some(n) = memchr::memchr(b'&', &buf[at..end]) {
+    let mut offset = start;
+    while let Some(n) = memchr::memchr(b'&', &buf[offset..end]) {
         form = ElementValueForm::Attribute;
-        at = match reference::read(&buf[..end], at + n) {
+        offset = match reference::read(&buf[..end], offset + n) {
             reference::XmlReferenceOutcome::Is(_, end) => end,
-            _ => return Err(ParseStop::Bad(IsoFaultKind::Entity, at + n)),
+            _ => return Err(ParseStop::Bad(IsoFaultKind::Entity, offset + n)),
         };
     }
     Ok(ElementValueSpan { start: start as u32, end: end as u32, form })

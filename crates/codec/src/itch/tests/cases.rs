@@ -14,7 +14,7 @@ fn decoded(framing: ItchTransport, input: &[u8]) -> String {
         Some(Ok((letter, _))) => (*letter as char).to_string(),
         Some(Err(code)) => (*code).to_owned(),
     };
-    let words: Vec<String> = found.iter().map(|f| word(&f.what)).collect();
+    let words: Vec<String> = found.iter().map(|f| word(&f.outcome)).collect();
     words.join(" ")
 }
 
@@ -28,7 +28,7 @@ fn three() -> [Vec<u8>; 3] {
             let NextItchFrame::Message(found) = ItchFramer::default().frame(&each, at, true) else {
                 panic!("no {letter}")
             };
-            if each[found.at] == letter {
+            if each[found.type_offset] == letter {
                 return found.span.slice(&each).to_vec();
             }
             at = found.span.end;

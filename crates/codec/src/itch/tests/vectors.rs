@@ -47,7 +47,7 @@ fn every_type_says_what_the_specification_says() {
     letters.dedup();
     assert_eq!(letters.len(), 23, "one of each type");
     let twin = naive::decode(super::super::ItchTransport::Length, &input);
-    assert!(twin.iter().all(|f| matches!(f.what, Some(Ok(_)))), "{twin:?}");
+    assert!(twin.iter().all(|f| matches!(f.outcome, Some(Ok(_)))), "{twin:?}");
 }
 
 /// The readers and the table come from one list; a gap or an overlap in it would go unseen in either.

@@ -21,7 +21,7 @@ pub(super) type ComponentResult = Result<(), ExpectedText>;
 pub(super) struct ValueCursor<'c> {
     text: &'c [u8],
     base: usize,
-    at: usize,
+    offset: usize,
     /// One past the first line of the value.
     line: usize,
     end: usize,
@@ -35,52 +35,52 @@ impl<'c> ValueCursor<'c> {
     pub(super) fn new(text: &'c [u8], token: &SwiftField, parts: &'c mut SwiftComponents) -> Self {
         let end = text.len().min(token.end as usize);
         let base = end.min(token.start as usize);
-        ValueCursor { text, base, at: base, line: end.min(token.line as usize), end, parts, count: 0 }
+        ValueCursor { text, base, offset: base, line: end.min(token.line as usize), end, parts, count: 0 }
     }
 
-    /// The rest of the value.
+    /// Returns the rest of the value.
     #[inline(always)]
     pub(super) fn rest(&self) -> &'c [u8] {
-        &self.text[self.at..self.end]
+        &self.text[self.offset..self.end]
     }
 
-    /// The next eight bytes from `ahead` on, with zeros for bytes after the value.
+    /// Loads the eight bytes from `distance` on, with zeros for bytes after the value.
     #[inline(always)]
-    fn word(&self, ahead: usize) -> u64 {
-        let at = self.at + ahead;
-        let have = self.end.saturating_sub(at);
-        match self.text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+    fn word(&self, distance: usize) -> u64 {
+        let offset = self.offset + distance;
+        let have = self.end.saturating_sub(offset);
+        match self.text.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
             Some(bytes) => u64::from_le_bytes(*bytes) & lowest(have),
-            None => last_word(self.text, at, have),
+            None => last_word(self.text, offset, have),
         }
     }
 
-    /// The fault of the expected contents that are not here.
+    /// Makes the fault of missing contents.
     #[inline(always)]
     pub(super) fn fault(&self, expected: ExpectedText) -> ValueFault {
-        ValueFault { offset: (self.at - self.base) as u32, expected }
+        ValueFault { offset: (self.offset - self.base) as u32, expected }
     }
 
-    /// How many parts were noted.
+    /// Returns the number of noted components.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// Nothing must be left.
+    /// Fails unless the value is fully read.
     #[inline(always)]
     pub(super) fn end(&self) -> ComponentResult {
-        if self.at == self.end { Ok(()) } else { Err(END) }
+        if self.offset == self.end { Ok(()) } else { Err(END) }
     }
 
     /// Takes this text if it is here.
     #[inline(always)]
     pub(super) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
-        let there = self.rest().first_chunk::<N>() == Some(text);
-        if there {
-            self.at += N;
+        let is_match = self.rest().first_chunk::<N>() == Some(text);
+        if is_match {
+            self.offset += N;
         }
-        there
+        is_match
     }
 
     #[inline(always)]
@@ -92,7 +92,7 @@ impl<'c> ValueCursor<'c> {
         if self.literal(text) { Ok(()) } else { Err(expected) }
     }
 
-    /// Takes a line end if one is here.
+    /// Takes a line end, if there is one.
     #[inline(always)]
     pub(super) fn newline(&mut self) -> bool {
         self.literal(b"\n") || self.literal(b"\r\n")
@@ -104,7 +104,7 @@ impl<'c> ValueCursor<'c> {
         self.take_number(name, kind, len, 0, 0);
     }
 
-    /// Notes the next `len` bytes with what they say: a number and a power of ten.
+    /// Notes the next `len` bytes with their value: a number and a power of ten.
     #[inline(always)]
     fn take_number(
         &mut self,
@@ -114,9 +114,9 @@ impl<'c> ValueCursor<'c> {
         number: i64,
         exponent: i8,
     ) {
-        let start = (self.at - self.base) as u32;
-        self.at += len;
-        let end = (self.at - self.base) as u32;
+        let start = (self.offset - self.base) as u32;
+        self.offset += len;
+        let end = (self.offset - self.base) as u32;
         // The table is larger than any form has parts; a test holds them to it.
         if let Some(item) = self.parts.items.get_mut(self.count) {
             *item = SwiftComponent { name, start, end, number, kind, exponent };
@@ -127,10 +127,10 @@ impl<'c> ValueCursor<'c> {
     /// Passes over `len` bytes.
     #[inline(always)]
     pub(super) fn skip(&mut self, len: usize) {
-        self.at += len;
+        self.offset += len;
     }
 
-    /// How many of the next bytes are of a class, at most `max`.
+    /// Counts how many of the next bytes are of a class, at most `max`.
     #[inline(always)]
     pub(super) fn run(&self, class: CharacterClass, max: usize) -> usize {
         let first = words::run(class.marks(self.word(0)));
@@ -140,7 +140,7 @@ impl<'c> ValueCursor<'c> {
         8 + self.rest()[8..].iter().take(max - 8).take_while(|b| class.holds(**b)).count()
     }
 
-    /// Exactly `len` bytes of a class.
+    /// Reads exactly `len` bytes of a class.
     #[inline(always)]
     pub(super) fn fixed(&mut self, name: &'static str, class: CharacterClass, len: usize) -> ComponentResult {
         if self.run(class, len) < len {
@@ -150,7 +150,7 @@ impl<'c> ValueCursor<'c> {
         Ok(())
     }
 
-    /// One to `max` bytes of a class.
+    /// Reads one to `max` bytes of a class.
     #[inline(always)]
     pub(super) fn text_up_to(
         &mut self,
@@ -167,7 +167,7 @@ impl<'c> ValueCursor<'c> {
         }
     }
 
-    /// `YYMMDD` and its like; gives midnight.
+    /// Reads `YYMMDD` or another date form and returns its midnight.
     #[inline(always)]
     pub(super) fn date(&mut self, name: &'static str, kind: SubfieldFormat) -> Result<i64, ExpectedText> {
         let word = self.word(0);
@@ -180,15 +180,16 @@ impl<'c> ValueCursor<'c> {
         Ok(midnight)
     }
 
-    /// `MMDD` right after a value date with this midnight, four digits; a text that is no day says nothing.
+    /// Reads `MMDD`, four digits right after a value date with this midnight. Four digits that are no day have no
+    /// meaning.
     #[inline(always)]
     pub(super) fn entry_date(&mut self, midnight: i64) {
-        let near = words::entry_date(self.text[self.at - 6..].first_chunk::<2>(), self.word(0), midnight);
-        let said = near.or_else(|| far_entry_date(&self.text[self.at - 6..])).unwrap_or(i64::MIN);
-        self.take_number("entry_date", SubfieldFormat::EntryDate, 4, said, 0);
+        let near = words::entry_date(self.text[self.offset - 6..].first_chunk::<2>(), self.word(0), midnight);
+        let date_ns = near.or_else(|| far_entry_date(&self.text[self.offset - 6..])).unwrap_or(i64::MIN);
+        self.take_number("entry_date", SubfieldFormat::EntryDate, 4, date_ns, 0);
     }
 
-    /// `HHMM` or `HHMMSS`.
+    /// Reads `HHMM` or `HHMMSS`.
     #[inline(always)]
     pub(super) fn time(&mut self, name: &'static str, len: usize) -> ComponentResult {
         let word = self.word(0);
@@ -199,7 +200,7 @@ impl<'c> ValueCursor<'c> {
         Ok(())
     }
 
-    /// `15d`, as widely as [`value::amount`] reads it.
+    /// Reads `15d`, as leniently as [`value::amount`].
     #[inline(always)]
     pub(super) fn amount(&mut self, name: &'static str) -> ComponentResult {
         match words::amount(self.word(0), self.word(8)).or_else(|| long_amount(self.rest())) {
@@ -211,14 +212,14 @@ impl<'c> ValueCursor<'c> {
         }
     }
 
-    /// `3!a15d`.
+    /// Reads `3!a15d`.
     #[inline(always)]
     pub(super) fn currency_amount(&mut self) -> ComponentResult {
         self.fixed("currency", CharacterClass::Letters, 3)?;
         self.amount("amount")
     }
 
-    /// A BIC, up to the end of the line.
+    /// Reads a BIC up to the end of the line.
     #[inline(always)]
     pub(super) fn bic(&mut self) -> ComponentResult {
         let len = self.line_len();
@@ -229,7 +230,7 @@ impl<'c> ValueCursor<'c> {
         Ok(())
     }
 
-    /// The rest of the line, one byte at least.
+    /// Reads the rest of the line, at least one byte.
     #[inline(always)]
     pub(super) fn line(&mut self, name: &'static str) -> ComponentResult {
         match self.line_len() {
@@ -241,7 +242,7 @@ impl<'c> ValueCursor<'c> {
         }
     }
 
-    /// The rest of the value, one byte at least.
+    /// Reads the rest of the value, at least one byte.
     #[inline(always)]
     pub(super) fn lines(&mut self, name: &'static str) -> ComponentResult {
         match self.rest().len() {
@@ -253,11 +254,11 @@ impl<'c> ValueCursor<'c> {
         }
     }
 
-    /// Bytes up to the line end.
+    /// Returns the number of bytes up to the line end.
     #[inline(always)]
     pub(super) fn line_len(&self) -> usize {
-        if self.at <= self.line {
-            return self.line - self.at;
+        if self.offset <= self.line {
+            return self.line - self.offset;
         }
         let rest = self.rest();
         match memchr(b'\n', rest) {
@@ -268,7 +269,7 @@ impl<'c> ValueCursor<'c> {
     }
 }
 
-/// The lowest bytes of a word, all if there are eight.
+/// Makes a mask of the lowest `bytes` bytes of a word, or of all eight.
 #[inline(always)]
 const fn lowest(bytes: usize) -> u64 {
     let bits = if bytes < 8 { 8 * bytes as u64 } else { 64 };
@@ -276,33 +277,33 @@ const fn lowest(bytes: usize) -> u64 {
     !(u64::MAX << (bits & 63)) | 0u64.wrapping_sub(bits >> 6)
 }
 
-/// At most eight bytes from `at` on, where fewer than eight are left of the text.
+/// Loads at most eight bytes from `offset` on, where the text has fewer than eight.
 #[inline(never)]
-fn last_word(text: &[u8], at: usize, have: usize) -> u64 {
+fn last_word(text: &[u8], offset: usize, have: usize) -> u64 {
     if have == 0 {
         return 0;
     }
     match text.last_chunk::<8>() {
         // The bytes before it are shifted out; those after the value are none of it.
-        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - at))) & lowest(have),
-        None => text[at..at + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - (text.len() - offset))) & lowest(have),
+        None => text[offset..offset + have].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
-/// An amount of any length.
+/// Parses an amount of any length.
 #[cold]
 fn long_amount(rest: &[u8]) -> Option<(usize, Decimal)> {
     let len = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b',').count();
     value::amount(&rest[..len]).map(|amount| (len, amount))
 }
 
-/// `YYMMDDMMDD`: an entry date of another year, or none.
+/// Parses the entry date in `YYMMDDMMDD` if it is in another year.
 #[cold]
 fn far_entry_date(text: &[u8]) -> Option<i64> {
     value::entry_date(&text[6..10], value::value_date(&text[..6])?).map(CalendarDay::nanos)
 }
 
-/// Bytes of a sort.
+/// A class of bytes.
 #[derive(Clone, Copy)]
 pub(super) enum CharacterClass {
     /// `n`.
@@ -328,7 +329,7 @@ impl CharacterClass {
         match self {
             CharacterClass::Digits => words::digits(word),
             CharacterClass::Letters => words::letters(word),
-            CharacterClass::Plain => words::plain(word),
+            CharacterClass::Plain => words::alphanumerics(word),
         }
     }
 }

@@ -114,7 +114,7 @@ pub struct SwiftComponent {
 }
 
 impl SwiftComponent {
-    /// Its text.
+    /// Returns the component's text in `value`.
     #[inline]
     #[must_use]
     pub fn slice<'v>(&self, value: &'v [u8]) -> &'v [u8] {
@@ -134,21 +134,21 @@ const PARTS_MAX: usize = 12;
 
 impl Default for SwiftComponents {
     fn default() -> Self {
-        let none =
+        let empty =
             SwiftComponent { name: "", start: 0, end: 0, number: 0, kind: SubfieldFormat::Text, exponent: 0 };
-        SwiftComponents { items: [none; PARTS_MAX], len: 0 }
+        SwiftComponents { items: [empty; PARTS_MAX], len: 0 }
     }
 }
 
 impl SwiftComponents {
-    /// All of them.
+    /// Returns all components.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[SwiftComponent] {
         &self.items[..self.len]
     }
 
-    /// The component of this name.
+    /// Finds a component by its name.
     #[inline]
     #[must_use]
     pub fn part(&self, name: &str) -> Option<&SwiftComponent> {
@@ -159,14 +159,14 @@ impl SwiftComponents {
         self.as_slice().iter().find(|part| alike(part) && part.name == name)
     }
 
-    /// The text of the component of this name.
+    /// Finds a component by its name and returns its text in `value`.
     #[inline]
     #[must_use]
     pub fn get<'v>(&self, value: &'v [u8], name: &str) -> Option<&'v [u8]> {
         self.part(name).map(|part| part.slice(value))
     }
 
-    /// The table is larger than any form has parts; a test holds them to it.
+    /// Adds a component. The table has room for more components than any form has, which a test checks.
     #[inline(always)]
     fn push(&mut self, part: SwiftComponent) {
         if let Some(item) = self.items.get_mut(self.len) {
@@ -176,10 +176,11 @@ impl SwiftComponents {
     }
 }
 
-/// Takes a value apart by the form of its tag; false if none is known for it. If it fails there are no parts.
+/// Splits a value by the form of its tag; returns false if the tag has no known form. If it fails, there are no
+/// parts.
 ///
 /// # Errors
-/// Where the value departs from its form.
+/// Fails if the value departs from its form.
 ///
 /// ```
 /// use unitape_codec::swift_mt::{SwiftTag, parts};
@@ -198,23 +199,23 @@ pub fn split(tag: SwiftTag, value: &[u8], parts: &mut SwiftComponents) -> Result
 /// Splits the value of a field of `text`, as [`split`] does; places are from the start of its value.
 ///
 /// # Errors
-/// Where the value departs from its form.
+/// Fails if the value departs from its form.
 #[inline(never)]
 pub fn split_field(field: &SwiftField, text: &[u8], parts: &mut SwiftComponents) -> Result<bool, ValueFault> {
     parts.len = 0;
     let Some((number, letter)) = field.tag.split() else { return Ok(false) };
     // All of it is one function, and the cursor lives in registers.
     let mut cursor = ValueCursor::new(text, field, parts);
-    let known = form(number, letter, &mut cursor)
-        .and_then(|known| if known { cursor.end() } else { Ok(()) }.map(|()| known))
+    let is_known = form(number, letter, &mut cursor)
+        .and_then(|is_known| if is_known { cursor.end() } else { Ok(()) }.map(|()| is_known))
         .map_err(|expected| cursor.fault(expected))?;
-    if known {
+    if is_known {
         parts.len = cursor.count();
     }
-    Ok(known)
+    Ok(is_known)
 }
 
-/// The forms, by the tag's number and letter (0 if none).
+/// Reads a value by its tag's number and letter (0 without a letter).
 #[inline(always)]
 fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, ExpectedText> {
     match (number, letter) {
@@ -237,19 +238,19 @@ fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bool, Expecte
     }
 }
 
-/// Notes components at fixed places, checked by their kind; what follows the last one starts at the answer.
+/// Notes components at fixed offsets, checked by their kind. Returns the offset after the last one.
 pub(super) fn positions(
     parts: &mut SwiftComponents,
     text: &[u8],
     places: &[super::header::HeaderComponent],
 ) -> Result<usize, ValueFault> {
-    if places.first().is_some_and(|place| place.2 == 0) {
+    if places.first().is_some_and(|component| component.2 == 0) {
         parts.len = 0;
     }
     let mut after = 0;
     for &(name, kind, start, len) in places {
-        let there = text.get(start..start + len);
-        let number = there.and_then(|t| match kind {
+        let bytes = text.get(start..start + len);
+        let number = bytes.and_then(|t| match kind {
             SubfieldFormat::Date => value::date(t).map(value::CalendarDay::nanos),
             SubfieldFormat::Time => value::time(t),
             _ => t.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()).then_some(0),
@@ -265,8 +266,8 @@ pub(super) fn positions(
     Ok(after)
 }
 
-/// More follows where the text should end.
-pub(super) fn ends(parts: &mut SwiftComponents, at: usize) -> ValueFault {
+/// Makes the fault of bytes after the expected end of the text.
+pub(super) fn ends(parts: &mut SwiftComponents, offset: usize) -> ValueFault {
     parts.len = 0;
-    ValueFault { offset: at as u32, expected: "the end of the block" }
+    ValueFault { offset: offset as u32, expected: "the end of the block" }
 }

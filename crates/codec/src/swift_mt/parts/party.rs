@@ -54,7 +54,7 @@ fn next_line(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.newline() { Ok(()) } else { Err("another line") }
 }
 
-/// `[/1!a][/34x]`: whether there is any.
+/// Reads `[/1!a][/34x]` and returns whether it is there.
 #[inline(always)]
 fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> {
     if !c.literal(b"/") {
@@ -73,7 +73,7 @@ fn account(c: &mut ValueCursor<'_>, marked: bool) -> Result<bool, ExpectedText> 
     Ok(true)
 }
 
-/// `4!a/2!a/27x`: a code, a country, and what the country gave out.
+/// Reads `4!a/2!a/27x`: a code, a country, and an identifier that the country issued.
 #[inline(always)]
 fn identifier(c: &mut ValueCursor<'_>) -> ComponentResult {
     c.fixed("id_code", CharacterClass::Letters, 4)?;

@@ -90,8 +90,8 @@ pub(super) fn form(number: u8, letter: u8, c: &mut ValueCursor<'_>) -> Result<bo
     Ok(true)
 }
 
-/// Whether [`form`] knows what follows the qualifier. Asked before the qualifier is read: of a tag without a form
-/// nothing is refused.
+/// Returns whether [`form`] knows the text after the qualifier. Must be asked before the qualifier is read: a tag
+/// without a known form is never refused.
 #[inline(always)]
 fn is_generic(number: u8, letter: u8) -> bool {
     match letter {
@@ -108,7 +108,7 @@ fn is_generic(number: u8, letter: u8) -> bool {
     }
 }
 
-/// `[ISIN1!e12!c][⏎4*35x]`.
+/// Reads `[ISIN1!e12!c][⏎4*35x]`.
 #[inline(always)]
 fn instrument(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.literal(b"ISIN ") {
@@ -129,7 +129,7 @@ fn slashes<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>
     Ok(c)
 }
 
-/// `/[8c]/`.
+/// Reads `/[8c]/`.
 #[inline(always)]
 fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.expect_literal(b"/", "/")?;
@@ -141,7 +141,7 @@ fn issuer<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>,
     Ok(c)
 }
 
-/// `4!c/`: the type of the number that follows.
+/// Reads `4!c/`, the type of the next number.
 #[inline(always)]
 fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     c.fixed("type", CharacterClass::Plain, 4)?;
@@ -149,7 +149,7 @@ fn typed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, 
     Ok(c)
 }
 
-/// `[N]`: less than zero. The currency after it may start with N too.
+/// Reads `[N]`, which means negative. The currency after it may start with N too.
 #[inline(always)]
 pub(super) fn signed<'s, 'c>(c: &'s mut ValueCursor<'c>) -> Result<&'s mut ValueCursor<'c>, ExpectedText> {
     if c.rest().starts_with(b"N") && matches!(c.run(CharacterClass::Letters, 4), 1 | 4) {
@@ -164,7 +164,7 @@ fn moment(c: &mut ValueCursor<'_>) -> ComponentResult {
     c.time("time", 6)
 }
 
-/// `[,3n][/[N]2!n[2!n]]`: parts of a second, and the distance to UTC.
+/// Reads `[,3n][/[N]2!n[2!n]]`: the fraction of a second, and the offset from UTC.
 #[inline(always)]
 fn zone(c: &mut ValueCursor<'_>) -> ComponentResult {
     if c.literal(b",") {

@@ -56,7 +56,7 @@ const REFERENCE_MAX: usize = 16;
 /// Statement numbers have five digits in the standard and up to ten in files.
 const DIGITS_MAX: usize = 16;
 
-/// `1!x4!n`: the distance to UTC.
+/// Reads `1!x4!n`, the offset from UTC.
 #[inline(always)]
 pub(super) fn offset(c: &mut ValueCursor<'_>) -> ComponentResult {
     if !matches!(c.rest(), [b'+' | b'-', ..]) {
@@ -75,8 +75,9 @@ fn mark(c: &mut ValueCursor<'_>) -> ComponentResult {
     Ok(())
 }
 
-/// Whether the amount of a statement line ends before `rest`. Nothing but its type shows where it ends, and banks leave
-/// the type out; what could be more of the number (`1.000,00`, `1 234,50`, `12O4,50`) must not become a reference.
+/// Returns whether the amount of a statement line ends before `rest`. Only the type code after it shows its end, and
+/// banks may leave that code out. Bytes that may continue the number (`1.000,00`, `1 234,50`, `12O4,50`) must not
+/// become a reference.
 #[inline(always)]
 fn ends_amount(rest: &[u8], has_comma: bool) -> bool {
     let is_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.');
@@ -91,7 +92,7 @@ fn ends_amount(rest: &[u8], has_comma: bool) -> bool {
     }
 }
 
-/// `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
+/// Reads `6!n[4!n]2a[1!a]15d1!a3!c16x[//16x][⏎34x]`.
 #[inline(always)]
 fn line(c: &mut ValueCursor<'_>) -> ComponentResult {
     let midnight = c.date("date", SubfieldFormat::ValueDate)?;

@@ -15,9 +15,9 @@ pub(super) enum ListStep {
     Open { from: usize, end: usize },
 }
 
-/// Finds the entry at `buf[at..]` within `limit` bytes.
-pub(super) fn step(buf: &[u8], at: usize, limit: usize) -> ListStep {
-    let (mut from, mut after_comma) = (at, false);
+/// Finds the entry at `buf[offset..]` within `limit` bytes.
+pub(super) fn step(buf: &[u8], offset: usize, limit: usize) -> ListStep {
+    let (mut from, mut after_comma) = (offset, false);
     loop {
         match buf.get(from) {
             None => return ListStep::Nothing { end: from },
@@ -38,12 +38,12 @@ fn entry(view: &[u8], from: usize) -> ListStep {
     // Which brackets are open, the innermost last: a bit each, set for objects. Deeper ones than that are refused later on,
     // whatever they are.
     let (mut kinds, mut depth, mut deep) = (0u128, 0usize, false);
-    let mut at = from;
-    while let Some(&byte) = view.get(at) {
-        at += 1;
+    let mut offset = from;
+    while let Some(&byte) = view.get(offset) {
+        offset += 1;
         match byte {
             b'"' => {
-                at = string_end(view, at);
+                offset = string_end(view, offset);
             }
             b'{' | b'[' => {
                 kinds = kinds << 1 | u128::from(byte == b'{');
@@ -54,43 +54,43 @@ fn entry(view: &[u8], from: usize) -> ListStep {
                 let matches = deep || kinds & 1 == u128::from(byte == b'}');
                 // The bracket of the list ends a value that is none.
                 if depth == 0 {
-                    return ListStep::Entry { from, end: (at - 1).max(from + 1) };
+                    return ListStep::Entry { from, end: (offset - 1).max(from + 1) };
                 }
                 if !matches {
-                    return ListStep::Open { from, end: at };
+                    return ListStep::Open { from, end: offset };
                 }
                 kinds >>= 1;
                 depth -= 1;
                 if depth == 0 {
-                    return ListStep::Entry { from, end: at };
+                    return ListStep::Entry { from, end: offset };
                 }
             }
-            b',' | b'\n' if depth == 0 => return ListStep::Entry { from, end: at - 1 },
+            b',' | b'\n' if depth == 0 => return ListStep::Entry { from, end: offset - 1 },
             _ => {}
         }
     }
     ListStep::Open { from, end: view.len() }
 }
 
-/// Behind the quote that ends a string, or at the line end that no string can have.
-fn string_end(view: &[u8], mut at: usize) -> usize {
+/// Returns the offset after the quote that ends a string, or after a line end, which no string can contain.
+fn string_end(view: &[u8], mut offset: usize) -> usize {
     loop {
-        let rest = &view[at..];
+        let rest = &view[offset..];
         match memchr::memchr3(b'"', b'\\', b'\n', rest) {
             None => return view.len(),
             Some(n) => {
-                at += n + 1;
+                offset += n + 1;
                 match rest[n] {
-                    b'"' => return at,
-                    b'\n' => return at - 1,
-                    _ => at = view.len().min(at + 1),
+                    b'"' => return offset,
+                    b'\n' => return offset - 1,
+                    _ => offset = view.len().min(offset + 1),
                 }
             }
         }
     }
 }
 
-/// Finds the first `{` of `view[from..]` that can begin an object, for what follows a broken entry.
+/// Finds the first `{` of `view[from..]` that can begin an object, after a broken entry.
 pub(super) fn resync(view: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let open = from + memchr::memchr(b'{', view.get(from..)?)?;

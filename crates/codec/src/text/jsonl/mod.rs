@@ -79,27 +79,27 @@ impl Default for JsonlDecoder {
 }
 
 impl JsonlDecoder {
-    /// This decoder with another bound on a line, in bytes; 8 at least.
+    /// Sets the maximum length of a line in bytes, 8 at least.
     #[must_use]
     pub fn with_max_line(self, max_line: usize) -> Self {
         Self { max_line: max_line.max(8), ..self }
     }
 
-    /// This decoder with another reading of lines that are not UTF-8.
+    /// Sets how the decoder reads lines that are not UTF-8.
     #[must_use]
     pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
         Self { fallback, ..self }
     }
 
-    /// The entry of a list at `buf[at..]`.
+    /// Reads the entry of a list at `buf[offset..]`.
     #[cold]
-    fn next_entry(&self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
-        let mut step = list::step(buf, at, self.max_line.min(BROKEN_ENTRY_BYTES_MAX));
+    fn next_entry(&self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+        let mut step = list::step(buf, offset, self.max_line.min(BROKEN_ENTRY_BYTES_MAX));
         match step {
             ListStep::Open { from, end }
                 if end - from == BROKEN_ENTRY_BYTES_MAX && self.is_json_so_far(&buf[from..end], leaves) =>
             {
-                step = list::step(buf, at, self.max_line);
+                step = list::step(buf, offset, self.max_line);
             }
             _ => {}
         }
@@ -107,46 +107,49 @@ impl JsonlDecoder {
             ListStep::Nothing { .. } if eof => return NextTextMessage::End,
             // Whether the list begins here, or one in it, is looked at again with more bytes.
             ListStep::Nothing { .. } => {
-                return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
+                return NextTextMessage::Incomplete { from: offset, need: buf.len() + 1 };
             }
             ListStep::Entry { from, end } => (from, end, Some(end)),
             // What begins at the end of the bytes may be a byte order mark.
             ListStep::Open { from, end } if !eof && end == buf.len() && end - from < self.max_line => {
-                return NextTextMessage::Incomplete { from: at, need: buf.len() + 1 };
+                return NextTextMessage::Incomplete { from: offset, need: buf.len() + 1 };
             }
             ListStep::Open { from, end } => (from, end, None),
         };
         leaves.clear();
         let text = buf[from..limit].trim_ascii_end();
-        let whole = Span { start: from, end: from + text.len() };
+        let text_span = Span { start: from, end: from + text.len() };
         let fault = match walk::entry(text, self.fallback, leaves) {
             Ok(()) if entry.is_some() => {
-                return NextTextMessage::Message(TextMessage { span: whole, kind: KIND });
+                return NextTextMessage::Message(TextMessage { span: text_span, kind: KIND });
             }
-            Err(fault) if entry.is_some() => return NextTextMessage::Bad { span: whole, fault },
+            Err(fault) if entry.is_some() => return NextTextMessage::Bad { span: text_span, fault },
             Ok(()) => TextFault::new(TextFaultCode::Truncated, 0, "the object is not over"),
             Err(fault) => fault,
         };
         // An entry without end: what follows the place where it is no JSON any more may be another one.
-        let behind = match fault.code {
-            TextFaultCode::BadJson => list::resync(&buf[..limit], from + (fault.at as usize).max(1)),
+        let resync_offset = match fault.code {
+            TextFaultCode::BadJson => list::resync(&buf[..limit], from + (fault.offset as usize).max(1)),
             _ => None,
         };
-        match behind {
+        match resync_offset {
             Some(end) => NextTextMessage::Bad { span: Span { start: from, end }, fault },
             None if limit - from == self.max_line => NextTextMessage::Bad {
                 span: Span { start: from, end: limit },
                 fault: TextFault::new(TextFaultCode::TooLarge, 0, "an entry of the list without end"),
             },
-            None => NextTextMessage::Bad { span: whole, fault },
+            None => NextTextMessage::Bad { span: text_span, fault },
         }
     }
 
     /// Returns whether the start of an entry is the start of an object.
     fn is_json_so_far(&self, start: &[u8], leaves: &mut PathValues) -> bool {
         // The bytes may end within a character.
-        let whole = start.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf)).unwrap_or(0);
-        let cut = start.len() - whole - usize::from(start[start.len() - 1 - whole] >= 0xc0);
+        let continuation_count =
+            start.iter().rev().take(3).position(|byte| !matches!(byte, 0x80..=0xbf)).unwrap_or(0);
+        let cut = start.len()
+            - continuation_count
+            - usize::from(start[start.len() - 1 - continuation_count] >= 0xc0);
         leaves.clear();
         match walk::line(&start[..cut], self.fallback, leaves) {
             Ok(()) => true,
@@ -154,7 +157,7 @@ impl JsonlDecoder {
         }
     }
 
-    /// Behind the last line end of `buf`: a place to cut a stream into blocks.
+    /// Returns the offset after the last line end of `buf`, so that a stream can be cut into blocks there.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         memchr::memrchr(b'\n', buf).map_or(0, |n| n + 1)
@@ -184,18 +187,18 @@ impl TextMessageDecoder for JsonlDecoder {
         }
     }
 
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+    fn next(&mut self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
         match self.shape {
             InputShape::Lines => {}
-            InputShape::List => return self.next_entry(buf, at, eof, leaves),
-            InputShape::Utf16(charset) => return super::utf_16(buf, at, eof, self.max_line, charset),
+            InputShape::List => return self.next_entry(buf, offset, eof, leaves),
+            InputShape::Utf16(charset) => return super::utf_16(buf, offset, eof, self.max_line, charset),
             InputShape::ZipArchive => {
-                let what = ForeignInput::ZipArchive.description();
-                let fault = TextFault::new(TextFaultCode::BadEncoding, 0, what);
-                return super::refused_piece(buf, at, eof, self.max_line, fault);
+                let detail = ForeignInput::ZipArchive.description();
+                let fault = TextFault::new(TextFaultCode::BadEncoding, 0, detail);
+                return super::refused_piece(buf, offset, eof, self.max_line, fault);
             }
         }
-        let from = match skip(buf, at, eof) {
+        let from = match skip(buf, offset, eof) {
             Ok(from) => from,
             Err(from) => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
         };
@@ -241,36 +244,36 @@ impl TextMessageDecoder for JsonlDecoder {
     }
 }
 
-/// Says of a fault at a carriage return, or right behind one, that it does not end a line.
+/// Adds to a fault at a carriage return, or right after one, that a carriage return does not end a line.
 #[cold]
 fn with_bare_return(line: &[u8], fault: TextFault) -> TextFault {
-    let before = line.get(..fault.at as usize).unwrap_or_default();
+    let before = line.get(..fault.offset as usize).unwrap_or_default();
     let is_behind = before.trim_ascii_end().len() < before.len() && before.contains(&b'\r');
-    let is_at = line.get(fault.at as usize) == Some(&b'\r');
+    let is_at = line.get(fault.offset as usize) == Some(&b'\r');
     match fault.code {
         TextFaultCode::BadJson | TextFaultCode::Garbage if is_behind || is_at => TextFault::new(
             fault.code,
-            fault.at as usize,
+            fault.offset as usize,
             "a carriage return alone does not end a line: convert the line ends to line feeds (tr '\\r' '\\n'):",
         ),
         _ => fault,
     }
 }
 
-/// Behind white space and byte order marks; `Err` where more bytes say whether one is there.
-fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
+/// Skips white space and byte order marks. `Err` means that more bytes must show whether a mark is there.
+fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Result<usize, usize> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     loop {
-        let rest = buf.get(at..).unwrap_or_default();
+        let rest = buf.get(offset..).unwrap_or_default();
         let white = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let rest = &rest[white..];
-        at += white;
+        offset += white;
         if rest.starts_with(MARK) {
-            at += MARK.len();
+            offset += MARK.len();
         } else if !eof && !rest.is_empty() && rest.len() < MARK.len() && MARK.starts_with(rest) {
-            return Err(at);
+            return Err(offset);
         } else {
-            return Ok(at.min(buf.len()));
+            return Ok(offset.min(buf.len()));
         }
     }
 }

@@ -12,10 +12,10 @@ pub(crate) fn push(path: &mut String, name: &str) {
     }
 }
 
-/// A path as people write it, in the one spelling that values have.
+/// Parses a path and returns it in the one spelling that values have.
 ///
 /// # Errors
-/// The problem, for people.
+/// Fails if the path is invalid; the text says why.
 ///
 /// ```
 /// use unitape_codec::text::jsonl::path::read;
@@ -25,19 +25,19 @@ pub(crate) fn push(path: &mut String, name: &str) {
 /// assert!(read("a..b").is_err());
 /// ```
 pub fn read(text: &str) -> Result<String, String> {
-    let refused = |what: String| format!("`{text}` is no path of JSON: {what}");
-    let wrong = |what: &str| Err(refused(what.to_owned()));
+    let path_error = |reason: String| format!("`{text}` is no path of JSON: {reason}");
+    let wrong = |reason: &str| Err(path_error(reason.to_owned()));
     let (mut path, mut rest) = (String::new(), text);
     if rest.starts_with('[') {
         // The message itself is a list.
-        rest = match brackets(rest, true, &mut path).map_err(refused)?.strip_prefix('.') {
+        rest = match brackets(rest, true, &mut path).map_err(path_error)?.strip_prefix('.') {
             Some(members) => members,
             None if path.len() == text.len() => return Ok(path),
             None => return wrong("expected `.`, `[]` or its end"),
         };
     }
     loop {
-        let behind = if rest.starts_with('"') {
+        let remainder = if rest.starts_with('"') {
             let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
             match strings.next() {
                 Some(Ok(name)) => push(&mut path, &name),
@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Result<String, String> {
             &rest[strings.byte_offset()..]
         } else {
             let n = rest.find(['.', '[']).unwrap_or(rest.len());
-            let (name, behind) = rest.split_at(n);
+            let (name, tail) = rest.split_at(n);
             if name.is_empty() {
                 return wrong("a name is missing");
             }
@@ -54,11 +54,11 @@ pub fn read(text: &str) -> Result<String, String> {
                 return wrong("a name with other than plain characters needs quotes");
             }
             push(&mut path, name);
-            behind
+            tail
         };
-        rest = brackets(behind, false, &mut path).map_err(refused)?;
+        rest = brackets(remainder, false, &mut path).map_err(path_error)?;
         match rest.strip_prefix('.') {
-            Some(behind) => rest = behind,
+            Some(next_rest) => rest = next_rest,
             None if rest.is_empty() => return Ok(path),
             None => return wrong("expected `.`, `[]` or its end"),
         }
@@ -152,7 +152,7 @@ pub fn covers(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a name can be in a path without quotes.
+/// Returns whether a name can be in a path without quotes.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.chars().any(|c| c.is_control() || matches!(c, '.' | '[' | ']' | '"' | '@' | '\\'))
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The path of a value can be written in a mapping, whatever names its members have.
+        /// Guards against a value whose path cannot be written in a mapping, whatever names its members have.
         #[test]
         fn every_path_can_be_read(names in prop::collection::vec((".{0,6}", 0u8..4), 1..4)) {
             let mut path = String::new();

@@ -44,14 +44,14 @@ fn walk(text: &str, leaves: &mut PathValues) -> Result<(), TextFault> {
         true => TextFault::new(TextFaultCode::Truncated, line.len(), "the object or list is not over"),
         false => TextFault::new(TextFaultCode::BadJson, place_of(&e, line), "not JSON"),
     })?;
-    let mut walk = JsonWalker { json: text, at: 0, path: String::new(), depth: 0, leaves };
+    let mut walk = JsonWalker { json: text, offset: 0, path: String::new(), depth: 0, leaves };
     match walk.peek() {
         Some(b'[') => walk.list(Numbered::All),
         _ => walk.object(),
     }
 }
 
-/// The place of an error of the parser, which counts lines and columns.
+/// Converts the line and column of a parser error to an offset.
 #[cold]
 fn place_of(error: &serde_json::Error, text: &str) -> usize {
     let mut start = 0;
@@ -74,17 +74,17 @@ enum Numbered {
 
 struct JsonWalker<'w> {
     json: &'w str,
-    at: usize,
+    offset: usize,
     path: String,
     depth: usize,
     leaves: &'w mut PathValues,
 }
 
 impl JsonWalker<'_> {
-    /// Reads a value; `lists` says what a list has at this place.
+    /// Reads a value; `lists` states which entries of a list have numbers here.
     fn value(&mut self, lists: Numbered) -> Result<(), TextFault> {
-        let (start, mark) = (self.at, self.leaves.mark());
-        let sort = match self.peek() {
+        let (start, mark) = (self.offset, self.leaves.mark());
+        let kind = match self.peek() {
             Some(b'{') => return self.object(),
             Some(b'[') => return self.list(lists),
             Some(b'"') => {
@@ -98,36 +98,36 @@ impl JsonWalker<'_> {
                 if word.is_empty() {
                     return Err(self.not_json());
                 }
-                self.at += n;
-                let sort = match word {
+                self.offset += n;
+                let kind = match word {
                     "null" => PathValueKind::Nothing,
                     "true" | "false" => PathValueKind::Flag,
                     _ => PathValueKind::Number,
                 };
-                if sort != PathValueKind::Nothing {
+                if kind != PathValueKind::Nothing {
                     self.leaves.text_mut().push_str(word);
                 }
-                sort
+                kind
             }
         };
-        self.leaves.put(&self.path, mark, sort, start)
+        self.leaves.push_value(&self.path, mark, kind, start)
     }
 
     fn object(&mut self) -> Result<(), TextFault> {
-        let start = self.at;
-        self.deeper()?;
+        let start = self.offset;
+        self.enter_level()?;
         let before = self.path.len();
         let mut names: Vec<String> = Vec::new();
         while !self.ends(b'}')? {
-            let (at, mut name) = (self.at, String::new());
+            let (name_start, mut name) = (self.offset, String::new());
             self.string(Some(&mut name))?;
             if self.peek() != Some(b':') {
                 return Err(self.not_json());
             }
-            self.at += 1;
-            self.white();
+            self.offset += 1;
+            self.skip_white_space();
             path::push(&mut self.path, &name);
-            self.value(Numbered::Nothing).map_err(|e| self.on_the_way(e, at))?;
+            self.value(Numbered::Nothing).map_err(|e| self.relocate_fault(e, name_start))?;
             self.path.truncate(before);
             names.push(name);
         }
@@ -140,17 +140,17 @@ impl JsonWalker<'_> {
                 "an object with two members of one name",
             ));
         }
-        self.shallower(empty, start)
+        self.leave_level(empty, start)
     }
 
     fn list(&mut self, numbered: Numbered) -> Result<(), TextFault> {
-        let start = self.at;
-        self.deeper()?;
+        let start = self.offset;
+        self.enter_level()?;
         let before = self.path.len();
         self.path.push_str("[]");
         let mut count = 0u32;
         while !self.ends(b']')? {
-            let entry = self.leaves.begin_entry(&self.path, self.at)?;
+            let entry = self.leaves.begin_entry(&self.path, self.offset)?;
             let has_position = match numbered {
                 Numbered::Nothing => false,
                 Numbered::Values => self.peek() != Some(b'['),
@@ -170,55 +170,55 @@ impl JsonWalker<'_> {
             count += 1;
         }
         self.path.truncate(before);
-        self.shallower((count == 0).then_some(PathValueKind::EmptyList), start)
+        self.leave_level((count == 0).then_some(PathValueKind::EmptyList), start)
     }
 
-    /// An invalid path is reported where it begins, not where the value is.
-    fn on_the_way(&self, fault: TextFault, at: usize) -> TextFault {
+    /// Moves the fault of an invalid path to the path's start: the value's offset would mislead.
+    fn relocate_fault(&self, fault: TextFault, offset: usize) -> TextFault {
         if fault.code == TextFaultCode::TooDeep && self.depth == 1 {
-            TextFault { at: at as u32, ..fault }
+            TextFault { offset: offset as u32, ..fault }
         } else {
             fault
         }
     }
 
-    fn deeper(&mut self) -> Result<(), TextFault> {
+    fn enter_level(&mut self) -> Result<(), TextFault> {
         if self.depth == DEPTH_MAX {
             return Err(TextFault::new(
                 TextFaultCode::TooDeep,
-                self.at,
+                self.offset,
                 "more than 64 lists and objects in each other",
             ));
         }
         self.depth += 1;
-        self.at += 1;
-        self.white();
+        self.offset += 1;
+        self.skip_white_space();
         Ok(())
     }
 
     /// Ends an object or a list that began at `start`; `empty` is its kind if nothing is in it.
-    fn shallower(&mut self, empty: Option<PathValueKind>, start: usize) -> Result<(), TextFault> {
+    fn leave_level(&mut self, empty: Option<PathValueKind>, start: usize) -> Result<(), TextFault> {
         self.depth -= 1;
         match empty.filter(|_| self.depth > 0) {
             Some(kind) => {
                 let mark = self.leaves.mark();
-                self.leaves.put(&self.path, mark, kind, start)
+                self.leaves.push_value(&self.path, mark, kind, start)
             }
             None => Ok(()),
         }
     }
 
-    /// Whether the list or object ends here; steps over that, or over the comma before what comes next.
+    /// Returns whether the list or object ends here. Steps over that end, or over the comma before the next value.
     fn ends(&mut self, with: u8) -> Result<bool, TextFault> {
-        self.white();
+        self.skip_white_space();
         match self.peek() {
             Some(b) if b == with => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(true)
             }
             Some(b',') => {
-                self.at += 1;
-                self.white();
+                self.offset += 1;
+                self.skip_white_space();
                 Ok(false)
             }
             Some(_) => Ok(false),
@@ -226,7 +226,7 @@ impl JsonWalker<'_> {
         }
     }
 
-    /// A string, with its escapes resolved, into `out` or else into the value being put together.
+    /// Reads a string and resolves its escapes, into `out` or else into the current value.
     fn string(&mut self, out: Option<&mut String>) -> Result<(), TextFault> {
         if self.peek() != Some(b'"') {
             return Err(self.not_json());
@@ -235,41 +235,42 @@ impl JsonWalker<'_> {
             Some(out) => out,
             None => self.leaves.text_mut(),
         };
-        let bad = |at: usize| TextFault::new(TextFaultCode::BadJson, at, "not JSON");
-        self.at += 1;
+        let bad = |offset: usize| TextFault::new(TextFaultCode::BadJson, offset, "not JSON");
+        self.offset += 1;
         loop {
-            let rest = self.json.get(self.at..).ok_or_else(|| bad(self.at))?;
-            let n = memchr::memchr2(b'"', b'\\', rest.as_bytes()).ok_or_else(|| bad(self.at))?;
+            let rest = self.json.get(self.offset..).ok_or_else(|| bad(self.offset))?;
+            let n = memchr::memchr2(b'"', b'\\', rest.as_bytes()).ok_or_else(|| bad(self.offset))?;
             out.push_str(&rest[..n]);
-            self.at += n + 1;
+            self.offset += n + 1;
             if rest.as_bytes()[n] == b'"' {
                 break;
             }
-            let (c, used) = escape(&rest.as_bytes()[n + 1..])
-                .ok_or_else(|| TextFault::new(TextFaultCode::BadJson, self.at - 1, "half of a character"))?;
+            let (c, used) = escape(&rest.as_bytes()[n + 1..]).ok_or_else(|| {
+                TextFault::new(TextFaultCode::BadJson, self.offset - 1, "half of a character")
+            })?;
             out.push(c);
-            self.at += used;
+            self.offset += used;
         }
-        self.white();
+        self.skip_white_space();
         Ok(())
     }
 
-    fn white(&mut self) {
-        let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
-        self.at += rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+    fn skip_white_space(&mut self) {
+        let rest = self.json.as_bytes().get(self.offset..).unwrap_or_default();
+        self.offset += rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
     }
 
     fn peek(&self) -> Option<u8> {
-        self.json.as_bytes().get(self.at).copied()
+        self.json.as_bytes().get(self.offset).copied()
     }
 
     #[cold]
     fn not_json(&self) -> TextFault {
-        TextFault::new(TextFaultCode::BadJson, self.at, "not JSON")
+        TextFault::new(TextFaultCode::BadJson, self.offset, "not JSON")
     }
 }
 
-/// The character of an escape after its backslash, and its bytes.
+/// Decodes an escape after its backslash: returns its character and its length in bytes.
 fn escape(text: &[u8]) -> Option<(char, usize)> {
     let c = match *text.first()? {
         c @ (b'"' | b'\\' | b'/') => char::from(c),

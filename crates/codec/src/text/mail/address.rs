@@ -12,28 +12,28 @@ pub(super) struct MailAddress {
 /// Comments in comments, at most; deeper ones are text.
 const COMMENT_DEPTH_MAX: usize = 16;
 
-/// The addresses of a field, those in groups among them, up to one more than a message can hold. Each
-/// stretch between commas that says anything is one, whatever it holds.
+/// Parses the addresses of a field, including those in groups; stops at one more than a message can hold. Each
+/// non-empty text between commas is an address, whatever it holds.
 pub(super) fn list(value: &str) -> Vec<MailAddress> {
-    let mut found = Vec::new();
+    let mut addresses = Vec::new();
     // Outside of brackets; in brackets; in parentheses.
     let (mut words, mut email, mut comment) = (String::new(), None::<String>, String::new());
     let mut chars = value.chars().peekable();
     let mut end = |words: &mut String, email: &mut Option<String>, comment: &mut String| {
-        let said = words.trim();
+        let text = words.trim();
         let address = match email.take() {
             Some(email) => {
-                let name = if said.is_empty() { comment.trim() } else { said };
+                let name = if text.is_empty() { comment.trim() } else { text };
                 MailAddress { name: name.to_owned(), email: route(&email) }
             }
-            None => MailAddress { name: comment.trim().to_owned(), email: without_blanks(said) },
+            None => MailAddress { name: comment.trim().to_owned(), email: without_blanks(text) },
         };
         if !address.email.is_empty() || !address.name.is_empty() {
-            found.push(address);
+            addresses.push(address);
         }
         words.clear();
         comment.clear();
-        found.len() > LEAVES_MAX
+        addresses.len() > LEAVES_MAX
     };
     while let Some(c) = chars.next() {
         match c {
@@ -74,17 +74,17 @@ pub(super) fn list(value: &str) -> Vec<MailAddress> {
             ':' if email.is_none() && !words.contains('@') => words.clear(),
             ',' | ';' => {
                 if end(&mut words, &mut email, &mut comment) {
-                    return found;
+                    return addresses;
                 }
             }
             c => words.push(c),
         }
     }
     end(&mut words, &mut email, &mut comment);
-    found
+    addresses
 }
 
-/// An address without the route that old ones have before it.
+/// Strips the route that old addresses begin with.
 fn route(email: &str) -> String {
     let email = without_blanks(email);
     match email.strip_prefix('@').and_then(|rest| rest.split_once(':')) {

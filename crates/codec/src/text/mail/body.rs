@@ -40,15 +40,15 @@ pub(super) fn read(
     leaves: &mut PathValues,
 ) -> Result<(), TextFault> {
     let mut content = MailContent::default();
-    let whole = MimeEntity { message, charsets, fields, span: Span { start: from, end: message.len() } };
+    let entity = MimeEntity { message, charsets, fields, span: Span { start: from, end: message.len() } };
     let mut pieces = Vec::new();
-    content.part(whole, MimePartContext::BODY, &mut pieces)?;
+    content.part(entity, MimePartContext::BODY, &mut pieces)?;
     put_pieces(pieces, ["text", "html"], from, leaves)?;
     content.alternatives.iter().try_for_each(|kind| leaves.list_text("alternatives[]", kind, from))?;
     for letter in content.forwarded {
-        let entry = leaves.begin_entry("forwarded[]", letter.at)?;
-        letter.head.iter().try_for_each(|(path, value)| leaves.put_text(path, value, letter.at))?;
-        put_pieces(letter.pieces, ["forwarded[].text", "forwarded[].html"], letter.at, leaves)?;
+        let entry = leaves.begin_entry("forwarded[]", letter.offset)?;
+        letter.head.iter().try_for_each(|(path, value)| leaves.put_text(path, value, letter.offset))?;
+        put_pieces(letter.pieces, ["forwarded[].text", "forwarded[].html"], letter.offset, leaves)?;
         leaves.end_entry(entry);
     }
     put_attachments(&content.attachments, from, leaves)
@@ -58,7 +58,7 @@ pub(super) fn read(
 fn put_pieces(
     mut pieces: Vec<MailTextPart>,
     paths: [&str; 2],
-    at: usize,
+    offset: usize,
     leaves: &mut PathValues,
 ) -> Result<(), TextFault> {
     // An attached file is the message's text only where there is no other.
@@ -78,7 +78,7 @@ fn put_pieces(
         let end = mark + out[mark..].trim_end_matches('\n').len();
         out.truncate(end);
         if end > mark {
-            leaves.put(path, mark, PathValueKind::Text, at)?;
+            leaves.push_value(path, mark, PathValueKind::Text, offset)?;
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ fn put_attachments(
     from: usize,
     leaves: &mut PathValues,
 ) -> Result<(), TextFault> {
-    for MailAttachment { name, kind, at } in attachments {
+    for MailAttachment { name, kind, offset: at } in attachments {
         let entry = leaves.begin_entry("attachments[]", *at)?;
         if !name.is_empty() {
             leaves.put_text("attachments[].name", name, *at)?;
@@ -136,7 +136,7 @@ impl MailTextPart {
         self.kind == "text/html"
     }
 
-    /// The rank of the text: of alternatives the highest one counts.
+    /// Returns the rank of the text: the highest rank among alternatives wins.
     fn rank(&self) -> u8 {
         match self.kind.as_str() {
             "text/plain" => 3,
@@ -151,13 +151,13 @@ struct ForwardedMail {
     /// Path and value.
     head: Vec<(&'static str, String)>,
     pieces: Vec<MailTextPart>,
-    at: usize,
+    offset: usize,
 }
 
 struct MailAttachment {
     name: String,
     kind: String,
-    at: usize,
+    offset: usize,
 }
 
 /// A header and the content that follows it.
@@ -200,12 +200,12 @@ impl MailContent {
         pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
         let MimeEntity { message, charsets, fields, span } = entity;
-        let at = span.start;
+        let offset = span.start;
         self.parts += 1;
         if position.depth > DEPTH_MAX || self.parts > PARTS_MAX {
             return Err(TextFault::new(
                 TextFaultCode::TooDeep,
-                at,
+                offset,
                 "more than 16 parts in each other, or 1024 in all",
             ));
         }
@@ -220,30 +220,30 @@ impl MailContent {
         let typed = typed.unwrap_or_default();
         if let Some(subtype) = kind.strip_prefix("multipart/") {
             let Some(boundary) = typed.get("boundary").filter(|b| !b.is_empty()) else {
-                return Err(TextFault::new(TextFaultCode::BadHeader, at, "parts without a boundary"));
+                return Err(TextFault::new(TextFaultCode::BadHeader, offset, "parts without a boundary"));
             };
             let multipart = MultipartType { subtype, boundary };
             return self.multipart(entity, multipart, position.depth, pieces);
         }
         let disposition = MimeField::find(message, fields, "content-disposition", charsets)?;
         let attached = disposition.as_ref().is_some_and(|d| d.value == "attachment");
-        let named = disposition.as_ref().and_then(|d| d.long("filename", charsets));
-        let name = named.or_else(|| typed.long("name", charsets)).unwrap_or_default();
+        let file_name = disposition.as_ref().and_then(|d| d.long("filename", charsets));
+        let name = file_name.or_else(|| typed.long("name", charsets)).unwrap_or_default();
         let name = decode_words(&name, charsets).into_owned();
         if matches!(kind.as_str(), "message/rfc822" | "message/global") {
-            self.attachments.push(MailAttachment { name, kind, at });
+            self.attachments.push(MailAttachment { name, kind, offset });
             return self.forward(entity, position.depth);
         }
         if !kind.starts_with("text/") {
-            self.attachments.push(MailAttachment { name, kind, at });
+            self.attachments.push(MailAttachment { name, kind, offset });
             return Ok(());
         }
         let charset = typed.get("charset").unwrap_or_default();
-        let known = matches!(kind.as_str(), "text/plain" | "text/html");
-        let unreadable = !known && DeclaredCharset::by_name(charset) == DeclaredCharset::Unknown;
+        let is_plain_or_html = matches!(kind.as_str(), "text/plain" | "text/html");
+        let unreadable = !is_plain_or_html && DeclaredCharset::by_name(charset) == DeclaredCharset::Unknown;
         if attached || unreadable {
             let is_file = !name.is_empty() && !position.is_body;
-            self.attachments.push(MailAttachment { name, kind: kind.clone(), at });
+            self.attachments.push(MailAttachment { name, kind: kind.clone(), offset });
             if unreadable {
                 return Ok(());
             }
@@ -257,7 +257,7 @@ impl MailContent {
         Ok(())
     }
 
-    /// The parts between boundaries.
+    /// Reads the parts between boundaries.
     fn multipart(
         &mut self,
         entity: MimeEntity<'_>,
@@ -270,37 +270,37 @@ impl MailContent {
         let position = MimePartContext { depth: depth + 1, default, is_body: false };
         let mut alternatives = Vec::new();
         for span in part_spans(entity, boundary)? {
-            let mut found = Vec::new();
-            self.one(entity, span, position, &mut found)?;
+            let mut part_pieces = Vec::new();
+            self.part_with_header(entity, span, position, &mut part_pieces)?;
             match subtype {
-                "alternative" => alternatives.push(found),
-                _ => pieces.append(&mut found),
+                "alternative" => alternatives.push(part_pieces),
+                _ => pieces.append(&mut part_pieces),
             }
         }
-        let rank = |found: &[MailTextPart]| found.iter().filter(|p| !p.is_file).map(MailTextPart::rank).max();
-        let best = alternatives.iter().filter_map(|found| rank(found)).max();
+        let rank = |parts: &[MailTextPart]| parts.iter().filter(|p| !p.is_file).map(MailTextPart::rank).max();
+        let best = alternatives.iter().filter_map(|parts| rank(parts)).max();
         // If only unknown alternatives are there, the last one is the best.
-        let last = alternatives.iter().rposition(|found| rank(found).is_some()).unwrap_or(0);
-        for (n, mut found) in alternatives.into_iter().enumerate() {
-            match rank(&found) {
+        let last = alternatives.iter().rposition(|parts| rank(parts).is_some()).unwrap_or(0);
+        for (n, mut part_pieces) in alternatives.into_iter().enumerate() {
+            match rank(&part_pieces) {
                 Some(this) if Some(this) != best || this == 1 && n != last => {
-                    self.alternatives.extend(found.into_iter().map(|piece| piece.kind));
+                    self.alternatives.extend(part_pieces.into_iter().map(|piece| piece.kind));
                 }
-                _ => pieces.append(&mut found),
+                _ => pieces.append(&mut part_pieces),
             }
         }
         Ok(())
     }
 
-    /// A part with its header.
-    fn one(
+    /// Reads a part with its header.
+    fn part_with_header(
         &mut self,
-        around: MimeEntity<'_>,
+        container: MimeEntity<'_>,
         span: Span,
         position: MimePartContext,
         pieces: &mut Vec<MailTextPart>,
     ) -> Result<(), TextFault> {
-        let view = &around.message[..span.end];
+        let view = &container.message[..span.end];
         // A part may have no header at all, and one that is empty no content.
         if span.is_empty() {
             return Ok(());
@@ -311,13 +311,13 @@ impl MailContent {
             other => other?,
         };
         let span = Span { start: from, end: span.end };
-        let entity = MimeEntity { message: view, charsets: around.charsets, fields: &fields, span };
+        let entity = MimeEntity { message: view, charsets: container.charsets, fields: &fields, span };
         self.part(entity, position, pieces)
     }
 
-    /// A message in this one.
+    /// Reads a message inside this message.
     fn forward(&mut self, carrier: MimeEntity<'_>, depth: usize) -> Result<(), TextFault> {
-        let at = carrier.span.start;
+        let offset = carrier.span.start;
         let encoding = transfer_encoding(carrier)?;
         // RFC 2046, 5.2.1 allows none but 7bit, 8bit and binary. Some senders encode it: to read it is no guess.
         if matches!(encoding.as_str(), "base64" | "quoted-printable") {
@@ -325,19 +325,19 @@ impl MailContent {
             let span = Span { start: 0, end: bytes.len() };
             // A place in decoded bytes is none in the message.
             let letter = MimeEntity { message: &bytes, span, ..carrier };
-            return self.letter(letter, depth, at).map_err(|f| TextFault { at: at as u32, ..f });
+            return self.letter(letter, depth, offset).map_err(|f| TextFault { offset: offset as u32, ..f });
         }
         if !matches!(encoding.as_str(), "" | "7bit" | "8bit" | "binary") {
             return Err(TextFault::new(
                 TextFaultCode::BadEncoding,
-                at,
+                offset,
                 "a transfer encoding that is not known",
             ));
         }
-        self.letter(carrier, depth, at)
+        self.letter(carrier, depth, offset)
     }
 
-    fn letter(&mut self, letter: MimeEntity<'_>, depth: usize, at: usize) -> Result<(), TextFault> {
+    fn letter(&mut self, letter: MimeEntity<'_>, depth: usize, offset: usize) -> Result<(), TextFault> {
         let MimeEntity { message, charsets, span, .. } = letter;
         let view = &message[..span.end];
         let start = span.start + super::postmark(&view[span.start..], false).unwrap_or(0);
@@ -350,7 +350,7 @@ impl MailContent {
         }
         // Its place comes before those of messages in it.
         let n = self.forwarded.len();
-        self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), at });
+        self.forwarded.push(ForwardedMail { head, pieces: Vec::new(), offset });
         let entity = MimeEntity {
             message: view,
             charsets,
@@ -364,7 +364,7 @@ impl MailContent {
     }
 }
 
-/// Whether a value is `type/subtype`, each a token of RFC 2045, 5.1.
+/// Returns whether a value is `type/subtype`, each a token of RFC 2045, 5.1.
 fn is_type(value: &str) -> bool {
     let token = |t: &str| {
         !t.is_empty() && t.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
@@ -372,35 +372,35 @@ fn is_type(value: &str) -> bool {
     value.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype))
 }
 
-/// Text of nothing but blanks is none, so that it does not hide the markup beside it.
+/// Adds a piece unless it is blank: a blank text must not hide the markup beside it.
 fn push_piece(pieces: &mut Vec<MailTextPart>, piece: MailTextPart) {
     if !piece.text.trim().is_empty() {
         pieces.push(piece);
     }
 }
 
-/// The characters of a part.
+/// Decodes the characters of a part.
 fn words(entity: MimeEntity<'_>, charset: &str) -> Result<String, TextFault> {
-    let at = entity.span.start;
+    let offset = entity.span.start;
     let encoding = transfer_encoding(entity)?;
     let bytes = bytes(entity, &encoding)?;
     let is_raw = !matches!(encoding.as_str(), "quoted-printable" | "base64");
-    let text = entity.charsets.text(charset, bytes, at).map_err(|fault| match is_raw {
+    let text = entity.charsets.text(charset, bytes, offset).map_err(|fault| match is_raw {
         true => fault,
         // A place in decoded bytes is none in the message.
-        false => TextFault { at: at as u32, ..fault },
+        false => TextFault { offset: offset as u32, ..fault },
     })?;
     Ok(if text.contains('\r') { text.replace("\r\n", "\n") } else { text })
 }
 
-/// The transfer encoding of a part, in small letters; empty where it says none.
+/// Returns the transfer encoding of a part, in small letters; empty if it states no encoding.
 fn transfer_encoding(entity: MimeEntity<'_>) -> Result<String, TextFault> {
     let name = "content-transfer-encoding";
     let field = MimeField::find(entity.message, entity.fields, name, entity.charsets)?;
     Ok(field.unwrap_or_default().value)
 }
 
-/// The bytes of a part.
+/// Decodes the bytes of a part.
 fn bytes(entity: MimeEntity<'_>, encoding: &str) -> Result<Vec<u8>, TextFault> {
     let Span { start, end } = entity.span;
     let raw = entity.span.slice(entity.message);
@@ -418,19 +418,19 @@ fn bytes(entity: MimeEntity<'_>, encoding: &str) -> Result<Vec<u8>, TextFault> {
     }
 }
 
-/// Where the parts between boundaries are.
+/// Finds the parts between boundaries.
 fn part_spans(entity: MimeEntity<'_>, boundary: &str) -> Result<Vec<Span>, TextFault> {
     let MimeEntity { message, span, .. } = entity;
-    let (mut at, mut begun, mut spans) = (span.start, None, Vec::new());
-    while at < span.end {
-        let line_end = memchr::memchr(b'\n', &message[at..span.end]).map_or(span.end, |n| at + n + 1);
-        let line = message[at..line_end].trim_ascii_end();
-        if let Some(behind) = line.strip_prefix(b"--").and_then(|l| l.strip_prefix(boundary.as_bytes())) {
-            let last = behind == b"--";
-            if last || behind.is_empty() {
-                if let Some(start) = begun {
+    let (mut offset, mut part_start, mut spans) = (span.start, None, Vec::new());
+    while offset < span.end {
+        let line_end = memchr::memchr(b'\n', &message[offset..span.end]).map_or(span.end, |n| offset + n + 1);
+        let line = message[offset..line_end].trim_ascii_end();
+        if let Some(suffix) = line.strip_prefix(b"--").and_then(|l| l.strip_prefix(boundary.as_bytes())) {
+            let last = suffix == b"--";
+            if last || suffix.is_empty() {
+                if let Some(start) = part_start {
                     // The line end before a boundary belongs to it.
-                    let part = &message[start..at];
+                    let part = &message[start..offset];
                     let part = part.strip_suffix(b"\n").unwrap_or(part);
                     let part = part.strip_suffix(b"\r").unwrap_or(part);
                     spans.push(Span { start, end: start + part.len() });
@@ -439,12 +439,12 @@ fn part_spans(entity: MimeEntity<'_>, boundary: &str) -> Result<Vec<Span>, TextF
                     return Ok(spans);
                 }
                 if spans.len() > PARTS_MAX {
-                    return Err(TextFault::new(TextFaultCode::TooDeep, at, "more than 1024 parts"));
+                    return Err(TextFault::new(TextFaultCode::TooDeep, offset, "more than 1024 parts"));
                 }
-                begun = Some(line_end);
+                part_start = Some(line_end);
             }
         }
-        at = line_end;
+        offset = line_end;
     }
     Err(TextFault::new(TextFaultCode::Truncated, span.end, "the last boundary is missing"))
 }

@@ -6,7 +6,7 @@ use crate::charset::{Charset, FallbackCharset, push_ascii};
 use crate::text::TextFault;
 use std::cell::RefCell;
 
-/// The reading of bytes of a message whose set is not declared, and what was guessed so far.
+/// Decodes bytes of a message whose set is not declared, and keeps the guesses so far.
 #[derive(Debug, Default)]
 pub(super) struct MailCharsets {
     fallback: FallbackCharset,
@@ -41,7 +41,7 @@ impl MailCharsets {
         Self { fallback, ..Self::default() }
     }
 
-    /// Looks at what the text declares, where the header has bytes that need it.
+    /// Reads the set that the text declares, if the header has bytes that need a set.
     pub(super) fn look_at(&mut self, message: &[u8], fields: &[MailHeaderField], content: usize) {
         if std::str::from_utf8(&message[..content]).is_ok() {
             return;
@@ -61,15 +61,15 @@ impl MailCharsets {
         }
     }
 
-    /// What was guessed, in order.
+    /// Returns the notes on guesses, in order.
     pub(super) fn into_notes(self) -> Vec<String> {
         self.notes.into_inner()
     }
 
-    /// A field of the header, which declares nothing; whether its set was guessed.
+    /// Decodes a header field, which declares no set; returns also whether its set was guessed.
     ///
     /// # Errors
-    /// The place of a byte that is no character of the mapping's set.
+    /// Fails with the offset of a byte that is no character of the mapping's set.
     pub(super) fn header(&self, bytes: &[u8]) -> Result<(String, bool), usize> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok((text.to_owned(), false)),
@@ -99,19 +99,20 @@ impl MailCharsets {
         Ok(())
     }
 
-    /// Text whose set is declared under the name `label`, or not at all; `at` is its place.
+    /// Decodes text whose set is declared under the name `label`, or not at all; `offset` is its offset in the
+    /// message.
     ///
     /// # Errors
-    /// A byte that is no character of the set.
-    pub(super) fn text(&self, label: &str, bytes: Vec<u8>, at: usize) -> Result<String, TextFault> {
+    /// Fails at a byte that is no character of the set.
+    pub(super) fn text(&self, label: &str, bytes: Vec<u8>, offset: usize) -> Result<String, TextFault> {
         let mut out = String::new();
         match DeclaredCharset::by_name(label) {
             DeclaredCharset::Nothing if bytes.is_ascii() => {
                 out = String::from_utf8(bytes).unwrap_or_default();
             }
-            DeclaredCharset::Known(charset) => charset.decode(&bytes, &mut out).map_err(|place| {
-                let what = "a byte of the part that is no character of";
-                TextFault::not_of_charset(at + place, what, label)
+            DeclaredCharset::Known(charset) => charset.decode(&bytes, &mut out).map_err(|index| {
+                let detail = "a byte of the part that is no character of";
+                TextFault::not_of_charset(offset + index, detail, label)
             })?,
             DeclaredCharset::Unknown => {
                 push_ascii(&bytes, &mut out);
@@ -119,9 +120,9 @@ impl MailCharsets {
             }
             DeclaredCharset::Nothing => match String::from_utf8(bytes) {
                 Ok(text) => out = text,
-                Err(error) => self.undeclared(error.as_bytes(), &mut out).map_err(|place| {
-                    let what = "a byte that is no character of the mapping's set,";
-                    TextFault::not_of_charset(at + place, what, self.fallback.charset().name())
+                Err(error) => self.undeclared(error.as_bytes(), &mut out).map_err(|index| {
+                    let detail = "a byte that is no character of the mapping's set,";
+                    TextFault::not_of_charset(offset + index, detail, self.fallback.charset().name())
                 })?,
             },
         }

@@ -21,7 +21,7 @@ impl MailHeaderField {
     }
 }
 
-/// Whether `text` begins with a header field.
+/// Returns whether `text` begins with a header field.
 pub(super) fn starts_field(text: &[u8]) -> bool {
     let name = text.iter().take(80).take_while(|b| is_name(**b)).count();
     name > 0 && text.get(name) == Some(&b':')
@@ -31,13 +31,13 @@ fn is_name(byte: u8) -> bool {
     (b'!'..=b'~').contains(&byte) && byte != b':'
 }
 
-/// The header fields at `from`, and where the content after the blank line begins.
+/// Reads the header fields at `from`. Returns also where the content after the blank line begins.
 pub(super) fn fields(message: &[u8], from: usize) -> Result<(Vec<MailHeaderField>, usize), TextFault> {
     fields_to(message, from, false)
 }
 
-/// The header fields of a message in another one, which may end with its header: RFC 5322, 3.5 asks for no blank line
-/// after it.
+/// Reads the header fields of a message inside another. It may end with its header: RFC 5322, 3.5 asks for no blank
+/// line after it.
 pub(super) fn fields_of_part(
     message: &[u8],
     from: usize,
@@ -46,13 +46,13 @@ pub(super) fn fields_of_part(
 }
 
 fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHeaderField>, usize), TextFault> {
-    let mut found: Vec<MailHeaderField> = Vec::new();
-    let mut at = from;
+    let mut fields: Vec<MailHeaderField> = Vec::new();
+    let mut offset = from;
     loop {
-        let rest = &message[at..];
+        let rest = &message[offset..];
         let n = match memchr::memchr(b'\n', rest) {
             Some(n) => n,
-            None if may_end && rest.is_empty() => return Ok((found, at)),
+            None if may_end && rest.is_empty() => return Ok((fields, offset)),
             None if may_end => rest.len(),
             // Headers end with a blank line.
             None => {
@@ -64,13 +64,13 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHead
             }
         };
         let line = rest[..n].strip_suffix(b"\r").unwrap_or(&rest[..n]);
-        let (start, end) = (at, at + line.len());
-        at = message.len().min(at + n + 1);
+        let (start, end) = (offset, offset + line.len());
+        offset = message.len().min(offset + n + 1);
         if line.is_empty() {
-            return Ok((found, at));
+            return Ok((fields, offset));
         }
         if matches!(line[0], b' ' | b'\t') {
-            match found.last_mut() {
+            match fields.last_mut() {
                 Some(field) => field.value.end = end,
                 None => {
                     return Err(TextFault::new(
@@ -83,23 +83,23 @@ fn fields_to(message: &[u8], from: usize, may_end: bool) -> Result<(Vec<MailHead
             continue;
         }
         let name = line.iter().take_while(|b| is_name(**b)).count();
-        let behind = line[name..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-        if name == 0 || line.get(name + behind) != Some(&b':') {
+        let blanks = line[name..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        if name == 0 || line.get(name + blanks) != Some(&b':') {
             return Err(TextFault::new(
                 TextFaultCode::BadHeader,
                 start,
                 "a line of the header that is no field",
             ));
         }
-        if found.len() >= FIELDS_MAX {
+        if fields.len() >= FIELDS_MAX {
             return Err(TextFault::new(TextFaultCode::TooDeep, start, "more than 2048 header fields"));
         }
         let name = Span { start, end: start + name };
-        found.push(MailHeaderField { name, value: Span { start: name.end + behind + 1, end } });
+        fields.push(MailHeaderField { name, value: Span { start: name.end + blanks + 1, end } });
     }
 }
 
-/// The value of a field: its lines joined, without white space around it.
+/// Returns the value of a field: its lines joined, without surrounding white space.
 pub(super) fn unfold(
     message: &[u8],
     field: &MailHeaderField,
@@ -108,18 +108,18 @@ pub(super) fn unfold(
     unfold_noting_guess(message, field, charsets).map(|(text, _)| text)
 }
 
-/// The same, and whether its set of characters was guessed.
+/// Unfolds a field like [`unfold`], and returns whether its character set was guessed.
 fn unfold_noting_guess(
     message: &[u8],
     field: &MailHeaderField,
     charsets: &MailCharsets,
 ) -> Result<(String, bool), TextFault> {
     let raw = field.value.slice(message);
-    let (text, guessed) = charsets.header(raw).map_err(|place| {
-        let at = field.value.start + place;
+    let (text, guessed) = charsets.header(raw).map_err(|index| {
+        let offset = field.value.start + index;
         TextFault::new(
             TextFaultCode::BadUtf8,
-            at,
+            offset,
             "a header field with a byte that is in no set of characters",
         )
     })?;
@@ -128,23 +128,23 @@ fn unfold_noting_guess(
     Ok((out.trim().to_owned(), guessed))
 }
 
-/// An identifier that would have a character by a guess is refused: messages are matched by it.
+/// Refuses an identifier with a guessed character: messages are matched by it.
 #[cold]
-fn guessed_identifier(message: &[u8], field: &MailHeaderField, what: &'static str) -> TextFault {
+fn guessed_identifier(message: &[u8], field: &MailHeaderField, detail: &'static str) -> TextFault {
     let raw = field.value.slice(message);
-    let at = raw.iter().position(|b| !b.is_ascii()).unwrap_or(0);
-    TextFault::new(TextFaultCode::BadUtf8, field.value.start + at, what)
+    let index = raw.iter().position(|b| !b.is_ascii()).unwrap_or(0);
+    TextFault::new(TextFaultCode::BadUtf8, field.value.start + index, detail)
 }
 
 /// The fields of a header that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct MailHeaderSummary {
-    seen: Vec<&'static str>,
+    seen_names: Vec<&'static str>,
     /// The addresses of the fields that name who receives the message.
     pub addresses: Vec<(&'static str, String)>,
 }
 
-/// Fields of which a message may have one.
+/// Fields that a message may have once.
 const ONCE: [&str; 8] = [
     "date",
     "from",
@@ -175,23 +175,23 @@ impl MailHeaderSummary {
         charsets: &MailCharsets,
         leaves: &mut PathValues,
     ) -> Result<(), TextFault> {
-        let at = field.name.start;
+        let offset = field.name.start;
         let (value, guessed) = unfold_noting_guess(message, field, charsets)?;
         if let Some(name) = ONCE.iter().find(|name| field.is(message, name)) {
-            if self.seen.contains(name) {
+            if self.seen_names.contains(name) {
                 return Err(TextFault::new(
                     TextFaultCode::Duplicate,
-                    at,
+                    offset,
                     "a header field that is there twice",
                 ));
             }
-            self.seen.push(name);
+            self.seen_names.push(name);
         }
         if let Some((_, path)) = ADDRESSES.iter().find(|(name, _)| field.is(message, name)) {
-            let non_ascii = self.addresses(path, &value, charsets, at, leaves)?;
+            let non_ascii = self.addresses(path, &value, charsets, offset, leaves)?;
             if guessed && non_ascii {
-                let what = "an address with bytes that are neither ASCII nor UTF-8, in a field of senders or receivers";
-                return Err(guessed_identifier(message, field, what));
+                let detail = "an address with bytes that are neither ASCII nor UTF-8, in a field of senders or receivers";
+                return Err(guessed_identifier(message, field, detail));
             }
             return Ok(());
         }
@@ -199,55 +199,55 @@ impl MailHeaderSummary {
         for (name, path) in [("message-id", "message_id"), ("in-reply-to", "in_reply_to")] {
             if field.is(message, name) {
                 if guessed {
-                    let what = "a Message-ID or In-Reply-To with bytes that are neither ASCII nor UTF-8";
-                    return Err(guessed_identifier(message, field, what));
+                    let detail = "a Message-ID or In-Reply-To with bytes that are neither ASCII nor UTF-8";
+                    return Err(guessed_identifier(message, field, detail));
                 }
-                return ids().next().map_or(Ok(()), |id| leaves.put_text(path, id, at));
+                return ids().next().map_or(Ok(()), |id| leaves.put_text(path, id, offset));
             }
         }
         if field.is(message, "references") {
             if guessed {
-                let what = "References with bytes that are neither ASCII nor UTF-8";
-                return Err(guessed_identifier(message, field, what));
+                let detail = "References with bytes that are neither ASCII nor UTF-8";
+                return Err(guessed_identifier(message, field, detail));
             }
-            return ids().try_for_each(|id| leaves.list_text("references[]", id, at));
+            return ids().try_for_each(|id| leaves.list_text("references[]", id, offset));
         }
         if field.is(message, "date") {
-            return leaves.put_text("date", &value, at);
+            return leaves.put_text("date", &value, offset);
         }
         let value = words::decode_words(&value, charsets);
         if field.is(message, "subject") {
-            return leaves.put_text("subject", &value, at);
+            return leaves.put_text("subject", &value, offset);
         }
         let name = String::from_utf8_lossy(field.name.slice(message)).to_ascii_lowercase();
-        let mut place = "headers".to_owned();
-        path::push(&mut place, &name);
-        leaves.put_text(&place, &value, at)
+        let mut header_path = "headers".to_owned();
+        path::push(&mut header_path, &name);
+        leaves.put_text(&header_path, &value, offset)
     }
 
-    /// Puts the addresses of a field; gives whether one of them is not ASCII.
+    /// Adds the addresses of a field; returns whether an address is not ASCII.
     fn addresses(
         &mut self,
         path: &'static str,
         value: &str,
         charsets: &MailCharsets,
-        at: usize,
+        offset: usize,
         leaves: &mut PathValues,
     ) -> Result<bool, TextFault> {
         let mut non_ascii = false;
         let list = format!("{path}[]");
         for address in address::list(value) {
-            let entry = leaves.begin_entry(&list, at)?;
+            let entry = leaves.begin_entry(&list, offset)?;
             if !address.name.is_empty() {
                 leaves.put_text(
                     &format!("{list}.name"),
                     &words::decode_words(&address.name, charsets),
-                    at,
+                    offset,
                 )?;
             }
             if !address.email.is_empty() {
                 non_ascii |= !address.email.is_ascii();
-                leaves.put_text(&format!("{list}.email"), &address.email, at)?;
+                leaves.put_text(&format!("{list}.email"), &address.email, offset)?;
                 if matches!(path, "to" | "cc" | "bcc") {
                     self.addresses.push((path, address.email));
                 }

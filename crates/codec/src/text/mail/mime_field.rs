@@ -16,7 +16,7 @@ pub(super) struct MimeField {
 }
 
 impl MimeField {
-    /// The field of this name, if it is there.
+    /// Finds a field by its name.
     pub(super) fn find(
         message: &[u8],
         fields: &[MailHeaderField],
@@ -27,7 +27,7 @@ impl MimeField {
         let text = without_comments(unfold(message, field, charsets)?);
         let (value, mut rest) = text.split_once(';').unwrap_or((&text, ""));
         let mut this = Self { value: value.trim().to_ascii_lowercase(), parameters: Vec::new() };
-        while let Some((name, behind)) = rest.split_once('=') {
+        while let Some((name, remainder)) = rest.split_once('=') {
             if this.parameters.len() >= PARAMETERS_MAX {
                 return Err(TextFault::new(
                     TextFaultCode::TooDeep,
@@ -35,8 +35,8 @@ impl MimeField {
                     "a field with more than 64 parameters",
                 ));
             }
-            let behind = behind.trim_start();
-            let (value, behind) = match behind.strip_prefix('"') {
+            let remainder = remainder.trim_start();
+            let (value, tail) = match remainder.strip_prefix('"') {
                 Some(inside) => {
                     let (mut value, mut chars) = (String::new(), inside.char_indices());
                     let mut end = inside.len();
@@ -53,22 +53,22 @@ impl MimeField {
                     (value, &inside[end..])
                 }
                 None => {
-                    let n = behind.find(';').unwrap_or(behind.len());
-                    (behind[..n].trim().to_owned(), &behind[n..])
+                    let n = remainder.find(';').unwrap_or(remainder.len());
+                    (remainder[..n].trim().to_owned(), &remainder[n..])
                 }
             };
             let name = name.trim().trim_start_matches(';').trim().to_ascii_lowercase();
             this.parameters.push((name, value));
-            rest = behind.split_once(';').map_or("", |(_, rest)| rest);
+            rest = tail.split_once(';').map_or("", |(_, rest)| rest);
         }
         Ok(Some(this))
     }
 
-    /// The parameter of this name in any form of RFC 2231: with a set of characters and escapes (`filename*`), in pieces
-    /// (`filename*0`, `filename*1*`), or plain.
+    /// Returns the parameter `name` in any form of RFC 2231: with a character set and escapes (`filename*`), in
+    /// pieces (`filename*0`, `filename*1*`), or plain.
     pub(super) fn long(&self, name: &str, charsets: &MailCharsets) -> Option<String> {
         let (mut label, mut bytes) = (None::<String>, Vec::new());
-        let mut put = |value: &str, is_first: bool, escaped: bool| {
+        let mut add_piece = |value: &str, is_first: bool, escaped: bool| {
             let mut value = value;
             if escaped && is_first {
                 let mut parts = value.splitn(3, '\'');
@@ -83,14 +83,14 @@ impl MimeField {
             }
         };
         if let Some(value) = self.get(&format!("{name}*")) {
-            put(value, true, true);
+            add_piece(value, true, true);
         } else {
             let mut n = 0;
             loop {
-                let (plain, escaped) = (format!("{name}*{n}"), format!("{name}*{n}*"));
-                match (self.get(&escaped), self.get(&plain)) {
-                    (Some(value), _) => put(value, n == 0, true),
-                    (None, Some(value)) => put(value, n == 0, false),
+                let (plain_name, escaped) = (format!("{name}*{n}"), format!("{name}*{n}*"));
+                match (self.get(&escaped), self.get(&plain_name)) {
+                    (Some(value), _) => add_piece(value, n == 0, true),
+                    (None, Some(value)) => add_piece(value, n == 0, false),
                     (None, None) => break,
                 }
                 n += 1;
@@ -110,31 +110,31 @@ impl MimeField {
         }
     }
 
-    /// The parameter of this name.
+    /// Looks up a parameter by its name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Appends the bytes of a value with escapes `%E9`; one that is malformed stays unchanged.
+/// Appends the bytes of a value with escapes `%E9`; a malformed escape stays unchanged.
 fn push_unescaped(value: &str, out: &mut Vec<u8>) {
     let mut rest = value.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        let hex = |n: usize| behind.get(n).and_then(|b| char::from(*b).to_digit(16));
+    while let Some((&byte, tail)) = rest.split_first() {
+        let hex = |n: usize| tail.get(n).and_then(|b| char::from(*b).to_digit(16));
         match (byte, hex(0), hex(1)) {
             (b'%', Some(high), Some(low)) => {
                 out.push((high << 4 | low) as u8);
-                rest = &behind[2..];
+                rest = &tail[2..];
             }
             _ => {
                 out.push(byte);
-                rest = behind;
+                rest = tail;
             }
         }
     }
 }
 
-/// Without what is in parentheses outside of quotes; one that is not closed is none.
+/// Strips comments: text in parentheses outside of quotes. An unclosed parenthesis starts no comment.
 fn without_comments(text: String) -> String {
     if !text.contains('(') {
         return text;

@@ -79,19 +79,20 @@ impl Default for MailDecoder {
 }
 
 impl MailDecoder {
-    /// This decoder with another bound on a message, in bytes; 64 at least.
+    /// Sets the maximum length of a message in bytes, 64 at least.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.max(64), ..self }
     }
 
-    /// This decoder with another reading of text that declares no set of characters and is not UTF-8.
+    /// Sets how the decoder reads text that declares no character set and is not UTF-8.
     #[must_use]
     pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
         Self { fallback, ..self }
     }
 
-    /// Where the last message of `buf` starts, after its first: a place to cut a stream into blocks.
+    /// Returns where the last message of `buf` starts, after its first, so that a stream can be cut into blocks
+    /// there.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         let mut end = buf.len();
@@ -106,9 +107,10 @@ impl MailDecoder {
 }
 
 impl TextMessageDecoder for MailDecoder {
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
-        let white = buf.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
-        let from = at + white;
+    fn next(&mut self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+        let white =
+            buf.get(offset..).unwrap_or_default().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let from = offset + white;
         if from >= buf.len() {
             let from = buf.len();
             return if eof {
@@ -117,8 +119,8 @@ impl TextMessageDecoder for MailDecoder {
                 NextTextMessage::Incomplete { from, need: from + 1 }
             };
         }
-        let (span, whole) = match self.end(buf, from, eof) {
-            Some((end, whole)) => (Span { start: from, end }, whole),
+        let (span, is_complete) = match self.end(buf, from, eof) {
+            Some((end, is_complete)) => (Span { start: from, end }, is_complete),
             None => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
         };
         let message = span.slice(buf);
@@ -128,7 +130,7 @@ impl TextMessageDecoder for MailDecoder {
             None if header::starts_field(message) => 0,
             None => return bad(TextFault::new(TextFaultCode::Garbage, 0, "neither postmark nor header")),
         };
-        if !whole {
+        if !is_complete {
             return bad(TextFault::new(TextFaultCode::TooLarge, 0, "a message without end"));
         }
         leaves.clear();
@@ -142,19 +144,22 @@ impl TextMessageDecoder for MailDecoder {
         match read(text, self.fallback, leaves) {
             Ok(()) => NextTextMessage::Message(TextMessage { span, kind: KIND }),
             // The place in the bytes as received is reported only for a message without marks.
-            Err(fault) => bad(TextFault { at: if quoted { 0 } else { fault.at + start as u32 }, ..fault }),
+            Err(fault) => {
+                bad(TextFault { offset: if quoted { 0 } else { fault.offset + start as u32 }, ..fault })
+            }
         }
     }
 }
 
 impl MailDecoder {
-    /// Where what begins at `from` ends, and whether it is over there; `None` where more bytes decide.
+    /// Finds the end of the message that begins at `from`, and whether it is complete there; `None` if more bytes
+    /// decide.
     fn end(&self, buf: &[u8], from: usize, eof: bool) -> Option<(usize, bool)> {
         let limit = from + self.max_message;
         let view = &buf[..buf.len().min(limit + POSTMARK_BYTES_MAX + 1)];
-        let mut at = from;
-        while let Some(n) = memchr::memmem::find(&view[at..], b"\nFrom ") {
-            let line = at + n + 1;
+        let mut offset = from;
+        while let Some(n) = memchr::memmem::find(&view[offset..], b"\nFrom ") {
+            let line = offset + n + 1;
             if line > limit {
                 break;
             }
@@ -166,7 +171,7 @@ impl MailDecoder {
             if postmark(rest, eof).is_some() {
                 return Some((line, true));
             }
-            at = line;
+            offset = line;
         }
         match buf.len() > limit + POSTMARK_BYTES_MAX || eof && buf.len() > limit {
             true => Some((limit, false)),
@@ -176,7 +181,7 @@ impl MailDecoder {
     }
 }
 
-/// Whether `text` begins with the header of a message that says when and who, whatever follows.
+/// Returns whether `text` begins with a message header that has a date and a sender. Any bytes may follow the header.
 #[must_use]
 pub fn has_header(text: &[u8]) -> bool {
     let text = &text[postmark(text, false).unwrap_or(0)..];
@@ -184,10 +189,10 @@ pub fn has_header(text: &[u8]) -> bool {
     header::starts_field(text) && is("date") && is("from")
 }
 
-/// A path as people write it, if messages can have a value there.
+/// Checks a path: returns it if messages can have a value there.
 ///
 /// # Errors
-/// When they cannot, with what they can have.
+/// Fails if messages cannot have a value there; the text lists the possible paths.
 pub fn known_path(path: &str) -> Result<String, String> {
     let listed = PATHS.contains(&path)
         || path
@@ -231,13 +236,14 @@ const PATHS: [&str; 20] = [
 
 const PARTIES: [&str; 6] = ["from", "sender", "reply_to", "to", "cc", "bcc"];
 
-/// Bytes of the postmark that `text` begins with, its line end among them. `whole`: a last line without end counts.
-fn postmark(text: &[u8], whole: bool) -> Option<usize> {
+/// Returns the length of the postmark at the start of `text`, with its line end. If `is_final`, a last line without
+/// an end counts.
+fn postmark(text: &[u8], is_final: bool) -> Option<usize> {
     let rest = text.strip_prefix(b"From ")?;
     let look = &rest[..rest.len().min(POSTMARK_BYTES_MAX - 5)];
     let (line, end) = match memchr::memchr(b'\n', look) {
         Some(n) => (&look[..n], 5 + n + 1),
-        None if whole && look.len() == rest.len() => (look, text.len()),
+        None if is_final && look.len() == rest.len() => (look, text.len()),
         None => return None,
     };
     // "ann@x Mon Mar  2 09:30:00 2026", with an offset after it perhaps.
@@ -248,11 +254,11 @@ fn postmark(text: &[u8], whole: bool) -> Option<usize> {
     let clock = words.next()?;
     let is = |word: &[u8], list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
     let digits = |word: &[u8]| !word.is_empty() && word.len() <= 2 && word.iter().all(u8::is_ascii_digit);
-    let known =
+    let has_known_names =
         is(day, &["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]) && is(month, &super::time::MONTHS);
     let timed = clock.len() >= 5 && clock.iter().all(|b| b.is_ascii_digit() || *b == b':');
     let year = words.any(|word| word.len() == 4 && word.iter().all(u8::is_ascii_digit));
-    (known && digits(date) && timed && year).then_some(end)
+    (has_known_names && digits(date) && timed && year).then_some(end)
 }
 
 /// Takes one `>` from the lines that an mbox put one before.
@@ -276,7 +282,7 @@ fn read(message: &[u8], fallback: FallbackCharset, leaves: &mut PathValues) -> R
     }
     let mut recipients = Vec::new();
     for name in ["to", "cc", "bcc"] {
-        for address in summary.addresses.iter().filter(|(of, _)| *of == name) {
+        for address in summary.addresses.iter().filter(|(field_name, _)| *field_name == name) {
             recipients.push(&address.1);
         }
     }

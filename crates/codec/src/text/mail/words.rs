@@ -4,23 +4,23 @@ use super::charsets::MailCharsets;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text of a field: encoded words decoded. A word that cannot be decoded stays unchanged; of one whose set is unknown
-/// the ASCII characters are read.
+/// Decodes the encoded words of a field. A word that cannot be decoded stays unchanged. If a word's set is unknown,
+/// only its ASCII characters are read.
 pub(super) fn decode_words<'v>(value: &'v str, charsets: &MailCharsets) -> Cow<'v, str> {
     if !value.contains("=?") {
         return Cow::Borrowed(value);
     }
     let mut out = String::with_capacity(value.len());
     let mut run: Option<EncodedWordRun<'v>> = None;
-    let mut at = 0;
-    while at < value.len() {
-        let start = value[at..].find("=?").map_or(value.len(), |n| at + n);
-        let before = &value[at..start];
+    let mut offset = 0;
+    while offset < value.len() {
+        let start = value[offset..].find("=?").map_or(value.len(), |n| offset + n);
+        let before = &value[offset..start];
         let Some((set, bytes, length)) = encoded_word(&value[start..]) else {
             flush(&mut out, run.take(), value, charsets);
             out.push_str(before);
-            at = value.len().min(start + 2);
-            out.push_str(&value[start..at]);
+            offset = value.len().min(start + 2);
+            out.push_str(&value[start..offset]);
             continue;
         };
         let end = start + length;
@@ -29,28 +29,28 @@ pub(super) fn decode_words<'v>(value: &'v str, charsets: &MailCharsets) -> Cow<'
         match &mut run {
             Some(run) if blank && run.set.eq_ignore_ascii_case(set) => {
                 run.bytes.extend_from_slice(&bytes);
-                run.stood.end = end;
+                run.range.end = end;
             }
             _ => {
                 flush(&mut out, run.take(), value, charsets);
                 if !blank {
                     out.push_str(before);
                 }
-                run = Some(EncodedWordRun { set, bytes, stood: start..end });
+                run = Some(EncodedWordRun { set, bytes, range: start..end });
             }
         }
-        at = end;
+        offset = end;
     }
     flush(&mut out, run, value, charsets);
     Cow::Owned(out)
 }
 
-/// Consecutive encoded words of one set, each of which may hold half of a character.
+/// Consecutive encoded words of one set; each may hold half of a character.
 struct EncodedWordRun<'v> {
     set: &'v str,
     bytes: Vec<u8>,
     /// The range of the words in the text.
-    stood: Range<usize>,
+    range: Range<usize>,
 }
 
 fn flush(out: &mut String, run: Option<EncodedWordRun<'_>>, value: &str, charsets: &MailCharsets) {
@@ -59,27 +59,27 @@ fn flush(out: &mut String, run: Option<EncodedWordRun<'_>>, value: &str, charset
     match charsets.word(run.set, &run.bytes, &mut text) {
         // A reader of the output would take a line end in a field for the end of the field.
         Some(()) => out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n'))),
-        None => out.push_str(&value[run.stood]),
+        None => out.push_str(&value[run.range]),
     }
 }
 
-/// The word at the start of `text`: set, bytes, and how long it is.
+/// Decodes the encoded word at the start of `text`: returns its set, its bytes and its length.
 fn encoded_word(text: &str) -> Option<(&str, Vec<u8>, usize)> {
     let rest = text.strip_prefix("=?")?;
     let (set, rest) = rest.split_once('?')?;
-    let (way, rest) = rest.split_once('?')?;
+    let (encoding, rest) = rest.split_once('?')?;
     // No `?` is within: what is looked at again and again in a field full of starts is a short stretch each time.
     let (content, rest) = rest.split_once('?')?;
     if !rest.starts_with('=') {
         return None;
     }
     // A language may follow the set.
-    let length = set.len() + way.len() + content.len() + "=????=".len();
+    let length = set.len() + encoding.len() + content.len() + "=????=".len();
     let set = set.split('*').next().unwrap_or_default();
     if !set.bytes().all(|b| b.is_ascii_graphic()) || content.contains([' ', '\t']) {
         return None;
     }
-    let bytes = match way {
+    let bytes = match encoding {
         "B" | "b" => base64(content.as_bytes())?,
         "Q" | "q" => decode_quoted_printable(content.replace('_', " ").as_bytes(), false),
         _ => return None,
@@ -91,7 +91,7 @@ fn encoded_word(text: &str) -> Option<(&str, Vec<u8>, usize)> {
 /// letters there would be read out of step.
 pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    let (mut bits, mut held, mut pads) = (0u32, 0, 0);
+    let (mut bits, mut bit_count, mut pads) = (0u32, 0, 0);
     for byte in text {
         let value = match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if pads > 0 => return None,
@@ -107,13 +107,13 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
             _ => continue,
         };
         bits = bits << 6 | u32::from(value);
-        held += 1;
-        if held == 4 {
+        bit_count += 1;
+        if bit_count == 4 {
             out.extend_from_slice(&bits.to_be_bytes()[1..]);
-            (bits, held) = (0, 0);
+            (bits, bit_count) = (0, 0);
         }
     }
-    match (held, pads) {
+    match (bit_count, pads) {
         (0, _) => {}
         (2, 2..) => out.push((bits >> 4) as u8),
         (3, 1..) => out.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
@@ -139,16 +139,16 @@ pub(super) fn decode_quoted_printable(text: &[u8], lines: bool) -> Vec<u8> {
                 None => {}
             }
         }
-        let mut at = 0;
-        while let Some(&byte) = content.get(at) {
-            match (byte, hex(content.get(at + 1)), hex(content.get(at + 2))) {
+        let mut offset = 0;
+        while let Some(&byte) = content.get(offset) {
+            match (byte, hex(content.get(offset + 1)), hex(content.get(offset + 2))) {
                 (b'=', Some(high), Some(low)) => {
                     out.push((high << 4 | low) as u8);
-                    at += 3;
+                    offset += 3;
                 }
                 _ => {
                     out.push(byte);
-                    at += 1;
+                    offset += 1;
                 }
             }
         }

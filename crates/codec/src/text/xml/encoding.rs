@@ -21,8 +21,8 @@ pub(crate) enum XmlEncoding {
 }
 
 impl XmlEncoding {
-    /// By what is between `<?xml` and `?>`.
-    pub(super) fn of_declaration(declaration: &[u8]) -> Self {
+    /// Reads the encoding from the text between `<?xml` and `?>`.
+    pub(super) fn from_declaration(declaration: &[u8]) -> Self {
         let Some(n) = memchr::memmem::find(declaration, b"encoding") else { return Self::Undeclared };
         let quoted = declaration[n + 8..].split(|b| matches!(b, b'"' | b'\'')).nth(1).unwrap_or_default();
         let name = String::from_utf8_lossy(quoted);
@@ -36,20 +36,20 @@ impl XmlEncoding {
         }
     }
 
-    /// By the declaration with which `head` begins behind a mark and white space; and that declaration.
-    pub(super) fn of_head(head: &[u8], at: usize) -> (Self, &[u8]) {
-        match head.get(at).map(|_| token(head, at)) {
+    /// Reads the encoding from the declaration at `offset` of `head`, and returns the declaration too.
+    pub(super) fn from_head(head: &[u8], offset: usize) -> (Self, &[u8]) {
+        match head.get(offset).map(|_| token(head, offset)) {
             Some(Ok(XmlToken::Declaration { inside, end })) => {
-                (Self::of_declaration(inside.slice(head)), &head[at..end])
+                (Self::from_declaration(inside.slice(head)), &head[offset..end])
             }
             _ => (Self::Undeclared, b""),
         }
     }
 
-    /// The text of `bytes`.
+    /// Decodes `bytes`.
     ///
     /// # Errors
-    /// A byte that is no character of the declared set, or of the mapping's.
+    /// Fails at a byte that is no character of the declared set, or of the mapping's.
     #[inline]
     pub(crate) fn text<'b>(
         self,
@@ -60,8 +60,8 @@ impl XmlEncoding {
         match self {
             Self::Undeclared => undeclared::text(bytes, fallback, leaves),
             Self::Unread(label) => {
-                let what = "the document declares what is not read, convert it to UTF-8 from";
-                let fault = TextFault::not_of_charset(0, what, label.as_str());
+                let detail = "the document declares what is not read, convert it to UTF-8 from";
+                let fault = TextFault::not_of_charset(0, detail, label.as_str());
                 Err(TextFault { code: TextFaultCode::BadEncoding, ..fault })
             }
             // ASCII is the same in all of them.
@@ -80,9 +80,9 @@ impl XmlEncoding {
 }
 
 fn declared(bytes: &[u8], charset: Charset, label: CharsetLabel) -> Result<Cow<'_, str>, TextFault> {
-    let fault = |at| {
-        let what = "a byte that is no character of the declared set,";
-        TextFault::not_of_charset(at, what, label.as_str())
+    let fault = |offset| {
+        let detail = "a byte that is no character of the declared set,";
+        TextFault::not_of_charset(offset, detail, label.as_str())
     };
     if charset == Charset::UTF_8 {
         return std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| fault(e.valid_up_to()));

@@ -26,7 +26,7 @@ pub(crate) enum XmlToken {
     Doctype { end: usize },
 }
 
-/// Why there is none.
+/// The reason why there is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LexStop {
     /// More bytes decide.
@@ -34,21 +34,21 @@ pub(crate) enum LexStop {
     /// A token that begins here, and would hold whatever follows, is not over.
     Open,
     /// Not XML.
-    Bad { at: usize, what: &'static str },
+    Bad { offset: usize, detail: &'static str },
 }
 
-/// Reads the piece that begins at `buf[at]`, which is there.
-pub(crate) fn token(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
-    if buf[at] != b'<' {
-        let end = memchr::memchr(b'<', &buf[at..]).map_or(buf.len(), |n| at + n);
+/// Reads the token that begins at `buf[offset]`, which must exist.
+pub(crate) fn token(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
+    if buf[offset] != b'<' {
+        let end = memchr::memchr(b'<', &buf[offset..]).map_or(buf.len(), |n| offset + n);
         return Ok(XmlToken::Text { end });
     }
-    match buf.get(at + 1) {
+    match buf.get(offset + 1) {
         None => Err(LexStop::Need),
-        Some(b'/') => end_tag(buf, at),
-        Some(b'!') => marked(buf, at),
+        Some(b'/') => end_tag(buf, offset),
+        Some(b'!') => marked(buf, offset),
         Some(b'?') => {
-            let inside = at + 2;
+            let inside = offset + 2;
             let n = memmem::find(&buf[inside..], b"?>").ok_or(LexStop::Open)?;
             let (inside, end) = (Span { start: inside, end: inside + n }, inside + n + 2);
             let declares = inside
@@ -57,13 +57,13 @@ pub(crate) fn token(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
                 .is_some_and(|rest| rest.first().is_none_or(|b| is_white(*b)));
             Ok(if declares { XmlToken::Declaration { inside, end } } else { XmlToken::Nothing { end } })
         }
-        Some(&byte) if starts_name(byte) => start_tag(buf, at),
-        Some(_) => Err(LexStop::Bad { at: at + 1, what: "a name is missing" }),
+        Some(&byte) if starts_name(byte) => start_tag(buf, offset),
+        Some(_) => Err(LexStop::Bad { offset: offset + 1, detail: "a name is missing" }),
     }
 }
 
-fn start_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
-    let name = qualified(buf, at + 1)?;
+fn start_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
+    let name = qualified(buf, offset + 1)?;
     let mut gt = name.end;
     loop {
         let Some(n) = buf[gt..].iter().position(|b| matches!(b, b'>' | b'<' | b'"' | b'\'')) else {
@@ -72,12 +72,12 @@ fn start_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
         gt += n;
         match buf[gt] {
             b'>' => break,
-            b'<' => return Err(LexStop::Bad { at: gt, what: "a tag within a tag" }),
+            b'<' => return Err(LexStop::Bad { offset: gt, detail: "a tag within a tag" }),
             quote => {
                 let n = buf[gt + 1..].iter().position(|b| *b == quote || *b == b'<').ok_or(LexStop::Need)?;
                 gt += 1 + n;
                 if buf[gt] == b'<' {
-                    return Err(LexStop::Bad { at: gt, what: "a tag within an attribute" });
+                    return Err(LexStop::Bad { offset: gt, detail: "a tag within an attribute" });
                 }
                 gt += 1;
             }
@@ -88,78 +88,78 @@ fn start_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
     Ok(XmlToken::Start { name, attributes, empty, end: gt + 1 })
 }
 
-fn end_tag(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
-    let name = qualified(buf, at + 2)?;
+fn end_tag(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
+    let name = qualified(buf, offset + 2)?;
     let gt = skip_white(buf, name.end);
     match buf.get(gt) {
         None => Err(LexStop::Need),
         Some(b'>') => Ok(XmlToken::End { name, end: gt + 1 }),
-        Some(_) => Err(LexStop::Bad { at: gt, what: "`>` is missing" }),
+        Some(_) => Err(LexStop::Bad { offset: gt, detail: "`>` is missing" }),
     }
 }
 
-/// A name with its prefix. Whether it continues is not known where the bytes end.
-fn qualified(buf: &[u8], at: usize) -> Result<Span, LexStop> {
-    let mut end = at;
+/// Reads a name with its prefix. If the bytes end there, the name may continue.
+fn qualified(buf: &[u8], offset: usize) -> Result<Span, LexStop> {
+    let mut end = offset;
     for _ in 0..2 {
         match buf.get(end) {
             None => return Err(LexStop::Need),
             Some(&byte) if starts_name(byte) => {}
-            Some(_) => return Err(LexStop::Bad { at: end, what: "a name is missing" }),
+            Some(_) => return Err(LexStop::Bad { offset: end, detail: "a name is missing" }),
         }
         end = name(buf, end);
-        if end - at > NAME_BYTES_MAX {
-            return Err(LexStop::Bad { at, what: "a name of more than 256 bytes" });
+        if end - offset > NAME_BYTES_MAX {
+            return Err(LexStop::Bad { offset, detail: "a name of more than 256 bytes" });
         }
         match buf.get(end) {
             None => return Err(LexStop::Need),
             Some(b':') => end += 1,
-            Some(_) => return Ok(Span { start: at, end }),
+            Some(_) => return Ok(Span { start: offset, end }),
         }
     }
-    Err(LexStop::Bad { at: end - 1, what: "a name with two prefixes" })
+    Err(LexStop::Bad { offset: end - 1, detail: "a name with two prefixes" })
 }
 
 /// Reads markup that begins with `<!`.
-fn marked(buf: &[u8], at: usize) -> Result<XmlToken, LexStop> {
+fn marked(buf: &[u8], offset: usize) -> Result<XmlToken, LexStop> {
     const SECTION: &[u8] = b"<![CDATA[";
     const DOCTYPE: &[u8] = b"<!DOCTYPE";
-    let rest = &buf[at..];
+    let rest = &buf[offset..];
     if rest.starts_with(b"<!--") {
         let n = memmem::find(&rest[4..], b"-->").ok_or(LexStop::Open)?;
-        return Ok(XmlToken::Nothing { end: at + 4 + n + 3 });
+        return Ok(XmlToken::Nothing { end: offset + 4 + n + 3 });
     }
     if rest.starts_with(SECTION) {
-        let start = at + SECTION.len();
+        let start = offset + SECTION.len();
         let n = memmem::find(&buf[start..], b"]]>").ok_or(LexStop::Open)?;
         return Ok(XmlToken::Section { inside: Span { start, end: start + n }, end: start + n + 3 });
     }
     if rest.starts_with(DOCTYPE) {
-        return doctype(buf, at + DOCTYPE.len());
+        return doctype(buf, offset + DOCTYPE.len());
     }
     if [b"<!--", SECTION, DOCTYPE].iter().any(|word| word.starts_with(rest)) {
         return Err(LexStop::Need);
     }
-    Err(LexStop::Bad { at, what: "no comment, section or document type" })
+    Err(LexStop::Bad { offset, detail: "no comment, section or document type" })
 }
 
-/// A document type up to its end, what it declares skipped over.
-fn doctype(buf: &[u8], mut at: usize) -> Result<XmlToken, LexStop> {
+/// Reads a document type up to its end; skips its declarations.
+fn doctype(buf: &[u8], mut offset: usize) -> Result<XmlToken, LexStop> {
     let mut inside = false;
     loop {
-        let n = buf[at..]
+        let n = buf[offset..]
             .iter()
             .position(|b| matches!(b, b'[' | b']' | b'>' | b'"' | b'\'' | b'<'))
             .ok_or(LexStop::Open)?;
-        at += n;
-        let rest = &buf[at..];
+        offset += n;
+        let rest = &buf[offset..];
         let skip = |start: usize, end: &[u8]| {
             memmem::find(rest.get(start..).unwrap_or_default(), end)
                 .map(|n| start + n + end.len())
                 .ok_or(LexStop::Open)
         };
-        at += match rest[0] {
-            b'>' if !inside => return Ok(XmlToken::Doctype { end: at + 1 }),
+        offset += match rest[0] {
+            b'>' if !inside => return Ok(XmlToken::Doctype { end: offset + 1 }),
             b'<' if rest.starts_with(b"<!--") => skip(4, b"-->")?,
             b'<' if rest.starts_with(b"<?") => skip(2, b"?>")?,
             b'"' => skip(1, b"\"")?,
@@ -175,7 +175,7 @@ fn doctype(buf: &[u8], mut at: usize) -> Result<XmlToken, LexStop> {
 /// The attributes of a start tag, which are in `buf[at..end]`: name and value, as they are written.
 pub(super) struct XmlAttributeIter<'b> {
     pub buf: &'b [u8],
-    pub at: usize,
+    pub offset: usize,
     pub end: usize,
 }
 
@@ -184,11 +184,11 @@ impl Iterator for XmlAttributeIter<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let buf = &self.buf[..self.end];
-        let from = skip_white(buf, self.at);
+        let from = skip_white(buf, self.offset);
         let first = *buf.get(from)?;
-        let behind_white = from > self.at;
-        self.at = self.end;
-        let bad = |at, what| Some(Err(LexStop::Bad { at, what }));
+        let behind_white = from > self.offset;
+        self.offset = self.end;
+        let bad = |offset, detail| Some(Err(LexStop::Bad { offset, detail }));
         if !behind_white || !starts_name(first) {
             return bad(from, "no attribute");
         }
@@ -202,12 +202,12 @@ impl Iterator for XmlAttributeIter<'_> {
             return bad(start, "a quote is missing");
         };
         let value = Span { start: start + 1, end: start + 1 + n };
-        self.at = value.end + 1;
+        self.offset = value.end + 1;
         Some(Ok((name, value)))
     }
 }
 
-/// Name without its prefix, and the prefix with its colon.
+/// Splits a name into the local name, and the prefix with its colon.
 pub(super) fn local(name: &[u8]) -> (&[u8], &[u8]) {
     let n = memchr::memchr(b':', name).map_or(0, |n| n + 1);
     (&name[n..], &name[..n])

@@ -57,10 +57,10 @@ pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Elements in each other, at most.
 pub const DEPTH_MAX: usize = 64;
 
-/// The kind of what is around items.
+/// The kind of the elements around items.
 pub const SURROUNDINGS: &str = "feed";
 
-/// The kind of what is around nothing that is known here.
+/// The kind of the elements around no known item.
 pub const OTHER: &str = "other";
 
 /// Elements that are items, and the kinds of messages that they are.
@@ -120,7 +120,7 @@ const BESIDE: [&str; 34] = [
 #[derive(Debug, Clone)]
 pub struct XmlDecoder {
     max_message: usize,
-    /// Of the document in hand.
+    /// Of the current document.
     pub(crate) encoding: XmlEncoding,
     pub(crate) fallback: FallbackCharset,
     /// Names of the elements that are not over.
@@ -159,19 +159,19 @@ enum XmlScanOutcome {
 }
 
 impl XmlDecoder {
-    /// This decoder with another bound on a message, in bytes; 64 at least.
+    /// Sets the maximum length of a message in bytes, 64 at least.
     #[must_use]
     pub fn with_max_message(self, max_message: usize) -> Self {
         Self { max_message: max_message.max(64), ..self }
     }
 
-    /// This decoder with another reading of documents that declare no set of characters and are not UTF-8.
+    /// Sets how the decoder reads documents that declare no character set and are not UTF-8.
     #[must_use]
     pub fn with_fallback(self, fallback: FallbackCharset) -> Self {
         Self { fallback, ..self }
     }
 
-    /// Where the last item of `buf` starts: a place to cut a stream into blocks.
+    /// Returns where the last item of `buf` starts, so that a stream can be cut into blocks there.
     #[must_use]
     pub fn cut(buf: &[u8]) -> usize {
         let mut end = buf.len();
@@ -184,80 +184,87 @@ impl XmlDecoder {
         if buf.len() > MESSAGE_BYTES_MAX { buf.len() } else { 0 }
     }
 
-    /// Finds the item at `view[from]`, which is not white. `whole`: the input ends where `view` does.
-    fn step(&mut self, view: &[u8], from: usize, whole: bool) -> XmlScanOutcome {
+    /// Finds the item at `view[from]`, which must not be white. `is_final` must be true if the input ends where
+    /// `view` ends.
+    fn step(&mut self, view: &[u8], from: usize, is_final: bool) -> XmlScanOutcome {
         self.open.clear();
-        let (mut at, mut item, mut end) = (from, None, from);
+        let (mut offset, mut item, mut end) = (from, None, from);
         // Whether it is something, and not just what is skipped.
         let mut kind = None;
-        let bad = |code, at, what| XmlScanOutcome::Bad { fault: (code, at, what), end: None };
+        let bad = |code, offset, detail| XmlScanOutcome::Bad { fault: (code, offset, detail), end: None };
         loop {
-            let found = match view.get(at) {
-                Some(_) => token(view, at),
+            let outcome = match view.get(offset) {
+                Some(_) => token(view, offset),
                 None => Err(LexStop::Need),
             };
-            let found = match found {
-                Ok(XmlToken::Text { end }) if end == view.len() && !whole => Err(LexStop::Need),
-                found => found,
+            let outcome = match outcome {
+                Ok(XmlToken::Text { end }) if end == view.len() && !is_final => Err(LexStop::Need),
+                other => other,
             };
-            let found = match (found, kind) {
-                (Ok(found), _) => found,
-                (Err(LexStop::Need), Some(kind)) if whole && at == view.len() && self.open.is_empty() => {
+            let piece = match (outcome, kind) {
+                (Ok(piece), _) => piece,
+                (Err(LexStop::Need), Some(kind))
+                    if is_final && offset == view.len() && self.open.is_empty() =>
+                {
                     return XmlScanOutcome::Message { end, kind };
                 }
-                (Err(LexStop::Need), None) if whole && at == view.len() => return XmlScanOutcome::Skip(at),
-                (Err(LexStop::Need), _) if whole => {
+                (Err(LexStop::Need), None) if is_final && offset == view.len() => {
+                    return XmlScanOutcome::Skip(offset);
+                }
+                (Err(LexStop::Need), _) if is_final => {
                     return bad(TextFaultCode::Truncated, view.len(), "what begins here is not over");
                 }
                 (Err(LexStop::Need), _) => return XmlScanOutcome::Need { open: false },
-                (Err(LexStop::Open), _) if whole => {
+                (Err(LexStop::Open), _) if is_final => {
                     let fault = (
                         TextFaultCode::Truncated,
-                        at,
+                        offset,
                         "a comment, section, instruction or document type that is not over",
                     );
                     return XmlScanOutcome::Bad { fault, end: Some(view.len()) };
                 }
                 (Err(LexStop::Open), _) => return XmlScanOutcome::Need { open: true },
-                (Err(LexStop::Bad { at, what }), _) => return bad(TextFaultCode::BadXml, at, what),
+                (Err(LexStop::Bad { offset, detail }), _) => {
+                    return bad(TextFaultCode::BadXml, offset, detail);
+                }
             };
             let outside = self.open.is_empty() && item.is_none();
-            match found {
+            match piece {
                 XmlToken::Text { end: next } | XmlToken::Section { end: next, .. } => {
-                    let section = matches!(found, XmlToken::Section { .. });
-                    if outside && (section || skip_white(&view[..next], at) < next) {
+                    let section = matches!(piece, XmlToken::Section { .. });
+                    if outside && (section || skip_white(&view[..next], offset) < next) {
                         return match kind {
                             Some(kind) => XmlScanOutcome::Message { end, kind },
                             None => XmlScanOutcome::Bad {
-                                fault: (TextFaultCode::Garbage, at, "text outside of elements"),
+                                fault: (TextFaultCode::Garbage, offset, "text outside of elements"),
                                 end: Some(next),
                             },
                         };
                     }
-                    at = next;
+                    offset = next;
                     if section {
                         end = next;
                     }
                     continue;
                 }
                 XmlToken::Nothing { end: next } if kind.is_none() => return XmlScanOutcome::Skip(next),
-                XmlToken::Nothing { end: next } => at = next,
+                XmlToken::Nothing { end: next } => offset = next,
                 XmlToken::Declaration { inside, end: next } => match kind {
                     Some(kind) if outside => return XmlScanOutcome::Message { end, kind },
                     Some(_) => {
                         return bad(
                             TextFaultCode::Truncated,
-                            at,
+                            offset,
                             "another document begins before this one is over",
                         );
                     }
                     None => {
-                        self.encoding = XmlEncoding::of_declaration(inside.slice(view));
+                        self.encoding = XmlEncoding::from_declaration(inside.slice(view));
                         if let XmlEncoding::Unread(_) = self.encoding {
-                            let what =
+                            let detail =
                                 "an encoding that is not read is declared; convert the file to UTF-8 from";
                             return XmlScanOutcome::Bad {
-                                fault: (TextFaultCode::BadEncoding, at, what),
+                                fault: (TextFaultCode::BadEncoding, offset, detail),
                                 end: Some(next),
                             };
                         }
@@ -268,62 +275,68 @@ impl XmlDecoder {
                     return match kind {
                         Some(kind) if outside => XmlScanOutcome::Message { end, kind },
                         _ => {
-                            let what = "a document type: it and its entities are not read";
+                            let detail = "a document type: it and its entities are not read";
                             let end = kind.is_none().then_some(next);
-                            XmlScanOutcome::Bad { fault: (TextFaultCode::Doctype, at, what), end }
+                            XmlScanOutcome::Bad { fault: (TextFaultCode::Doctype, offset, detail), end }
                         }
                     };
                 }
                 XmlToken::Start { name, empty, end: next, .. } => {
                     let word = local(name.slice(view)).0;
-                    let begun = ITEMS.into_iter().find(|i| i.as_bytes() == word);
-                    match (item, begun, kind) {
+                    let item_kind = ITEMS.into_iter().find(|i| i.as_bytes() == word);
+                    match (item, item_kind, kind) {
                         (None, Some(_), Some(kind)) => return XmlScanOutcome::Message { end, kind },
-                        (None, Some(_), None) => (item, kind) = (begun, begun),
-                        (Some(of), Some(_), _) if self.open.len() == 1 && begun == Some(of) => {
+                        (None, Some(_), None) => (item, kind) = (item_kind, item_kind),
+                        (Some(open_item), Some(_), _)
+                            if self.open.len() == 1 && item_kind == Some(open_item) =>
+                        {
                             return bad(
                                 TextFaultCode::Truncated,
-                                at,
+                                offset,
                                 "an item that is not over where the next one begins",
                             );
                         }
                         (None, None, None) => {
-                            let known = |words: &[&str]| words.iter().any(|w| w.as_bytes() == word);
-                            let feed = known(&ROOTS) || known(&BESIDE) || word.len() < name.len();
+                            let is_one_of = |words: &[&str]| words.iter().any(|w| w.as_bytes() == word);
+                            let feed = is_one_of(&ROOTS) || is_one_of(&BESIDE) || word.len() < name.len();
                             kind = Some(if feed { SURROUNDINGS } else { OTHER });
                         }
                         _ => {}
                     }
                     if !empty {
                         if self.open.len() >= DEPTH_MAX {
-                            return bad(TextFaultCode::TooDeep, at, "more than 64 elements in each other");
+                            return bad(
+                                TextFaultCode::TooDeep,
+                                offset,
+                                "more than 64 elements in each other",
+                            );
                         }
                         self.open.push(name);
                     } else if let (Some(kind), true) = (item, self.open.is_empty()) {
                         return XmlScanOutcome::Message { end: next, kind };
                     }
-                    at = next;
+                    offset = next;
                 }
                 XmlToken::End { name, end: next } => match self.open.pop() {
                     None if kind.is_none() => return XmlScanOutcome::Skip(next),
                     // The end tag is of an element around.
-                    None => at = next,
+                    None => offset = next,
                     Some(open) if open.slice(view) != name.slice(view) => {
                         return bad(
                             TextFaultCode::BadXml,
-                            at,
+                            offset,
                             "an end tag that is not that of the open element",
                         );
                     }
                     Some(_) => {
-                        at = next;
+                        offset = next;
                         if let (Some(kind), true) = (item, self.open.is_empty()) {
                             return XmlScanOutcome::Message { end: next, kind };
                         }
                     }
                 },
             }
-            end = at;
+            end = offset;
         }
     }
 }
@@ -340,15 +353,15 @@ impl XmlDecoder {
 
 impl TextMessageDecoder for XmlDecoder {
     fn begin<'h>(&mut self, head: &'h [u8]) -> &'h [u8] {
-        let (encoding, declaration) = XmlEncoding::of_head(head, skip(head, 0, true).unwrap_or(0));
+        let (encoding, declaration) = XmlEncoding::from_head(head, skip(head, 0, true).unwrap_or(0));
         self.encoding = encoding;
         if encoding == XmlEncoding::Undeclared { b"" } else { declaration }
     }
 
-    fn next(&mut self, buf: &[u8], at: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
-        let mut at = at;
+    fn next(&mut self, buf: &[u8], offset: usize, eof: bool, leaves: &mut PathValues) -> NextTextMessage {
+        let mut offset = offset;
         loop {
-            let from = match skip(buf, at, eof) {
+            let from = match skip(buf, offset, eof) {
                 Ok(from) => from,
                 Err(from) => return NextTextMessage::Incomplete { from, need: buf.len() + 1 },
             };
@@ -362,12 +375,12 @@ impl TextMessageDecoder for XmlDecoder {
             }
             let limit = from.saturating_add(self.max_message);
             let view = &buf[..buf.len().min(limit)];
-            let (full, whole) = (buf.len() >= limit, eof && buf.len() < limit);
+            let (full, is_final) = (buf.len() >= limit, eof && buf.len() < limit);
             // The set that a fault is about.
             let encoding = Cell::new(None);
-            let bad = |end: usize, (code, at, what): (TextFaultCode, usize, &'static str)| {
+            let bad = |end: usize, (code, offset, detail): (TextFaultCode, usize, &'static str)| {
                 let span = Span { start: from, end };
-                let mut fault = TextFault::new(code, at.min(end) - from, what);
+                let mut fault = TextFault::new(code, offset.min(end) - from, detail);
                 if code == TextFaultCode::BadEncoding {
                     fault.charset = encoding.get();
                 }
@@ -383,13 +396,13 @@ impl TextMessageDecoder for XmlDecoder {
                     (TextFaultCode::BadEncoding, from, "UTF-16 is not read; convert the file to UTF-8"),
                 );
             }
-            let step = self.step(view, from, whole);
+            let step = self.step(view, from, is_final);
             if let XmlEncoding::Unread(label) = self.encoding {
                 encoding.set(Some(label));
             }
             return match step {
                 XmlScanOutcome::Skip(end) => {
-                    at = end;
+                    offset = end;
                     continue;
                 }
                 XmlScanOutcome::Message { end, kind } => {
@@ -421,35 +434,35 @@ impl TextMessageDecoder for XmlDecoder {
     }
 }
 
-/// Whether `head`, the start of a file, is that of a feed; its root's name, if so.
+/// Returns the root's name if `head`, the start of a file, is the start of a feed.
 #[must_use]
 pub fn root(head: &[u8]) -> Option<&'static str> {
-    let mut at = skip(head, 0, true).ok()?;
+    let mut offset = skip(head, 0, true).ok()?;
     loop {
-        at = skip_white(head, at);
-        match head.get(at).map(|_| token(head, at))?.ok()? {
+        offset = skip_white(head, offset);
+        match head.get(offset).map(|_| token(head, offset))?.ok()? {
             XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::Doctype { end } => {
-                at = end
+                offset = end
             }
             XmlToken::Start { name, .. } => {
                 let word = local(name.slice(head)).0;
-                return ROOTS.into_iter().chain(ITEMS).find(|known| known.as_bytes() == word);
+                return ROOTS.into_iter().chain(ITEMS).find(|root_name| root_name.as_bytes() == word);
             }
             _ => return None,
         }
     }
 }
 
-/// Where the next item or declaration begins, from `at` on.
-fn resync(view: &[u8], at: usize) -> Option<usize> {
-    memchr::memchr_iter(b'<', &view[at.min(view.len())..])
-        .map(|n| at + n)
+/// Finds the next item or declaration from `offset` on.
+fn resync(view: &[u8], offset: usize) -> Option<usize> {
+    memchr::memchr_iter(b'<', &view[offset.min(view.len())..])
+        .map(|n| offset + n)
         .find(|n| begins(view, *n) == Some(true))
 }
 
-/// Whether the tag at `at` is that of an item, or a declaration; `None` where more bytes decide.
-fn begins(buf: &[u8], at: usize) -> Option<bool> {
-    let rest = &buf[at + 1..buf.len().min(at + 1 + lex::NAME_BYTES_MAX)];
+/// Returns whether the tag at `offset` begins an item or a declaration; `None` if more bytes decide.
+fn begins(buf: &[u8], offset: usize) -> Option<bool> {
+    let rest = &buf[offset + 1..buf.len().min(offset + 1 + lex::NAME_BYTES_MAX)];
     if rest.starts_with(b"?xml") {
         return rest.get(4).map(|b| is_white(*b));
     }
@@ -458,21 +471,21 @@ fn begins(buf: &[u8], at: usize) -> Option<bool> {
     Some(ITEMS.iter().any(|item| item.as_bytes() == word))
 }
 
-/// Behind white space and byte order marks; `Err` where more bytes say whether one is there.
-fn skip(buf: &[u8], mut at: usize, eof: bool) -> Result<usize, usize> {
+/// Skips white space and byte order marks. `Err` means that more bytes must show whether a mark is there.
+fn skip(buf: &[u8], mut offset: usize, eof: bool) -> Result<usize, usize> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
     loop {
-        at = skip_white(buf, at);
-        let rest = buf.get(at..).unwrap_or_default();
+        offset = skip_white(buf, offset);
+        let rest = buf.get(offset..).unwrap_or_default();
         if rest.starts_with(MARK) {
-            at += MARK.len();
+            offset += MARK.len();
         } else if !eof
             && !rest.is_empty()
             && (rest.len() < MARK.len() && MARK.starts_with(rest) || rest.len() < 2)
         {
-            return Err(at);
+            return Err(offset);
         } else {
-            return Ok(at.min(buf.len()));
+            return Ok(offset.min(buf.len()));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use unitape_base::xml::{name, starts_name};
 
-/// A path as people write it: `contentMeta/headline`, `link@href`, `@guid`.
+/// Checks a path such as `contentMeta/headline`, `link@href` or `@guid`, and returns it.
 ///
 /// # Errors
-/// The problem, for people.
+/// Fails if the path is invalid; the text says why.
 ///
 /// ```
 /// use unitape_codec::text::xml::path::read;
@@ -13,7 +13,7 @@ use unitape_base::xml::{name, starts_name};
 /// assert!(read("a//b").is_err());
 /// ```
 pub fn read(text: &str) -> Result<String, String> {
-    let wrong = |what: &str| Err(format!("`{text}` is no path of XML: {what}"));
+    let wrong = |reason: &str| Err(format!("`{text}` is no path of XML: {reason}"));
     let (elements, attribute) = match text.split_once('@') {
         Some((elements, attribute)) => (elements, Some(attribute)),
         None => (text, None),
@@ -35,13 +35,13 @@ pub fn read(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A name, with a prefix perhaps.
+/// Returns whether the text is a name, with or without a prefix.
 fn is_name(text: &str) -> bool {
-    let plain =
+    let is_simple_name =
         |part: &str| part.bytes().next().is_some_and(starts_name) && name(part.as_bytes(), 0) == part.len();
     match text.split_once(':') {
-        Some((prefix, rest)) => plain(prefix) && plain(rest),
-        None => plain(text),
+        Some((prefix, rest)) => is_simple_name(prefix) && is_simple_name(rest),
+        None => is_simple_name(text),
     }
 }
 

@@ -47,8 +47,8 @@ pub(crate) const SILENT: [&str; 3] = ["head", "style", "script"];
 
 /// Puts the values of `message` into `path_values`. `item`: its first element is one.
 pub(super) fn read(text: &str, item: bool, leaves: &mut PathValues) -> Result<(), TextFault> {
-    if let Some(at) = control(text.as_bytes()) {
-        return Err(TextFault::new(TextFaultCode::BadXml, at, "a character that XML does not have"));
+    if let Some(offset) = control(text.as_bytes()) {
+        return Err(TextFault::new(TextFaultCode::BadXml, offset, "a character that XML does not have"));
     }
     let walk = XmlItemWalker {
         text,
@@ -82,10 +82,10 @@ struct OpenItemElement {
     path: usize,
     /// Where its text begins in the flow.
     flow: usize,
-    /// The values and entries that are there when its content begins.
+    /// The values and entries noted before its content began.
     mark: RollbackPoint,
     entry: Option<usize>,
-    at: usize,
+    offset: usize,
     parent: bool,
     text: bool,
     /// Whether it is read as text, whatever is in it.
@@ -97,13 +97,13 @@ struct OpenItemElement {
 impl<'w> XmlItemWalker<'w> {
     fn all(mut self) -> Result<(), TextFault> {
         let bytes = self.text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
+        let mut offset = 0;
+        while offset < bytes.len() {
             // Framed before; what stops here would have stopped there.
-            let found = token(bytes, at).map_err(|stop| fault(stop, at))?;
-            at = match found {
+            let piece = token(bytes, offset).map_err(|stop| fault(stop, offset))?;
+            offset = match piece {
                 XmlToken::Text { end } => {
-                    self.characters(at, end)?;
+                    self.characters(offset, end)?;
                     end
                 }
                 XmlToken::Section { inside, end } => {
@@ -111,7 +111,7 @@ impl<'w> XmlItemWalker<'w> {
                     end
                 }
                 XmlToken::Start { name, attributes, empty, end } => {
-                    self.start(at, name, attributes)?;
+                    self.start(offset, name, attributes)?;
                     if empty {
                         self.end()?;
                     }
@@ -129,7 +129,7 @@ impl<'w> XmlItemWalker<'w> {
         Ok(())
     }
 
-    fn start(&mut self, at: usize, name: Span, attributes: Span) -> Result<(), TextFault> {
+    fn start(&mut self, offset: usize, name: Span, attributes: Span) -> Result<(), TextFault> {
         let text = self.text;
         let bytes = text.as_bytes();
         let path = self.path.len();
@@ -147,7 +147,7 @@ impl<'w> XmlItemWalker<'w> {
         if let Some(parent) = self.open.last_mut() {
             parent.parent = true;
         }
-        let entry = if root { None } else { Some(self.leaves.begin_entry(&self.path, at)?) };
+        let entry = if root { None } else { Some(self.leaves.begin_entry(&self.path, offset)?) };
         let is = |list: &[&str]| list.iter().any(|w| w.as_bytes() == word);
         let xhtml = self.attributes(attributes)?;
         let block = is(&BLOCKS);
@@ -164,7 +164,7 @@ impl<'w> XmlItemWalker<'w> {
             flow,
             mark,
             entry,
-            at,
+            offset,
             parent: false,
             text: false,
             markup,
@@ -180,9 +180,9 @@ impl<'w> XmlItemWalker<'w> {
         let bytes = text.as_bytes();
         let mut names: Vec<Span> = Vec::new();
         let mut xhtml = false;
-        for attribute in (XmlAttributeIter { buf: bytes, at: all.start, end: all.end }) {
+        for attribute in (XmlAttributeIter { buf: bytes, offset: all.start, end: all.end }) {
             let (name, value) = attribute.map_err(|stop| fault(stop, all.start))?;
-            if names.iter().any(|other| other.slice(bytes) == name.slice(bytes)) {
+            if names.iter().any(|previous| previous.slice(bytes) == name.slice(bytes)) {
                 return Err(TextFault::new(
                     TextFaultCode::Duplicate,
                     name.start,
@@ -216,10 +216,10 @@ impl<'w> XmlItemWalker<'w> {
         Ok(xhtml)
     }
 
-    fn characters(&mut self, at: usize, end: usize) -> Result<(), TextFault> {
+    fn characters(&mut self, offset: usize, end: usize) -> Result<(), TextFault> {
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         let from = self.flow.len();
-        unescape(&self.text[at..end], at, &mut self.flow)?;
+        unescape(&self.text[offset..end], offset, &mut self.flow)?;
         open.text |= !self.flow[from..].bytes().all(is_white);
         if self.silent > 0 {
             self.flow.truncate(from);
@@ -244,18 +244,18 @@ impl<'w> XmlItemWalker<'w> {
             let text = self.flow[open.flow..].trim_matches(WHITE);
             let mark = self.leaves.mark();
             self.leaves.text_mut().push_str(text);
-            let sort = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
+            let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
             // An item without anything in it has its attributes.
             if open.entry.is_some() {
-                self.leaves.put(&self.path, mark, sort, open.at)?;
+                self.leaves.push_value(&self.path, mark, kind, open.offset)?;
             }
         } else if (open.text || open.markup) && open.entry.is_some() {
             self.leaves.roll_back(open.mark);
             let text = collapse_white_space(&self.flow[open.flow..]);
             let mark = self.leaves.mark();
             self.leaves.text_mut().push_str(&text);
-            let sort = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
-            self.leaves.put(&self.path, mark, sort, open.at)?;
+            let kind = if text.is_empty() { PathValueKind::Nothing } else { PathValueKind::Text };
+            self.leaves.push_value(&self.path, mark, kind, open.offset)?;
         }
         if let Some(entry) = open.entry {
             self.leaves.end_entry(entry);
@@ -288,8 +288,8 @@ pub(crate) fn collapse_white_space(flow: &str) -> String {
     out
 }
 
-/// Appends `text`, which is at `at`, with its references resolved and line ends as `\n`.
-fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), TextFault> {
+/// Appends `text`, which is at `offset`, with its references resolved and its line ends as `\n`.
+fn unescape(text: &str, offset: usize, out: &mut String) -> Result<(), TextFault> {
     let mut from = 0;
     while let Some(n) = memchr::memchr(b'&', &text.as_bytes()[from..]) {
         line_ends(&text[from..from + n], out);
@@ -301,7 +301,7 @@ fn unescape(text: &str, at: usize, out: &mut String) -> Result<(), TextFault> {
             _ => {
                 return Err(TextFault::new(
                     TextFaultCode::BadEntity,
-                    at + from + n,
+                    offset + from + n,
                     "a reference to none of the five, and to no character",
                 ));
             }
@@ -325,11 +325,11 @@ fn line_ends(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-fn fault(stop: LexStop, at: usize) -> TextFault {
+fn fault(stop: LexStop, offset: usize) -> TextFault {
     match stop {
-        LexStop::Bad { at, what } => TextFault::new(TextFaultCode::BadXml, at, what),
+        LexStop::Bad { offset, detail } => TextFault::new(TextFaultCode::BadXml, offset, detail),
         LexStop::Need | LexStop::Open => {
-            TextFault::new(TextFaultCode::Truncated, at, "what begins here is not over")
+            TextFault::new(TextFaultCode::Truncated, offset, "what begins here is not over")
         }
     }
 }

@@ -33,27 +33,27 @@ pub const BARE: &str = "name='bare'\nseparator='semicolon'\nquote='none'\nheader
 pub const LATIN: &str = "name='latin'\nseparator='tab'\nquote=\"'\"\nencoding='windows-1252'\n\
     trailer={first='é',columns=['mark']}\ncolumn=[{name='p',type='decimal'},{name='é',squeeze=true}]";
 
-/// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
+/// Checks any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
 ///
 /// # Panics
-/// When the fast path and the twin differ.
+/// Panics if the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
-    let [which, piece, input @ ..] = data else { return };
+    let [layout_choice, piece, input @ ..] = data else { return };
     let taq = CsvLayout::built_in("nyse-taq-trades").unwrap_or_default();
-    let text = [ALL, taq, BARE, LATIN][usize::from(*which) % 4];
+    let text = [ALL, taq, BARE, LATIN][usize::from(*layout_choice) % 4];
     let layout = Arc::new(CsvLayout::parse(text, "layout").expect("a good layout"));
-    both(&layout, "x_20161024.csv", input, usize::from(*piece) + 1);
+    assert_agree(&layout, "x_20161024.csv", input, usize::from(*piece) + 1);
     // Layouts come from outside too.
     if let Ok(text) = std::str::from_utf8(input) {
         _ = CsvLayout::parse(text, "any");
     }
 }
 
-/// Both ways, whole and in pieces, on every kernel.
+/// Checks that both paths agree, on the whole input and in pieces, on every kernel.
 ///
 /// # Panics
-/// When they differ.
-pub fn both(layout: &Arc<CsvLayout>, name: &str, input: &[u8], piece: usize) {
+/// Panics if the results differ.
+pub fn assert_agree(layout: &Arc<CsvLayout>, name: &str, input: &[u8], piece: usize) {
     let slow = naive::decode(layout, name, input);
     let decoder = CsvRowDecoder::new(layout.clone());
     for decoder in [decoder.clone(), decoder.portable()] {
@@ -62,15 +62,15 @@ pub fn both(layout: &Arc<CsvLayout>, name: &str, input: &[u8], piece: usize) {
     }
 }
 
-/// All of an input by the fast path, given to it in pieces.
+/// Decodes an input by the fast path, given to it in pieces.
 pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) -> Vec<NaiveRow> {
     decoder.set_name(name);
     let (mut out, mut start, mut end) = (Vec::new(), 0, piece.min(input.len()));
-    let mut at = 0;
+    let mut offset = 0;
     loop {
         let buf = &input[start..end];
-        let next = decoder.next(buf, at, start as u64, end == input.len());
-        let (span, behind, what) = match next {
+        let next = decoder.next(buf, offset, start as u64, end == input.len());
+        let (span, next_offset, outcome) = match next {
             NextCsvRow::Header { span, end } => (span, end, Ok(RowContent::Header(decoder.names().to_vec()))),
             NextCsvRow::Row { span, end } => {
                 let record = decoder.record(span.slice(buf));
@@ -83,9 +83,9 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
                         fields.push((column.name().to_owned(), text));
                     }
                 }
-                let others =
+                let extra_fields =
                     decoder.extra_values(record).map(|(name, text)| (name.to_owned(), text.to_vec()));
-                fields.extend(others);
+                fields.extend(extra_fields);
                 (span, end, Ok(RowContent::Row(fields)))
             }
             NextCsvRow::Trailer { span, end, count } => {
@@ -94,19 +94,19 @@ pub fn fast(mut decoder: CsvRowDecoder, name: &str, input: &[u8], piece: usize) 
             }
             NextCsvRow::Bad { span, fault, end } => {
                 assert!(!decoder.explain(&fault, span.slice(buf)).is_empty());
-                assert!(end > at, "it makes progress");
+                assert!(end > offset, "it makes progress");
                 (span, end, Err(fault.code.as_str()))
             }
             NextCsvRow::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
-                at = 0;
+                offset = 0;
                 end = (start + need).max(end + piece).min(input.len());
                 continue;
             }
             NextCsvRow::End => return out,
         };
-        out.push(NaiveRow { offset: start + span.start, length: span.len(), what });
-        at = behind;
+        out.push(NaiveRow { offset: start + span.start, length: span.len(), outcome });
+        offset = next_offset;
     }
 }

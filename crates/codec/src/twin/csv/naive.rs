@@ -15,7 +15,7 @@ pub struct NaiveRow {
     /// Its bytes without the line end.
     pub length: usize,
     /// Its content, or the code of its fault.
-    pub what: Result<RowContent, &'static str>,
+    pub outcome: Result<RowContent, &'static str>,
 }
 
 /// The kind and the cells of a row.
@@ -29,7 +29,7 @@ pub enum RowContent {
     Trailer(Option<u64>),
 }
 
-/// All of an input, a file of this name.
+/// Decodes the input of a file called `name`.
 #[must_use]
 pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
     let mut out = Vec::new();
@@ -44,7 +44,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         ForeignCheck::Is(kind) => {
             let seen = &input[..input.len().min(layout.row_bytes_max)];
             at = seen.iter().position(|b| *b == b'\n').map_or(seen.len(), |at| at + 1);
-            out.push(NaiveRow { offset: 0, length: at, what: Err(CsvFaultCode::from(kind).as_str()) });
+            out.push(NaiveRow { offset: 0, length: at, outcome: Err(CsvFaultCode::from(kind).as_str()) });
             header = Some(Err(()));
             true
         }
@@ -56,7 +56,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         Some(separator) => {
             let end = line(&input[at..]).1.unwrap_or(input.len() - at);
             if layout.states_separator && separator != layout.separator {
-                out.push(NaiveRow { offset: at, length: end, what: Err("bad_separator") });
+                out.push(NaiveRow { offset: at, length: end, outcome: Err("bad_separator") });
                 header = Some(Err(()));
                 at += end;
                 layout
@@ -71,7 +71,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
     for _ in 0..skip {
         if line(&input[at..]).1.is_none() && has_bare_return(&input[at..]) {
             let length = input.len() - at;
-            return vec![NaiveRow { offset: at, length, what: Err("bare_return") }];
+            return vec![NaiveRow { offset: at, length, outcome: Err("bare_return") }];
         }
         at += line(&input[at..]).1.unwrap_or(input.len() - at);
     }
@@ -105,7 +105,7 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
                 let length = input[at..at + end].trim_ascii_end().len();
                 let is_bare = has_bare_return(&input[at..at + length]);
                 let code = if is_bare { "bare_return" } else { "header_not_found" };
-                out.push(NaiveRow { offset: at, length, what: Err(code) });
+                out.push(NaiveRow { offset: at, length, outcome: Err(code) });
                 header = Some(Err(()));
                 at += end;
             }
@@ -131,10 +131,10 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
         let far = line_end.is_none_or(|end| end > most + 2);
         if Some(input[at]) == layout.comment {
             if far && input.len() - at >= most + 2 {
-                out.push(NaiveRow { offset: at, length: most, what: Err("long_row") });
+                out.push(NaiveRow { offset: at, length: most, outcome: Err("long_row") });
                 at += most;
             } else if line_end.is_none() && has_bare_return(&input[at..]) {
-                out.push(NaiveRow { offset: at, length: input.len() - at, what: Err("bare_return") });
+                out.push(NaiveRow { offset: at, length: input.len() - at, outcome: Err("bare_return") });
                 at = input.len();
             } else {
                 at += line_end.unwrap_or(line);
@@ -192,12 +192,12 @@ pub fn decode(layout: &CsvLayout, name: &str, input: &[u8]) -> Vec<NaiveRow> {
                 (length, end, what)
             }
         };
-        out.push(NaiveRow { offset: at, length, what });
+        out.push(NaiveRow { offset: at, length, outcome: what });
         at += end;
     }
 }
 
-/// The separator that the first line states: `sep=` and one character that is no letter or digit.
+/// Returns the separator that the first line states: `sep=` and one character that is no letter or digit.
 fn stated_separator(input: &[u8]) -> Option<u8> {
     let (length, _) = line(input);
     let text = String::from_utf8_lossy(&input[..length]).to_lowercase();
@@ -210,7 +210,7 @@ fn stated_separator(input: &[u8]) -> Option<u8> {
     (byte.is_ascii() && !byte.is_ascii_alphanumeric() && byte != b'"').then_some(byte)
 }
 
-/// The values of a row as names; several of one name have numbers.
+/// Returns the values of a row as names; equal names get numbers.
 fn text_names(layout: &CsvLayout, values: &[Vec<u8>]) -> Vec<String> {
     let utf8 = |value: &Vec<u8>| match layout.encoding {
         TextEncoding::Utf8 => String::from_utf8_lossy(value).trim().to_owned(),
@@ -224,7 +224,7 @@ fn text_names(layout: &CsvLayout, values: &[Vec<u8>]) -> Vec<String> {
     numbered(&names)
 }
 
-/// The second of several equal names is `name#2`.
+/// Numbers equal names: the second is `name#2`.
 fn numbered(names: &[String]) -> Vec<String> {
     let number = |i: usize| names[..i].iter().filter(|n| **n == names[i]).count();
     let of = |i: usize| match number(i) {
@@ -234,7 +234,7 @@ fn numbered(names: &[String]) -> Vec<String> {
     (0..names.len()).map(of).collect()
 }
 
-/// Length of a line, and where it ends with its line end, if it has one.
+/// Returns the length of a line, and the offset after its line end, if it has one.
 fn line(input: &[u8]) -> (usize, Option<usize>) {
     match input.iter().position(|b| *b == b'\n') {
         Some(at) if at > 0 && input[at - 1] == b'\r' => (at - 1, Some(at + 1)),
@@ -243,7 +243,7 @@ fn line(input: &[u8]) -> (usize, Option<usize>) {
     }
 }
 
-/// Whether something else than a carriage return follows one.
+/// Returns whether any byte other than a carriage return follows a carriage return.
 fn has_bare_return(line: &[u8]) -> bool {
     line.windows(2).any(|pair| pair[0] == b'\r' && pair[1] != b'\r')
 }
@@ -325,7 +325,7 @@ fn row(layout: &CsvLayout, input: &[u8]) -> Result<Parsed, &'static str> {
     }
 }
 
-/// The column of this name; `name#1` is the first of several.
+/// Finds a column by its name; `name#1` is the first of several.
 fn position(names: &[String], name: &str) -> Option<usize> {
     let first = name.strip_suffix("#1");
     let exact = names.iter().position(|n| n == name);

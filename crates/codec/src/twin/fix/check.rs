@@ -5,47 +5,48 @@ use crate::fix::{
     FieldSeparator, FixDecodeOptions, FixFramer, FixLeniency, MessageTokenizer, NextFixFrame, decode_json,
 };
 
-/// Fast and slow path agree on every frame and every field of `input`, and every byte is in a
-/// frame or is a line end.
+/// Checks that fast and slow path agree on every frame and field of `input`. Every byte must be in a frame or be a
+/// line end.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn agree(framer: &FixFramer, tokens: &mut MessageTokenizer, input: &[u8]) -> Result<(), String> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let fast = framer.frame(input, at, true);
-        let slow = naive::frame(framer, input, at);
+        let fast = framer.frame(input, offset, true);
+        let slow = naive::frame(framer, input, offset);
         if fast != slow {
-            return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+            return Err(format!("at {offset}: fast {fast:?}, slow {slow:?}"));
         }
-        let both = tokens.frame(framer, input, at, true);
+        let tokenized_frame = tokens.frame(framer, input, offset, true);
         let (span, fields) = match fast {
             NextFixFrame::Message(message) => {
                 (message.span, Some(naive::tokens(framer, message.span.slice(input))))
             }
             NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => (span, None),
-            NextFixFrame::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextFixFrame::Incomplete { .. } => return Err(format!("at {offset}: incomplete at the end")),
             NextFixFrame::End => {
-                let line_ends = input[at..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
-                return if line_ends { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
+                let line_ends = input[offset..].iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+                return if line_ends { Ok(()) } else { Err(format!("at {offset}: ended too soon")) };
             }
         };
         match fields {
-            None if both == fast => {}
-            Some(Ok(fields)) if both == fast && tokens.as_slice().iter().eq(fields.iter().copied()) => {}
-            Some(Err(fault)) if both == (NextFixFrame::Bad { span, fault }) => {}
+            None if tokenized_frame == fast => {}
+            Some(Ok(fields))
+                if tokenized_frame == fast && tokens.as_slice().iter().eq(fields.iter().copied()) => {}
+            Some(Err(fault)) if tokenized_frame == (NextFixFrame::Bad { span, fault }) => {}
             fields => {
                 let got: Vec<_> = tokens.as_slice().iter().collect();
-                return Err(format!("at {at}: {both:?} {got:?}, slow {fields:?}"));
+                return Err(format!("at {offset}: {tokenized_frame:?} {got:?}, slow {fields:?}"));
             }
         }
-        if span.end <= span.start || span.start < at || span.end > input.len() {
-            return Err(format!("at {at}: span {span:?}"));
+        if span.end <= span.start || span.start < offset || span.end > input.len() {
+            return Err(format!("at {offset}: span {span:?}"));
         }
-        if !input[at..span.start].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
-            return Err(format!("at {at}: bytes lost before {span:?}"));
+        if !input[offset..span.start].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+            return Err(format!("at {offset}: bytes lost before {span:?}"));
         }
-        at = span.end;
+        offset = span.end;
     }
 }
 
@@ -53,27 +54,27 @@ pub fn agree(framer: &FixFramer, tokens: &mut MessageTokenizer, input: &[u8]) ->
 /// part as long as it asked for must bring it on.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let whole = framer.frame(input, at, true);
-        for end in at..=input.len() {
-            match framer.frame(&input[..end], at, false) {
-                NextFixFrame::Incomplete { from, need } if from >= at && need > end => {
+        let full_frame = framer.frame(input, offset, true);
+        for end in offset..=input.len() {
+            match framer.frame(&input[..end], offset, false) {
+                NextFixFrame::Incomplete { from, need } if from >= offset && need > end => {
                     // `from` skips line ends only.
-                    if !input[at..from].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
-                        return Err(format!("at {at}, cut {end}: skipped to {from}"));
+                    if !input[offset..from].iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+                        return Err(format!("at {offset}, cut {end}: skipped to {from}"));
                     }
-                    if end - at > framer.max_message() + 64 + (from - at) {
-                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                    if end - offset > framer.max_message() + 64 + (from - offset) {
+                        return Err(format!("at {offset}, cut {end}: waits without bound"));
                     }
                 }
-                frame if frame == whole => {}
-                frame => return Err(format!("at {at}, cut {end}: {frame:?}, whole {whole:?}")),
+                frame if frame == full_frame => {}
+                frame => return Err(format!("at {offset}, cut {end}: {frame:?}, whole {full_frame:?}")),
             }
         }
-        at = match whole {
+        offset = match full_frame {
             NextFixFrame::Message(message) => message.span.end,
             NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => span.end,
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return Ok(()),
@@ -85,7 +86,7 @@ pub fn cuts(framer: &FixFramer, input: &[u8]) -> Result<(), String> {
 /// input.
 ///
 /// # Panics
-/// If any property does not hold.
+/// Panics if any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let sep = [FieldSeparator::Soh, FieldSeparator::Pipe, FieldSeparator::CaretA, FieldSeparator::Semicolon]

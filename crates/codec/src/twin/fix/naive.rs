@@ -113,7 +113,7 @@ pub fn frame(framer: &FixFramer, input: &[u8], at: usize) -> NextFixFrame {
     }
 }
 
-/// The sum of the bytes, with every separator counted as byte 1.
+/// Adds up the bytes, with every separator counted as byte 1.
 fn sum(bytes: &[u8], sep: FieldSeparator) -> u8 {
     let mut sum = 0u32;
     let mut p = 0;
@@ -133,7 +133,7 @@ fn accepts_both(framer: &FixFramer) -> bool {
     framer.accepts(FixLeniency::LENGTH | FixLeniency::CHECKSUM)
 }
 
-/// Rule 6. `fault` none: BodyLength claims the wrong number.
+/// Applies rule 6. Without a `fault`, BodyLength claims the wrong number.
 fn unclaimed(
     framer: &FixFramer,
     input: &[u8],
@@ -194,7 +194,7 @@ fn unclaimed(
                 found += 1;
             }
             let claimed = claimed as u32;
-            return bad(end, fault.unwrap_or(FixFault::BodyLength { claimed, found }));
+            return bad(end, fault.unwrap_or(FixFault::BodyLength { claimed, actual: found }));
         }
         // A value cut off by the end of the input cannot be distinguished from a long one.
         let value = &part[p + 3..];
@@ -253,7 +253,7 @@ fn message(
     FramedFixMessage { span, body, msg_type, checksum_ok, length_ok }
 }
 
-/// The end of a CheckSum field at `at` and its value, if it is three digits.
+/// Returns the end of a CheckSum field at `at`, and its value if it is three digits.
 fn trailer_end(framer: &FixFramer, input: &[u8], at: usize) -> Option<(usize, Option<u16>)> {
     let value = input[at..].strip_prefix(b"10=")?;
     for len in 0..=7 {
@@ -278,7 +278,7 @@ fn trailer_end(framer: &FixFramer, input: &[u8], at: usize) -> Option<(usize, Op
     None
 }
 
-/// The end of `8=FIX…|` at `at`.
+/// Returns the end of `8=FIX…|` at `at`.
 fn header_end(input: &[u8], at: usize, sep: FieldSeparator) -> Option<usize> {
     let rest = input[at..].strip_prefix(b"8=FIX")?;
     for len in 0..=11 {
@@ -292,7 +292,7 @@ fn header_end(input: &[u8], at: usize, sep: FieldSeparator) -> Option<usize> {
     None
 }
 
-/// Whether `rest`, the end of the input, could continue as a message start.
+/// Returns whether `rest`, the end of the input, may continue as a message start.
 fn is_start_cut_off(rest: &[u8], sep: FieldSeparator) -> bool {
     let mut longer = rest.to_vec();
     if rest.len() < 5 {
@@ -306,7 +306,7 @@ fn is_start_cut_off(rest: &[u8], sep: FieldSeparator) -> bool {
     header_end(&longer, 0, sep).is_some()
 }
 
-/// Rule 2, for a start that is searched for.
+/// Applies rule 2 to a start that is searched for.
 fn starts(framer: &FixFramer, input: &[u8], from: usize, at: usize) -> bool {
     let Some(next) = header_end(input, at, framer.sep()) else { return false };
     // A search from `from` on: inside a message it begins one byte later, which no rule sees, as
@@ -329,10 +329,10 @@ fn starts(framer: &FixFramer, input: &[u8], from: usize, at: usize) -> bool {
     }
 }
 
-/// The fields of `message`.
+/// Splits `message` into its fields.
 ///
 /// # Errors
-/// The first field that is not `tag=value`.
+/// Fails at the first field that is not `tag=value`.
 pub fn tokens(framer: &FixFramer, message: &[u8]) -> Result<Vec<FieldToken>, FixFault> {
     let sep = framer.sep();
     let accepts_empty = framer.accepts(FixLeniency::EMPTY);

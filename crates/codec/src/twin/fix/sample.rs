@@ -3,8 +3,8 @@
 
 use crate::fix::{FieldToken, FixFramer, MessageTokenizer, NextFixFrame};
 
-/// `count` NewOrderSingle (35=D) messages of FIX 4.4, about 270 bytes each with three parties,
-/// valid, back to back. Equal seeds give equal bytes.
+/// Makes `count` valid NewOrderSingle (35=D) messages of FIX 4.4, back to back. Each has about 270 bytes and three
+/// parties. Equal seeds give equal bytes.
 #[must_use]
 pub fn sample_orders(count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
@@ -12,13 +12,13 @@ pub fn sample_orders(count: usize, seed: u64) -> Vec<u8> {
     let mut body = String::with_capacity(300);
     let mut millis = 9 * 3_600_000;
     for n in 0..count {
-        let mut next = |below: u64| {
+        let mut next = |bound: u64| {
             // SplitMix64.
             rng = rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = rng;
             z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ z >> 31) % below
+            (z ^ z >> 31) % bound
         };
         millis = (millis + next(20)) % 86_400_000;
         let (ms, s) = (millis % 1000, millis / 1000);
@@ -95,16 +95,16 @@ impl StreamDigest {
 #[must_use]
 pub fn digest(framer: &FixFramer, tokens: &mut MessageTokenizer, buf: &[u8]) -> StreamDigest {
     let mut digest = StreamDigest::default();
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        match tokens.frame(framer, buf, at, true) {
+        match tokens.frame(framer, buf, offset, true) {
             NextFixFrame::Message(message) => {
                 digest.message(message.span.start, tokens.as_slice().iter());
-                at = message.span.end;
+                offset = message.span.end;
             }
             NextFixFrame::Bad { span, .. } | NextFixFrame::Skipped(span) => {
                 digest.fault(span.start, span.end);
-                at = span.end;
+                offset = span.end;
             }
             // At the end of the input nothing is incomplete.
             NextFixFrame::Incomplete { .. } | NextFixFrame::End => return digest,
@@ -112,13 +112,13 @@ pub fn digest(framer: &FixFramer, tokens: &mut MessageTokenizer, buf: &[u8]) -> 
     }
 }
 
-/// The digest by the slow twin.
+/// Computes the digest by the slow twin.
 #[must_use]
 pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {
     let mut digest = StreamDigest::default();
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let (span, fields) = match super::naive::frame(framer, buf, at) {
+        let (span, fields) = match super::naive::frame(framer, buf, offset) {
             NextFixFrame::Message(message) => {
                 (message.span, super::naive::tokens(framer, message.span.slice(buf)).ok())
             }
@@ -129,7 +129,7 @@ pub fn digest_naive(framer: &FixFramer, buf: &[u8]) -> StreamDigest {
             Some(fields) => digest.message(span.start, fields.into_iter()),
             None => digest.fault(span.start, span.end),
         }
-        at = span.end;
+        offset = span.end;
     }
 }
 

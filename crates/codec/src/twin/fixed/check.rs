@@ -93,14 +93,14 @@ column = [
 ]
 "#;
 
-/// Any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
+/// Checks any bytes: the first two choose a layout and the size of the pieces, the rest is the input.
 ///
 /// # Panics
-/// When the fast path and the twin differ.
+/// Panics if the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
-    let [which, piece, input @ ..] = data else { return };
+    let [layout_choice, piece, input @ ..] = data else { return };
     let taq = FixedWidthLayout::built_in("nyse-taq-bbo-98").unwrap_or_default();
-    let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*which) % 4];
+    let text = [ALL, taq, PLAIN, EBCDIC][usize::from(*layout_choice) % 4];
     let layout = Arc::new(FixedWidthLayout::parse(text, "layout").expect("a good layout"));
     let slow = naive::decode(&layout, input);
     assert_eq!(fast(&layout, input, |_| usize::MAX / 2), slow);
@@ -116,29 +116,30 @@ pub fn any_bytes(data: &[u8]) {
 /// are, with the same values, on every kernel.
 ///
 /// # Panics
-/// When they differ.
+/// Panics if the results differ.
 pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     decoder.read_header(input);
-    let mut at = FixedWidthDecoder::head(layout, input).len();
+    let mut offset = FixedWidthDecoder::head(layout, input).len();
     let kinds = 0..layout.records().len() as u16;
     let columns: Vec<Option<BatchReader>> = kinds.map(|kind| BatchReader::new(layout, kind)).collect();
     let (frames, mut framed) = (RecordFramer::new(layout), [FramedRecord::default(); LANES]);
-    while at < input.len() {
-        let count = frames.fill(layout, input, at, &mut framed);
-        if let Some((first, even)) = frames.even(layout, input, at) {
-            assert!((1..=count).contains(&even));
-            let whole = first.end as usize - at;
-            for (i, framed) in framed[..even].iter().enumerate() {
-                let end = (at + (i + 1) * whole) as u32;
+    while offset < input.len() {
+        let count = frames.fill(layout, input, offset, &mut framed);
+        if let Some((first, uniform_count)) = frames.uniform_run(layout, input, offset) {
+            assert!((1..=count).contains(&uniform_count));
+            let stride = first.end as usize - offset;
+            for (i, framed) in framed[..uniform_count].iter().enumerate() {
+                let end = (offset + (i + 1) * stride) as u32;
                 assert_eq!(*framed, FramedRecord { end, ..first });
             }
             if let Some(columns) = &columns[usize::from(first.kind)]
-                && let Some(rows) = StridedRecords::new(input, at, whole, even, columns.reach())
+                && let Some(rows) = StridedRecords::new(input, offset, stride, uniform_count, columns.reach())
             {
-                let starts: Vec<u32> = (0..rows.count()).map(|i| (at + i * whole) as u32).collect();
+                let starts: Vec<u32> = (0..rows.count()).map(|i| (offset + i * stride) as u32).collect();
                 for mut columns in [columns.clone(), columns.clone().portable()] {
-                    let good = columns.read_even(&mut decoder, rows, &input[at + even * whole..]);
+                    let good =
+                        columns.read_strided(&mut decoder, rows, &input[offset + uniform_count * stride..]);
                     same_values(good, &columns, &mut decoder, input, &starts);
                 }
             }
@@ -146,22 +147,22 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
         let mut starts = vec![Vec::new(); columns.len()];
         for framed in &framed[..count] {
             // Not the first of a file.
-            let next = decoder.next(input, at, 1, true);
+            let next = decoder.next(input, offset, 1, true);
             match next {
                 NextRecord::Record { span, kind, end } => {
-                    let found = FramedRecord { length: span.len() as u32, end: end as u32, kind };
-                    assert_eq!((span.start, found), (at, *framed));
+                    let actual = FramedRecord { length: span.len() as u32, end: end as u32, kind };
+                    assert_eq!((span.start, actual), (offset, *framed));
                 }
                 NextRecord::Bad { span, end, .. } => {
                     assert_eq!(
                         (span.start, span.len(), end),
-                        (at, framed.length as usize, framed.end as usize)
+                        (offset, framed.length as usize, framed.end as usize)
                     );
                 }
-                other => panic!("{other:?} at {at}, where a record was framed"),
+                other => panic!("{other:?} at {offset}, where a record was framed"),
             }
-            starts[usize::from(framed.kind)].push(at as u32);
-            at = framed.end as usize;
+            starts[usize::from(framed.kind)].push(offset as u32);
+            offset = framed.end as usize;
         }
         for (columns, starts) in columns.iter().zip(&mut starts) {
             let Some(columns) = columns else { continue };
@@ -172,8 +173,8 @@ pub fn batches(layout: &Arc<FixedWidthLayout>, input: &[u8]) {
             }
         }
         if count == 0 {
-            match decoder.next(input, at, 1, true) {
-                NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => at = end,
+            match decoder.next(input, offset, 1, true) {
+                NextRecord::Record { end, .. } | NextRecord::Bad { end, .. } => offset = end,
                 NextRecord::Incomplete { .. } | NextRecord::End => return,
             }
         }
@@ -191,20 +192,20 @@ fn same_values(
         let next = decoder.next(input, *start as usize, 1, true);
         assert!(matches!(next, NextRecord::Record { .. }), "{next:?} at {start}, said to be good");
         for (i, value) in decoder.values().iter().enumerate() {
-            let Some((place, numbers)) = columns.find(i as u16) else { continue };
-            let n = columns.values(place)[lane];
-            let found = match (columns.none(place) >> lane & 1, numbers) {
+            let Some((op_index, numbers)) = columns.find(i as u16) else { continue };
+            let n = columns.values(op_index)[lane];
+            let actual = match (columns.empty_lanes(op_index) >> lane & 1, numbers) {
                 (1, _) => ColumnValue::None,
                 (_, NumberKind::Int) => ColumnValue::Int(n),
                 (_, NumberKind::Instant) => ColumnValue::Instant(n),
                 (_, NumberKind::Decimal(exponent)) => ColumnValue::Decimal { mantissa: n, exponent },
             };
-            assert_eq!(found, *value, "column {i} at {start}");
+            assert_eq!(actual, *value, "column {i} at {start}");
         }
     }
 }
 
-/// All of an input by the fast path, given to it in pieces that end where `cut` says.
+/// Decodes an input by the fast path, given to it in pieces that end where `cut` says.
 pub fn fast(
     layout: &Arc<FixedWidthLayout>,
     input: &[u8],
@@ -212,10 +213,10 @@ pub fn fast(
 ) -> Vec<naive::NaiveRecord> {
     let mut decoder = FixedWidthDecoder::new(layout.clone());
     let (mut out, mut start, mut end) = (Vec::new(), 0, cut(0).min(input.len()));
-    let mut at = 0;
+    let mut offset = 0;
     loop {
         let buf = &input[start..end];
-        match decoder.next(buf, at, start as u64, end == input.len()) {
+        match decoder.next(buf, offset, start as u64, end == input.len()) {
             NextRecord::Record { span, kind, end } => {
                 let record = &layout.records()[usize::from(kind)];
                 let raw = decoder.record(span.slice(buf));
@@ -227,23 +228,23 @@ pub fn fast(
                         fields.push((column.name().to_owned(), text));
                     }
                 }
-                let what = Ok((record.name().to_owned(), fields));
-                out.push(naive::NaiveRecord { offset: start + span.start, length: span.len(), what });
-                at = end;
+                let outcome = Ok((record.name().to_owned(), fields));
+                out.push(naive::NaiveRecord { offset: start + span.start, length: span.len(), outcome });
+                offset = end;
             }
             NextRecord::Bad { span, fault, end } => {
                 assert!(!fault.text(layout, span.slice(buf)).is_empty());
                 out.push(naive::NaiveRecord {
                     offset: start + span.start,
                     length: span.len(),
-                    what: Err(fault.code),
+                    outcome: Err(fault.code),
                 });
-                at = end;
+                offset = end;
             }
             NextRecord::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
-                at = 0;
+                offset = 0;
                 end = (start + need).max(end + cut(end).max(1)).min(input.len());
             }
             NextRecord::End => return out,

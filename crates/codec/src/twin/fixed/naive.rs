@@ -17,13 +17,13 @@ pub struct NaiveRecord {
     /// Its bytes without the terminator.
     pub length: usize,
     /// Its name and the text of its values by column, or the code of what is wrong with it.
-    pub what: Result<Read, RecordFaultCode>,
+    pub outcome: Result<Read, RecordFaultCode>,
 }
 
 /// A record's name, and the text of its values by column.
 pub type Read = (String, Vec<(String, Vec<u8>)>);
 
-/// All of an input.
+/// Decodes a whole input.
 #[must_use]
 pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<NaiveRecord> {
     let mut out = Vec::new();
@@ -58,13 +58,13 @@ pub fn decode(layout: &FixedWidthLayout, input: &[u8]) -> Vec<NaiveRecord> {
         } else {
             record(layout, raw, first, &mut dates)
         };
-        out.push(NaiveRecord { offset: at, length, what });
+        out.push(NaiveRecord { offset: at, length, outcome: what });
         at += end;
     }
     out
 }
 
-/// Length of the line, where it ends with its terminator, and whether it has no end.
+/// Returns the length of the line, the offset after its terminator, and whether it has no end.
 fn line(layout: &FixedWidthLayout, input: &[u8]) -> (usize, usize, bool) {
     let limit = 2 * RECORD_BYTES_MAX;
     if layout.terminator == RecordTerminator::None {
@@ -97,10 +97,9 @@ fn record(
         }
     };
     let is = |r: &&crate::fixed::RecordLayout| {
-        let selected = r
-            .when
-            .iter()
-            .all(|s| raw.len() >= s.at.end && s.values.iter().any(|v| raw[s.at.start..s.at.end] == v[..]));
+        let selected = r.selectors.iter().all(|s| {
+            raw.len() >= s.range.end && s.values.iter().any(|v| raw[s.range.start..s.range.end] == v[..])
+        });
         if first && layout.header.is_some() {
             r.role() == RecordRole::Header
         } else {
@@ -121,10 +120,11 @@ fn record(
     let mut own_dates: BTreeMap<usize, Date> = BTreeMap::new();
     let mut texts: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     // Times that wait for a date of the record go last.
-    let waits = |c: &ColumnLayout| matches!(c.sort, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
+    let waits =
+        |c: &ColumnLayout| matches!(c.format, ColumnFormat::Time(_, Some((DateSource::Record(_), _))));
     for late in [false, true] {
         for (i, column) in record.columns().iter().enumerate().filter(|(_, c)| waits(c) == late) {
-            if let ColumnFormat::Stored(storage, places) = &column.sort {
+            if let ColumnFormat::Stored(storage, places) = &column.format {
                 let at = column.start()..column.start() + column.length();
                 let whole = original.get(at).map_or_else(|| vec![0x40; column.length()], <[u8]>::to_vec);
                 match stored(&whole, *storage, usize::from(places.unwrap_or(0)))? {
@@ -136,7 +136,7 @@ fn record(
             }
             let text = value(layout, column, &raw, (i, &mut own_dates), dates)?;
             // Latin-1 is Unicode's beginning.
-            let text = match (&column.sort, layout.page) {
+            let text = match (&column.format, layout.page) {
                 (ColumnFormat::Text, Some(_)) => {
                     text.map(|t| t.iter().map(|b| char::from(*b)).collect::<String>().into_bytes())
                 }
@@ -144,7 +144,7 @@ fn record(
             };
             match text {
                 Some(text) if column.is_output() => _ = texts.insert(i, text),
-                None if column.required && !matches!(column.sort, ColumnFormat::Literal(_)) => {
+                None if column.required && !matches!(column.format, ColumnFormat::Literal(_)) => {
                     return Err(RecordFaultCode::Missing);
                 }
                 _ => {}
@@ -158,7 +158,7 @@ fn record(
     Ok((record.name().to_owned(), texts.collect()))
 }
 
-/// By hexadecimal digits.
+/// Decodes a number by its hexadecimal digits.
 fn stored(whole: &[u8], storage: NumberStorage, places: usize) -> Result<Option<Vec<u8>>, RecordFaultCode> {
     if storage == NumberStorage::Packed && whole.iter().all(|b| *b == 0x40) {
         return Ok(None);
@@ -197,10 +197,10 @@ fn value(
     header: &BTreeMap<usize, Date>,
 ) -> Result<Option<Vec<u8>>, RecordFaultCode> {
     let whole = &raw[column.start()..column.start() + column.length()];
-    if let ColumnFormat::Literal(is) = &column.sort {
+    if let ColumnFormat::Literal(is) = &column.format {
         return if whole == &is[..] { Ok(None) } else { Err(RecordFaultCode::BadLiteral) };
     }
-    if column.none.iter().any(|n| n == whole) {
+    if column.none_values.iter().any(|n| n == whole) {
         return Ok(None);
     }
     let mut text = whole.to_vec();
@@ -210,7 +210,7 @@ fn value(
     while matches!(column.trim, TrimSide::Left | TrimSide::Both) && text.first() == Some(&column.pad) {
         text.remove(0);
     }
-    if let ColumnFormat::Flag { yes, no } = &column.sort {
+    if let ColumnFormat::Flag { yes, no } = &column.format {
         if yes.contains(&text) || yes.iter().any(|v| v == whole) {
             return Ok(Some(b"Y".to_vec()));
         }
@@ -223,7 +223,7 @@ fn value(
         return Ok(None);
     }
     let as_str = || String::from_utf8(text.clone()).unwrap_or_else(|_| "?".to_owned());
-    match &column.sort {
+    match &column.format {
         ColumnFormat::Literal(_) | ColumnFormat::Flag { .. } | ColumnFormat::Stored(..) => Ok(None),
         ColumnFormat::Filler => Ok(None),
         ColumnFormat::Text if column.squeeze => {
@@ -293,7 +293,7 @@ fn value(
     }
 }
 
-/// The digits with a minus where there is one, if that is what `text` holds.
+/// Returns the digits with a minus if they have one; `None` if `text` is no such number.
 fn signed(text: &str, sign: SignStyle) -> Option<String> {
     let (digits, negative) = overpunch(text, sign);
     let digits = match sign {
@@ -333,7 +333,7 @@ fn overpunch(text: &str, sign: SignStyle) -> (String, bool) {
     }
 }
 
-/// A decimal in canonical form.
+/// Writes a decimal in canonical form.
 fn plain(negative: bool, units: &str, fraction: &str) -> Vec<u8> {
     let units = units.trim_start_matches('0');
     let units = if units.is_empty() { "0" } else { units };
@@ -354,7 +354,7 @@ fn time(nanos: i64) -> Time {
     Time::midnight().checked_add(jiff::Span::new().nanoseconds(nanos)).unwrap_or(Time::midnight())
 }
 
-/// A time of a day; a leap second is of the next day.
+/// Converts a time of a day; a leap second is on the next day.
 fn on_day(day: Date, nanos: i64) -> Result<DateTime, RecordFaultCode> {
     let midnight = day.to_datetime(Time::midnight());
     midnight.checked_add(jiff::Span::new().nanoseconds(nanos)).map_err(|_| RecordFaultCode::BadTime)

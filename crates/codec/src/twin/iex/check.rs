@@ -7,10 +7,11 @@ use serde_json::Value;
 use std::io::Read;
 use unitape_base::capture::is_capture;
 
-/// Any bytes: the first one chooses the size of the pieces, the rest is the input, bare and as datagrams of a capture.
+/// Checks any bytes, bare and as datagrams of a capture: the first byte chooses the size of the pieces, the rest is
+/// the input.
 ///
 /// # Panics
-/// When the fast path and the twin differ.
+/// Panics if the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
     let [piece, input @ ..] = data else { return };
     // A bare input that begins like a capture is read as one, which the twin cannot.
@@ -21,18 +22,18 @@ pub fn any_bytes(data: &[u8]) {
     }
     assert!(IexFramer.cut(input) <= input.len());
     let payloads: Vec<&[u8]> = input.chunks(usize::from(*piece) + 40).collect();
-    let found = fast(&sample::capture(&payloads), usize::MAX);
+    let actual = fast(&sample::capture(&payloads), usize::MAX);
     let expected: Vec<NaiveMessage> = payloads.iter().flat_map(|payload| naive::decode(payload)).collect();
     let without_offset = |messages: &[NaiveMessage]| {
         messages.iter().map(|m| (m.length, m.outcome.clone())).collect::<Vec<_>>()
     };
-    assert_eq!(without_offset(&found), without_offset(&expected));
+    assert_eq!(without_offset(&actual), without_offset(&expected));
 }
 
-/// All of an input by the fast path, given to it in pieces of this size, out of the lines of JSON.
+/// Decodes an input to lines of JSON by the fast path, in pieces of `piece` bytes, and parses the lines.
 ///
 /// # Panics
-/// When a line is no JSON, or does not have what the schema says.
+/// Panics if a line is no JSON or breaks the schema.
 pub fn fast(input: &[u8], piece: usize) -> Vec<NaiveMessage> {
     let mut text = Vec::new();
     let mut pieces = Pieces { input, piece };

@@ -53,7 +53,7 @@ const TYPES: [&str; 19] = [
     "p C reserved n1 symbol s",
 ];
 
-/// Everything in `input`, packets back to back, in order; heartbeats are left out.
+/// Decodes all packets in `input`, back to back, in order; leaves out heartbeats.
 pub fn decode(input: &[u8]) -> Vec<NaiveMessage> {
     let (mut out, mut offset) = (Vec::new(), 0);
     while offset < input.len() {
@@ -69,7 +69,7 @@ pub fn decode(input: &[u8]) -> Vec<NaiveMessage> {
     out
 }
 
-/// The messages of the packet at `offset`; returns its bytes.
+/// Decodes the messages of the packet at `offset` and returns the packet's length in bytes.
 fn packet(out: &mut Vec<NaiveMessage>, input: &[u8], offset: usize) -> usize {
     let head = &input[offset..];
     let (stated, count) = (number(&head[12..14]) as usize, number(&head[14..16]) as usize);
@@ -104,7 +104,7 @@ fn is_head(bytes: &[u8]) -> bool {
     bytes.len() >= 40 && bytes[0] == 1 && bytes[3] == 0x80 && (3..=5).contains(&bytes[2])
 }
 
-/// Bytes that are no packet, up to one whose numbers fit each other.
+/// Returns the length of garbage up to a packet whose numbers fit each other, and its fault code.
 fn garbage(rest: &[u8]) -> (usize, &'static str) {
     if rest.len() < 40 {
         return (rest.len(), "truncated");
@@ -180,7 +180,7 @@ fn price(units: i64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Little-endian.
+/// Reads a little-endian number.
 fn number(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |number, byte| number * 256 + u128::from(*byte))
 }

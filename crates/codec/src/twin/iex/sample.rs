@@ -14,10 +14,10 @@ pub enum IexSampleValue<'p> {
     Text(&'p [u8]),
 }
 
-/// A message without its length; `values` are those of its fields in order.
+/// Makes a message without its length; `values` must be the values of its fields in order.
 ///
 /// # Panics
-/// When the values are not those of the type.
+/// Panics if the values do not fit the type.
 #[must_use]
 pub fn message(letter: u8, timestamp_ns: i64, values: &[IexSampleValue<'_>]) -> Vec<u8> {
     let spec = specs().iter().find(|spec| spec.letter == letter).expect("a type of IEX");
@@ -26,14 +26,14 @@ pub fn message(letter: u8, timestamp_ns: i64, values: &[IexSampleValue<'_>]) -> 
     out[0] = letter;
     out[2..10].copy_from_slice(&timestamp_ns.to_le_bytes());
     for (field, value) in spec.fields.iter().zip(values) {
-        let place = &mut out[field.offset..field.offset + field.field_type.bytes()];
+        let bytes = &mut out[field.offset..field.offset + field.field_type.bytes()];
         match *value {
-            IexSampleValue::Number(number) => place.copy_from_slice(&number.to_le_bytes()[..place.len()]),
-            IexSampleValue::Price(units) => place.copy_from_slice(&units.to_le_bytes()),
+            IexSampleValue::Number(number) => bytes.copy_from_slice(&number.to_le_bytes()[..bytes.len()]),
+            IexSampleValue::Price(units) => bytes.copy_from_slice(&units.to_le_bytes()),
             IexSampleValue::Text(text) => {
-                assert!(text.len() <= place.len(), "{} of {}", field.name, spec.name);
-                place.fill(b' ');
-                place[..text.len()].copy_from_slice(text);
+                assert!(text.len() <= bytes.len(), "{} of {}", field.name, spec.name);
+                bytes.fill(b' ');
+                bytes[..text.len()].copy_from_slice(text);
             }
         }
     }
@@ -48,7 +48,7 @@ pub struct IexPacketWriter {
 }
 
 impl IexPacketWriter {
-    /// A session of channel 1 before its first packet.
+    /// Makes the writer of a session of channel 1, before its first packet.
     #[must_use]
     pub fn new(protocol: IexProtocol, session: u32, send_time_ns: i64) -> Self {
         let next = IexPacketHeader {
@@ -64,10 +64,10 @@ impl IexPacketWriter {
         Self { next }
     }
 
-    /// A packet of these messages; without any, a heartbeat.
+    /// Makes a packet of these messages; without messages, a heartbeat.
     ///
     /// # Panics
-    /// When they are more than a packet holds.
+    /// Panics if the messages do not fit into a packet.
     pub fn packet(&mut self, messages: &[Vec<u8>]) -> Vec<u8> {
         let payload_bytes: usize = messages.iter().map(|message| 2 + message.len()).sum();
         self.next.payload_bytes = u16::try_from(payload_bytes).expect("no more than a packet holds");
@@ -98,8 +98,8 @@ pub struct IexSampleConfig {
     pub seed: u64,
 }
 
-/// The packets of a session: its beginning, what a security is and how it trades, then quotes, levels or orders with
-/// their trades, heartbeats in between, and its end. Every order that a message names lives.
+/// Makes the packets of a session: its beginning, the security's directory and trading status, quotes, levels or
+/// orders with their trades, heartbeats, and its end. Every order that a message names is live.
 #[must_use]
 pub fn sample_packets(config: IexSampleConfig) -> Vec<Vec<u8>> {
     let mut session = SampleSession {
@@ -116,12 +116,12 @@ pub fn sample_packets(config: IexSampleConfig) -> Vec<Vec<u8>> {
     let mut written = 0;
     while written < config.messages {
         let mut messages = Vec::new();
-        for _ in 0..1 + session.below(6) {
+        for _ in 0..1 + session.random_below(6) {
             session.trading(&mut messages);
         }
         written += messages.len();
         packets.push(writer.packet(&messages));
-        if session.below(20) == 0 {
+        if session.random_below(20) == 0 {
             packets.push(writer.packet(&[]));
         }
     }
@@ -142,7 +142,7 @@ pub fn capture(packets: &[impl AsRef<[u8]>]) -> Vec<u8> {
     out
 }
 
-/// A packet with one message of each type of `protocol`, valid, and no two fields of a message the same.
+/// Makes a packet with one valid message of each type of `protocol`. All fields of a message differ.
 #[must_use]
 pub fn one_of_each(protocol: IexProtocol) -> Vec<u8> {
     let types = specs().iter().filter(|spec| spec.protocols.contains(&protocol));
@@ -217,12 +217,12 @@ impl SampleSession {
 
     /// Appends what happens next: a quote, a few levels, or an order's fate.
     fn trading(&mut self, out: &mut Vec<Vec<u8>>) {
-        let n = self.below(self.config.symbols as u64) as usize;
+        let n = self.random_below(self.config.symbols as u64) as usize;
         let name = symbol(n);
         let (text, number) = (IexSampleValue::Text(&name), IexSampleValue::Number);
-        let price = 990_000 + 100 * self.below(40) as i64;
-        let size = 100 * self.below(10);
-        if self.below(12) == 0 {
+        let price = 990_000 + 100 * self.random_below(40) as i64;
+        let size = 100 * self.random_below(10);
+        if self.random_below(12) == 0 {
             return out.push(self.trade(&name, size + 1, price));
         }
         match self.config.protocol {
@@ -232,10 +232,10 @@ impl SampleSession {
                 out.push(message(b'Q', self.tick(), &[number(0), text, bid[0], bid[1], ask[0], ask[1]]));
             }
             IexProtocol::Deep => {
-                let levels = 1 + self.below(3);
+                let levels = 1 + self.random_below(3);
                 let now_ns = self.tick();
                 for level in 0..levels {
-                    let letter = if self.below(2) == 0 { b'8' } else { b'5' };
+                    let letter = if self.random_below(2) == 0 { b'8' } else { b'5' };
                     let is_last = number(u64::from(level + 1 == levels));
                     let price = IexSampleValue::Price(price + 100 * level as i64);
                     out.push(message(letter, now_ns, &[is_last, text, number(size), price]));
@@ -247,9 +247,9 @@ impl SampleSession {
 
     fn order(&mut self, out: &mut Vec<Vec<u8>>, n: usize, price: i64) {
         let number = IexSampleValue::Number;
-        let size = 100 * (1 + self.below(9));
-        if self.orders.is_empty() || self.below(100) < 45 && self.orders.len() < 500 {
-            let side = IexSampleValue::Text(if self.below(2) == 0 { b"8" } else { b"5" });
+        let size = 100 * (1 + self.random_below(9));
+        if self.orders.is_empty() || self.random_below(100) < 45 && self.orders.len() < 500 {
+            let side = IexSampleValue::Text(if self.random_below(2) == 0 { b"8" } else { b"5" });
             let order = SampleOrder { id: self.next_order, symbol: n, left: size, price };
             self.next_order += 1;
             self.orders.push(order);
@@ -263,30 +263,31 @@ impl SampleSession {
             ];
             return out.push(message(b'a', self.tick(), &values));
         }
-        let index = self.below(self.orders.len() as u64) as usize;
+        let index = self.random_below(self.orders.len() as u64) as usize;
         let order = self.orders[index];
         let name = symbol(order.symbol);
         let (text, id) = (IexSampleValue::Text(&name), number(order.id));
-        match self.below(100) {
+        match self.random_below(100) {
             0..20 => {
-                let flags = number(self.below(2));
+                let flags = number(self.random_below(2));
                 (self.orders[index].left, self.orders[index].price) = (size, price);
                 let values = [flags, text, id, number(size), IexSampleValue::Price(price)];
                 out.push(message(b'M', self.tick(), &values));
             }
             20..40 => {
-                let done = if self.below(2) == 0 { order.left } else { 1 + self.below(order.left) };
-                self.orders[index].left -= done;
+                let fill_size =
+                    if self.random_below(2) == 0 { order.left } else { 1 + self.random_below(order.left) };
+                self.orders[index].left -= fill_size;
                 if self.orders[index].left == 0 {
                     self.orders.swap_remove(index);
                 }
                 let trade = number(self.next_trade);
                 self.next_trade += 1;
                 let price = IexSampleValue::Price(order.price);
-                out.push(message(b'L', self.tick(), &[number(0), text, id, number(done), price, trade]));
+                out.push(message(b'L', self.tick(), &[number(0), text, id, number(fill_size), price, trade]));
             }
             40..41 => {
-                self.orders.retain(|other| other.symbol != order.symbol);
+                self.orders.retain(|open_order| open_order.symbol != order.symbol);
                 out.push(message(b'C', self.tick(), &[number(0), text]));
             }
             _ => {
@@ -301,7 +302,7 @@ impl SampleSession {
         let trade = self.next_trade;
         self.next_trade += 1;
         // Now and then the trade before it is void.
-        let letter = if self.below(50) == 0 { b'B' } else { b'T' };
+        let letter = if self.random_below(50) == 0 { b'B' } else { b'T' };
         let values = [
             number(0),
             IexSampleValue::Text(name),
@@ -313,11 +314,11 @@ impl SampleSession {
     }
 
     fn tick(&mut self) -> i64 {
-        self.now_ns += 1 + self.below(2_000) as i64;
+        self.now_ns += 1 + self.random_below(2_000) as i64;
         self.now_ns
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    fn random_below(&mut self, bound: u64) -> u64 {
         // SplitMix64.
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.rng;

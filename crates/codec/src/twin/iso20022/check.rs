@@ -24,27 +24,27 @@ impl ElementVisitor for SplittingVisitor {
         (self.leaves.root(root), false)
     }
 
-    fn open(&mut self, parent: (u32, bool), name: &[u8], at: usize) -> (u32, bool) {
-        (self.leaves.open(parent.0, name, at), name == b"Ntry")
+    fn open(&mut self, parent: (u32, bool), name: &[u8], offset: usize) -> (u32, bool) {
+        (self.leaves.open(parent.0, name, offset), name == b"Ntry")
     }
 
     fn attribute(&mut self, mark: (u32, bool), name: &[u8], value: ElementValueSpan) {
         self.leaves.attribute(mark.0, name, value);
     }
 
-    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<ElementValueSpan>, at: Span) -> bool {
-        self.leaves.close(buf, mark.0, text, at);
+    fn close(&mut self, buf: &[u8], mark: (u32, bool), text: Option<ElementValueSpan>, span: Span) -> bool {
+        self.leaves.close(buf, mark.0, text, span);
         self.part && mark.1
     }
 }
 
-/// The codes of the faults in `input`, reported in parts.
+/// Lists the codes of the faults in `input`, reported in parts.
 pub fn part_codes(max_message: usize, input: &[u8]) -> Vec<&'static str> {
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
     let mut visit = SplittingVisitor { part: true, ..SplittingVisitor::default() };
-    let (mut at, mut codes) = (0, Vec::new());
+    let (mut offset, mut codes) = (0, Vec::new());
     loop {
-        at = match decoder.next(input, at, true, &mut visit) {
+        offset = match decoder.next(input, offset, true, &mut visit) {
             NextIsoMessage::Message(message) => message.span.end,
             NextIsoMessage::Bad { span, fault } => {
                 codes.push(fault.code().as_str());
@@ -62,9 +62,9 @@ fn reported(leaves: &ElementCollector, text: &[u8]) -> Vec<(String, String)> {
     leaves.iter().map(|(path, value)| (string(path), string(value.text(text, &mut scratch)))).collect()
 }
 
-/// Whether bytes that are part of no message may be there: white space, byte order marks, comments and instructions;
-/// and, where a wrapper was not over, the rest of it.
-fn between(mut skipped: &[u8], alone: bool) -> bool {
+/// Returns whether the bytes may be outside of messages: white space, byte order marks, comments and instructions. If
+/// a wrapper was still open, the rest of the wrapper may be there too.
+fn between(mut skipped: &[u8], is_standalone: bool) -> bool {
     while let Some(&byte) = skipped.first() {
         let n = match byte {
             b' ' | b'\t' | b'\r' | b'\n' => Some(1),
@@ -73,7 +73,7 @@ fn between(mut skipped: &[u8], alone: bool) -> bool {
                 memchr::memmem::find(&skipped[4..], b"-->").map(|n| n + 7)
             }
             b'<' if skipped.starts_with(b"<?") => memchr::memmem::find(skipped, b"?>").map(|n| n + 2),
-            _ if !alone => return true,
+            _ if !is_standalone => return true,
             _ => None,
         };
         let Some(n) = n else { return false };
@@ -82,67 +82,67 @@ fn between(mut skipped: &[u8], alone: bool) -> bool {
     true
 }
 
-/// For every message of `input` that needs no context, the decoder reports what the slow twin reads in its bytes.
-/// Every byte is in a message, in a fault or between them.
+/// Checks that the decoder reports what the slow twin reads, for every message of `input` that needs no context.
+/// Every byte must be in a message, in a fault or between them.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn agree(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
     let mut decoder = Iso20022Decoder::default().with_max_message(max_message);
     let mut visit = SplittingVisitor { part, ..SplittingVisitor::default() };
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let alone = decoder.context().is_empty();
-        let span = match decoder.next(input, at, true, &mut visit) {
+        let is_standalone = decoder.context().is_empty();
+        let span = match decoder.next(input, offset, true, &mut visit) {
             NextIsoMessage::Message(message) => {
-                if alone && decoder.context().is_empty() {
+                if is_standalone && decoder.context().is_empty() {
                     let slow = naive::leaves(message.span.slice(input));
                     let fast = reported(&visit.leaves, decoder.text(&message, input));
                     if slow.as_ref() != Ok(&fast) {
-                        return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+                        return Err(format!("at {offset}: fast {fast:?}, slow {slow:?}"));
                     }
                 }
                 message.span
             }
             NextIsoMessage::Bad { span, fault } => {
-                let place = fault.at as usize;
-                if place > span.len() + max_message {
-                    return Err(format!("at {at}: {fault:?} is not in {span:?}"));
+                let fault_offset = fault.offset as usize;
+                if fault_offset > span.len() + max_message {
+                    return Err(format!("at {offset}: {fault:?} is not in {span:?}"));
                 }
-                if span.is_empty() && at < input.len() {
-                    return Err(format!("at {at}: no step forward"));
+                if span.is_empty() && offset < input.len() {
+                    return Err(format!("at {offset}: no step forward"));
                 }
                 span
             }
-            NextIsoMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextIsoMessage::Incomplete { .. } => return Err(format!("at {offset}: incomplete at the end")),
             NextIsoMessage::End => {
-                let none_lost = between(&input[at..], alone);
-                return if none_lost { Ok(()) } else { Err(format!("at {at}: ended too soon")) };
+                let none_lost = between(&input[offset..], is_standalone);
+                return if none_lost { Ok(()) } else { Err(format!("at {offset}: ended too soon")) };
             }
         };
-        if span.end < span.start || span.start < at || span.end > input.len() {
-            return Err(format!("at {at}: span {span:?}"));
+        if span.end < span.start || span.start < offset || span.end > input.len() {
+            return Err(format!("at {offset}: span {span:?}"));
         }
-        if !between(&input[at..span.start], alone) {
-            return Err(format!("at {at}: bytes lost before {span:?}"));
+        if !between(&input[offset..span.start], is_standalone) {
+            return Err(format!("at {offset}: bytes lost before {span:?}"));
         }
-        at = span.end;
+        offset = span.end;
     }
 }
 
 /// Checks that the decoder says the same of a part of `input`, not knowing that more follows, as of the whole.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> {
     let new = || Iso20022Decoder::default().with_max_message(max_message);
     let mut visit = SplittingVisitor { part, ..SplittingVisitor::default() };
-    let (mut at, mut context) = (0, Vec::new());
+    let (mut offset, mut context) = (0, Vec::new());
     loop {
         let ask = |end: usize, eof: bool, visit: &mut SplittingVisitor| {
             let mut decoder = new();
             decoder.set_context(&context);
-            let next = decoder.next(&input[..end], at, eof, visit);
+            let next = decoder.next(&input[..end], offset, eof, visit);
             let text = match next {
                 NextIsoMessage::Message(message) => {
                     reported(&visit.leaves, decoder.text(&message, &input[..end]))
@@ -151,32 +151,32 @@ pub fn cuts(max_message: usize, part: bool, input: &[u8]) -> Result<(), String> 
             };
             (next, text, decoder.context().to_vec())
         };
-        let whole = ask(input.len(), true, &mut visit);
-        for end in at..=input.len() {
+        let full_outcome = ask(input.len(), true, &mut visit);
+        for end in offset..=input.len() {
             let cut = ask(end, false, &mut visit);
             match cut.0 {
-                NextIsoMessage::Incomplete { from, need } if from >= at && need > end => {
+                NextIsoMessage::Incomplete { from, need } if from >= offset && need > end => {
                     if end - from > max_message + 256 {
-                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                        return Err(format!("at {offset}, cut {end}: waits without bound"));
                     }
                 }
-                _ if cut == whole => {}
-                _ => return Err(format!("at {at}, cut {end}: {cut:?}, whole {whole:?}")),
+                _ if cut == full_outcome => {}
+                _ => return Err(format!("at {offset}, cut {end}: {cut:?}, whole {full_outcome:?}")),
             }
         }
-        at = match whole.0 {
+        offset = match full_outcome.0 {
             NextIsoMessage::Message(message) => message.span.end,
             NextIsoMessage::Bad { span, .. } => span.end,
             NextIsoMessage::Incomplete { .. } | NextIsoMessage::End => return Ok(()),
         };
-        context = whole.2;
+        context = full_outcome.2;
     }
 }
 
 /// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
-/// If any property does not hold.
+/// Panics if any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_message = [64, 150, 400, 1 << 20][usize::from(pick & 3)];

@@ -4,11 +4,11 @@ use crate::charset::{Charset, push_ascii};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// All elements with text and no elements, and all attributes, of `AppHdr` and `Document` in `text`, which holds one
-/// message; in its order.
+/// Collects the attributes and the text elements without children of `AppHdr` and `Document`, in order. `text` must
+/// hold one message.
 ///
 /// # Errors
-/// The message of the other parser.
+/// Fails if the other parser refuses the text; returns that parser's message.
 pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     match declared(text) {
@@ -21,7 +21,7 @@ pub fn leaves(text: &[u8]) -> Result<Vec<(String, String)>, String> {
     Ok(found)
 }
 
-/// The name of the set of characters that the first declaration has, in small letters.
+/// Returns the character set that the first declaration names, in small letters.
 fn declared(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let (_, rest) = text.split_once("<?xml")?;
@@ -34,7 +34,7 @@ fn declared(text: &[u8]) -> Option<String> {
     })
 }
 
-/// As text of the set of this name; where nobody knows it the ASCII characters.
+/// Decodes text in the set `label`; of an unknown set, only the ASCII characters.
 fn decoded(text: &[u8], label: &str) -> Result<String, String> {
     let mut out = String::new();
     match Charset::by_name(label) {

@@ -2,20 +2,20 @@
 
 use std::fmt::Write as _;
 
-/// `count` messages pacs.008.001.08 of about 2.7 KB, valid, with business application header and wrapper, indented as
-/// banks send them. Equal seeds give equal bytes.
+/// Makes `count` valid pacs.008.001.08 messages of about 2.7 KB with business application header and wrapper. They
+/// are indented as banks send them. Equal seeds give equal bytes.
 #[must_use]
 pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
     let mut out = String::with_capacity(count * 2_800);
     for n in 0..count {
-        let mut next = |below: u64| {
+        let mut next = |bound: u64| {
             // SplitMix64.
             rng = rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = rng;
             z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ z >> 31) % below
+            (z ^ z >> 31) % bound
         };
         let (us, them) = (BANKS[next(8) as usize], BANKS[next(8) as usize]);
         let (day, second, millis) = (1 + next(28), next(86_400), next(1000));

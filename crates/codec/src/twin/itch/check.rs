@@ -4,13 +4,13 @@ use super::naive::{self, NaiveMessage};
 use crate::itch::{ItchFramer, ItchMessage, ItchTransport, NextItchFrame};
 use serde_json::Value;
 
-/// Any bytes: the first two choose the framing and the size of the pieces, the rest is the input.
+/// Checks any bytes: the first two choose the framing and the size of the pieces, the rest is the input.
 ///
 /// # Panics
-/// When the fast path and the twin differ.
+/// Panics if the fast path and the twin differ.
 pub fn any_bytes(data: &[u8]) {
-    let [which, piece, input @ ..] = data else { return };
-    let framing = [ItchTransport::Length, ItchTransport::Soup][usize::from(*which) % 2];
+    let [framing_choice, piece, input @ ..] = data else { return };
+    let framing = [ItchTransport::Length, ItchTransport::Soup][usize::from(*framing_choice) % 2];
     let slow = naive::decode(framing, input);
     assert_eq!(fast(framing, input, usize::MAX / 2), slow);
     assert_eq!(fast(framing, input, usize::from(*piece) + 1), slow);
@@ -19,20 +19,20 @@ pub fn any_bytes(data: &[u8]) {
     lines(framing, input, &slow);
 }
 
-/// All of an input by the fast path, given to it in pieces of this size.
+/// Decodes an input by the fast path, given to it in pieces of `piece` bytes.
 ///
 /// # Panics
-/// When it asks for more than it needs, or for less than it has.
+/// Panics if the fast path asks for more than it needs, or for less than it has.
 pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<NaiveMessage> {
     let framer = ItchFramer::new(framing);
-    let (mut out, mut start, mut end, mut at) = (Vec::new(), 0, piece.min(input.len()), 0);
+    let (mut out, mut start, mut end, mut offset) = (Vec::new(), 0, piece.min(input.len()), 0);
     loop {
         let buf = &input[start..end];
-        let (span, what) = match framer.frame(buf, at, end == input.len()) {
-            NextItchFrame::Message(found) => {
-                let message = ItchMessage::of(found.body(buf)).expect("of a known type and its length");
-                let what = message.check().map(|()| (message.spec().letter, Vec::new()));
-                (found.span, Some(what.map_err(|fault| fault.code.as_str())))
+        let (span, outcome) = match framer.frame(buf, offset, end == input.len()) {
+            NextItchFrame::Message(frame) => {
+                let message = ItchMessage::of(frame.body(buf)).expect("of a known type and its length");
+                let check_outcome = message.check().map(|()| (message.spec().letter, Vec::new()));
+                (frame.span, Some(check_outcome.map_err(|fault| fault.code.as_str())))
             }
             NextItchFrame::Skipped(span) => (span, None),
             NextItchFrame::Bad { span, fault } => {
@@ -42,29 +42,29 @@ pub fn fast(framing: ItchTransport, input: &[u8], piece: usize) -> Vec<NaiveMess
             NextItchFrame::Incomplete { from, need } => {
                 assert!(need > buf.len(), "more is asked for than is there");
                 start += from;
-                at = 0;
+                offset = 0;
                 end = (start + need).max(end.saturating_add(piece)).min(input.len());
                 continue;
             }
             NextItchFrame::End => return with_fields(framing, input, out),
         };
         assert!(!span.is_empty());
-        out.push(NaiveMessage { offset: start + span.start, length: span.len(), what });
-        at = span.end;
+        out.push(NaiveMessage { offset: start + span.start, length: span.len(), outcome });
+        offset = span.end;
     }
 }
 
 /// Fills in the fields, from the lines of JSON.
-fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<NaiveMessage>) -> Vec<NaiveMessage> {
+fn with_fields(framing: ItchTransport, input: &[u8], mut messages: Vec<NaiveMessage>) -> Vec<NaiveMessage> {
     let mut text = Vec::new();
     let summary = crate::itch::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text)
         .expect("a Vec takes all");
     assert_eq!(summary.bytes, input.len() as u64);
     let mut lines = text.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    for found in found.iter_mut().filter(|f| f.what.is_some()) {
+    for message in messages.iter_mut().filter(|f| f.outcome.is_some()) {
         let line: Value = serde_json::from_slice(lines.next().expect("a line for each")).expect("JSON");
-        assert_eq!(line["offset"].as_u64(), Some(found.offset as u64));
-        if let Some(Ok((letter, fields))) = &mut found.what {
+        assert_eq!(line["offset"].as_u64(), Some(message.offset as u64));
+        if let Some(Ok((letter, fields))) = &mut message.outcome {
             assert_eq!(line["type"].as_str().map(str::as_bytes), Some(&[*letter][..]));
             *fields =
                 line["fields"].as_object().expect("fields").iter().map(|(n, v)| as_text(n, v)).collect();
@@ -72,14 +72,14 @@ fn with_fields(framing: ItchTransport, input: &[u8], mut found: Vec<NaiveMessage
         }
     }
     assert_eq!(lines.next(), None);
-    found
+    messages
 }
 
 fn as_text(name: &str, value: &Value) -> (String, String) {
     (name.to_owned(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// The lines of faults say the code that the twin has.
+/// Checks that the lines of faults have the twin's fault codes.
 fn lines(framing: ItchTransport, input: &[u8], slow: &[NaiveMessage]) {
     let mut text = Vec::new();
     crate::itch::decode_json(&mut &input[..], "f", ItchFramer::new(framing), &mut text)
@@ -89,9 +89,9 @@ fn lines(framing: ItchTransport, input: &[u8], slow: &[NaiveMessage]) {
         .filter(|l| !l.is_empty())
         .map(|l| serde_json::from_slice(l).expect("JSON"))
         .collect();
-    let slow: Vec<_> = slow.iter().filter_map(|f| f.what.as_ref()).collect();
+    let slow: Vec<_> = slow.iter().filter_map(|f| f.outcome.as_ref()).collect();
     assert_eq!(lines.len(), slow.len());
-    for (line, what) in lines.iter().zip(slow) {
-        assert_eq!(line["error"]["code"].as_str(), what.as_ref().err().copied());
+    for (line, outcome) in lines.iter().zip(slow) {
+        assert_eq!(line["error"]["code"].as_str(), outcome.as_ref().err().copied());
     }
 }

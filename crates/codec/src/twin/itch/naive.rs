@@ -12,7 +12,7 @@ pub struct NaiveMessage {
     /// How many.
     pub length: usize,
     /// The letter and the fields by name, as text; or the code of what is wrong. `None` is the framing's own.
-    pub what: Option<Said>,
+    pub outcome: Option<Said>,
 }
 
 /// Letter and fields by name, or a code.
@@ -49,12 +49,12 @@ const TYPES: [&str; 23] = [
     "O stock s eligible a1 min_price p4 max_price p4 near_price p4 near_time n8 lower_price p4 upper_price p4",
 ];
 
-/// Everything in `input`, in order.
+/// Decodes all messages in `input`, in order.
 pub fn decode(framing: ItchTransport, input: &[u8]) -> Vec<NaiveMessage> {
     let (mut out, mut at) = (Vec::new(), 0);
     while at < input.len() {
         let (length, what) = one(framing, input, at);
-        out.push(NaiveMessage { offset: at, length, what });
+        out.push(NaiveMessage { offset: at, length, outcome: what });
         at += length;
     }
     out
@@ -101,7 +101,7 @@ fn begins(framing: ItchTransport, input: &[u8], at: usize) -> bool {
     at == input.len() || good(framing, input, at).is_some()
 }
 
-/// Whether what begins here may be a frame: its length, and where its message begins if it has one.
+/// Returns the length of a possible frame at `at`, and where its message begins, if it has one.
 fn good(framing: ItchTransport, input: &[u8], at: usize) -> Option<(usize, Option<usize>)> {
     let rest = input.get(at..)?;
     let letter = *rest.get(2)?;

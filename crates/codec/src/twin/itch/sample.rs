@@ -21,9 +21,9 @@ impl Default for SampleConfig {
     }
 }
 
-/// A valid stream: the day's beginning, the directory, then orders that come, are executed, cancelled, replaced and
-/// deleted in about the proportions of a day (of 100 messages 43 adds, 41 deletes, 8 replaces, 4 executions, 2 cancels,
-/// 2 others), as a file with lengths. Every order that a message names lives.
+/// Makes a valid stream with length prefixes: the start of the day, the directory, then orders. The orders are added,
+/// executed, cancelled, replaced and deleted in about the proportions of a day. Of 100 messages, 43 add, 41 delete, 8
+/// replace, 4 execute and 2 cancel an order; 2 are others. Every order that a message names is live.
 #[must_use]
 pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
     let mut day = ItchSampleGenerator {
@@ -34,79 +34,80 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
     let symbols: Vec<Vec<u8>> = (1..=config.stocks).map(symbol).collect();
     let mut live: Vec<(u64, u16, u32)> = Vec::with_capacity(config.live);
     let (mut next_order, mut next_match) = (10_000u64, 1u64);
-    day.put(b'S', 0, &[ItchSampleValue::Text(b"O")]);
+    day.write_message(b'S', 0, &[ItchSampleValue::Text(b"O")]);
     for (n, symbol) in symbols.iter().enumerate() {
         directory(&mut day, n as u16 + 1, symbol);
     }
-    day.put(b'S', 0, &[ItchSampleValue::Text(b"S")]);
-    day.put(b'S', 0, &[ItchSampleValue::Text(b"Q")]);
+    day.write_message(b'S', 0, &[ItchSampleValue::Text(b"S")]);
+    day.write_message(b'S', 0, &[ItchSampleValue::Text(b"Q")]);
     for n in 0..config.messages {
         // Some securities are busy, most are not.
-        let locate = 1 + (day.below(u64::from(config.stocks)) * day.below(1000) / 1000) as u16;
+        let locate = 1 + (day.random_below(u64::from(config.stocks)) * day.random_below(1000) / 1000) as u16;
         let stock = ItchSampleValue::Text(&symbols[usize::from(locate) - 1]);
-        let side = ItchSampleValue::Text(if day.below(2) == 0 { b"B" } else { b"S" });
+        let side = ItchSampleValue::Text(if day.random_below(2) == 0 { b"B" } else { b"S" });
         let shares = shares(&mut day);
-        let price = ItchSampleValue::Number(100 * (1_000 + u64::from(locate) + day.below(200)));
-        let choice = if live.len() >= config.live { 45 + day.below(55) } else { day.below(100) };
-        let pick = if live.is_empty() { 0 } else { day.below(live.len() as u64) as usize };
+        let price = ItchSampleValue::Number(100 * (1_000 + u64::from(locate) + day.random_below(200)));
+        let choice =
+            if live.len() >= config.live { 45 + day.random_below(55) } else { day.random_below(100) };
+        let pick = if live.is_empty() { 0 } else { day.random_below(live.len() as u64) as usize };
         match choice {
             45.. if live.is_empty() => {}
             0..45 => {
-                next_order += 1 + day.below(8);
+                next_order += 1 + day.random_below(8);
                 let order = ItchSampleValue::Number(next_order);
                 let shares_part = ItchSampleValue::Number(u64::from(shares));
                 if choice < 2 {
                     let mpid = ItchSampleValue::Text(
-                        [&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.below(4) as usize],
+                        [&b"NITE"[..], b"GSCO", b"JPMS", b"VIRT"][day.random_below(4) as usize],
                     );
-                    day.put(b'F', locate, &[order, side, shares_part, stock, price, mpid]);
+                    day.write_message(b'F', locate, &[order, side, shares_part, stock, price, mpid]);
                 } else {
-                    day.put(b'A', locate, &[order, side, shares_part, stock, price]);
+                    day.write_message(b'A', locate, &[order, side, shares_part, stock, price]);
                 }
                 live.push((next_order, locate, shares));
             }
             45..85 => {
                 let (order, locate, _) = live.swap_remove(pick);
-                day.put(b'D', locate, &[ItchSampleValue::Number(order)]);
+                day.write_message(b'D', locate, &[ItchSampleValue::Number(order)]);
             }
             85..93 => {
-                next_order += 1 + day.below(8);
+                next_order += 1 + day.random_below(8);
                 let (order, locate, _) = live[pick];
                 let parts = [
                     order,
                     next_order,
                     u64::from(shares),
-                    100 * (1_000 + u64::from(locate) + day.below(200)),
+                    100 * (1_000 + u64::from(locate) + day.random_below(200)),
                 ];
-                day.put(b'U', locate, &parts.map(ItchSampleValue::Number));
+                day.write_message(b'U', locate, &parts.map(ItchSampleValue::Number));
                 live[pick] = (next_order, locate, shares);
             }
             93..97 => {
                 let (order, locate, left) = live[pick];
-                let part = if left > 1 && day.below(2) == 0 { left / 2 } else { left };
+                let part = if left > 1 && day.random_below(2) == 0 { left / 2 } else { left };
                 next_match += 1;
                 let parts = [order, u64::from(part), next_match].map(ItchSampleValue::Number);
                 if choice == 96 && n % 4 == 0 {
                     let printable = ItchSampleValue::Text(if n % 8 == 0 { b"Y" } else { b"N" });
-                    day.put(
+                    day.write_message(
                         b'C',
                         locate,
                         &[parts[0], parts[1], parts[2], printable, ItchSampleValue::Number(1_234_500)],
                     );
                 } else {
-                    day.put(b'E', locate, &parts);
+                    day.write_message(b'E', locate, &parts);
                 }
-                take(&mut live, pick, part);
+                reduce_order(&mut live, pick, part);
             }
             97..99 => {
                 let (order, locate, left) = live[pick];
                 let part = 1.max(left / 3);
-                day.put(
+                day.write_message(
                     b'X',
                     locate,
                     &[ItchSampleValue::Number(order), ItchSampleValue::Number(u64::from(part))],
                 );
-                take(&mut live, pick, part);
+                reduce_order(&mut live, pick, part);
             }
             _ => {
                 next_match += 1;
@@ -115,15 +116,19 @@ pub fn sample_messages(config: SampleConfig) -> Vec<u8> {
                     ItchSampleValue::Number(u64::from(shares)),
                     ItchSampleValue::Number(next_match),
                 );
-                day.put(b'P', locate, &[zero, ItchSampleValue::Text(b"B"), shares, stock, price, number]);
+                day.write_message(
+                    b'P',
+                    locate,
+                    &[zero, ItchSampleValue::Text(b"B"), shares, stock, price, number],
+                );
             }
         }
     }
-    day.put(b'S', 0, &[ItchSampleValue::Text(b"C")]);
+    day.write_message(b'S', 0, &[ItchSampleValue::Text(b"C")]);
     day.out
 }
 
-/// A letter for each of the 23 types with values in every field: valid, and no two fields the same.
+/// Makes one valid message of each of the 23 types with values in every field. All fields of a message differ.
 #[must_use]
 pub fn one_of_each() -> Vec<u8> {
     let mut out = Vec::new();
@@ -177,22 +182,22 @@ fn directory(day: &mut ItchSampleGenerator, locate: u16, symbol: &[u8]) {
         ItchSampleValue::Number(0),
         t(b"N"),
     ];
-    day.put(b'R', locate, &values);
+    day.write_message(b'R', locate, &values);
 }
 
-fn take(live: &mut Vec<(u64, u16, u32)>, pick: usize, part: u32) {
+fn reduce_order(live: &mut Vec<(u64, u16, u32)>, pick: usize, part: u32) {
     live[pick].2 -= part;
     if live[pick].2 == 0 {
         live.swap_remove(pick);
     }
 }
 
-/// Mostly round lots.
+/// Returns a random quantity, mostly in round lots.
 fn shares(day: &mut ItchSampleGenerator) -> u32 {
-    match day.below(10) {
+    match day.random_below(10) {
         0..6 => 100,
-        6..8 => 100 * (1 + day.below(20) as u32),
-        _ => 1 + day.below(999) as u32,
+        6..8 => 100 * (1 + day.random_below(20) as u32),
+        _ => 1 + day.random_below(999) as u32,
     }
 }
 
@@ -208,7 +213,7 @@ struct ItchSampleGenerator {
 }
 
 impl ItchSampleGenerator {
-    fn below(&mut self, n: u64) -> u64 {
+    fn random_below(&mut self, n: u64) -> u64 {
         // SplitMix64.
         self.rng = self.rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.rng;
@@ -217,8 +222,8 @@ impl ItchSampleGenerator {
         (z ^ z >> 31) % n
     }
 
-    fn put(&mut self, letter: u8, locate: u16, values: &[ItchSampleValue<'_>]) {
-        self.nanos += 1 + self.below(2_000);
+    fn write_message(&mut self, letter: u8, locate: u16, values: &[ItchSampleValue<'_>]) {
+        self.nanos += 1 + self.random_below(2_000);
         let header = ItchMessageHeader { stock_locate: locate, tracking_number: 0, timestamp_ns: self.nanos };
         write(&mut self.out, letter, header, values);
     }

@@ -93,7 +93,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The blocks, one after the other.
+    /// Reads the blocks, one after the other.
     fn blocks(&self) -> Result<FramedSwiftMessage, UnfinishedReason> {
         let mut message = FramedSwiftMessage::default();
         let (mut at, mut over) = (self.from, None);
@@ -177,7 +177,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Where the text ends.
+    /// Finds where the text ends.
     fn text(&self, start: usize) -> Result<usize, UnfinishedReason> {
         match after_line_ends(&self.buf[start..]) {
             None => Err(UnfinishedReason::Short),
@@ -186,7 +186,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The first `-}`.
+    /// Finds the first `-}`.
     fn dash(&self, start: usize) -> Result<usize, UnfinishedReason> {
         for at in start..self.buf.len() {
             if self.buf[at..].starts_with(b"-}") {
@@ -199,8 +199,8 @@ impl Seen<'_> {
         Err(UnfinishedReason::Short)
     }
 
-    /// The closing brace of a block whose content starts at `start`. Other blocks in it are wrong. With `may_quote`
-    /// they may be messages quoted in a text.
+    /// Finds the closing brace of a block whose content starts at `start`. Other blocks in it are faults. With
+    /// `may_quote`, they may be messages quoted in a text.
     fn closing(&self, start: usize, block: u8, may_quote: bool) -> Result<usize, UnfinishedReason> {
         let (mut open, mut at) = (0, start);
         while at < self.buf.len() {
@@ -340,7 +340,7 @@ impl Seen<'_> {
     }
 }
 
-/// The first byte that is of no line end.
+/// Returns the first byte after leading line ends.
 fn after_line_ends(text: &[u8]) -> Option<u8> {
     text.iter().copied().find(|b| !b"\r\n".contains(b))
 }
@@ -350,7 +350,7 @@ fn block_at(text: &[u8]) -> Option<u8> {
     b"12345S".contains(&id).then_some(id)
 }
 
-/// `:tag:` of a line: the tag.
+/// Returns the tag of a line that begins with `:tag:`.
 fn tag_of(line: &[u8]) -> Option<&[u8]> {
     let mut parts = line.splitn(3, |b| *b == b':');
     let (before, tag, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -371,7 +371,7 @@ fn is_body_start(line: &[u8]) -> bool {
     }
 }
 
-/// The fields of a text, line by line.
+/// Splits a text into its fields, line by line.
 #[must_use]
 pub fn tokens(text: &[u8]) -> Vec<SwiftField> {
     let mut tokens: Vec<SwiftField> = Vec::new();

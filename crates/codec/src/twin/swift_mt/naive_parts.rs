@@ -17,7 +17,7 @@ use crate::swift_mt::parts::SubfieldFormat;
 /// Name, kind, start and end of each part.
 pub type Found = Vec<(String, SubfieldFormat, usize, usize)>;
 
-/// The parts of a value: `None` if no form is known for the tag, `Err` if the value is not of it.
+/// Splits a value into its parts: `None` if the tag has no known form, `Err` if the value has another form.
 #[allow(clippy::missing_errors_doc, reason = "said in the line above")]
 pub fn split(tag: &str, value: &[u8]) -> Option<Result<Found, ()>> {
     let forms = forms(tag, value)?;
@@ -29,7 +29,7 @@ pub fn split(tag: &str, value: &[u8]) -> Option<Result<Found, ()>> {
     Some(found.ok_or(()))
 }
 
-/// The forms of a tag, as alternatives.
+/// Returns the forms of a tag, as alternatives.
 fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
     let (number, letter) = tag.split_at_checked(2)?;
     let number: u8 = number.parse().ok()?;
@@ -152,7 +152,8 @@ fn forms(tag: &str, value: &[u8]) -> Option<Vec<String>> {
     }
 }
 
-/// A generic field starts with a qualifier; a tag of the same name in another category does not.
+/// Returns the form of a generic field, which starts with a qualifier. A tag of the same name in another category has
+/// no qualifier.
 fn generic(value: &[u8], rest: &str) -> Option<Vec<String>> {
     value.starts_with(b":").then(|| vec![format!("':' qualifier=4!c {rest}")])
 }
@@ -183,7 +184,7 @@ fn tokens(form: &str) -> Vec<String> {
     words
 }
 
-/// All ways to read the rest of `text` by the rest of `form`, longest first.
+/// Tries all ways to read the rest of `text` by the rest of `form`, longest first.
 fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
     let Some((word, after)) = form.split_first() else {
         return (at == text.len()).then(Vec::new);
@@ -250,7 +251,7 @@ fn try_all(form: &[&str], text: &[u8], at: usize) -> Option<Found> {
     })
 }
 
-/// Whether the amount of a statement line that ends at `at` may end there.
+/// Returns whether the amount of a statement line may end at `at`.
 fn amount_ends(text: &[u8], at: usize) -> bool {
     let digits = text[..at].iter().rev().take_while(|b| b.is_ascii_digit()).count();
     let comma = text[..at - digits].ends_with(b",");
@@ -268,7 +269,7 @@ fn amount_ends(text: &[u8], at: usize) -> bool {
     (first == ' ' || comma && first.is_ascii_alphabetic()) && !second.is_some_and(number)
 }
 
-/// The lengths a component may have here, longest first.
+/// Lists the lengths that a component may have here, longest first.
 fn lengths(what: &str, rest: &[u8]) -> (SubfieldFormat, Vec<usize>) {
     let line: Vec<u8> = {
         let line = rest.split(|b| *b == b'\n').next().unwrap_or_default();

@@ -1,19 +1,19 @@
 //! A seeded stream of MT messages for benches.
 
-/// `count` messages in turn MT103, MT202, MT541 and MT940, about 550 bytes each, valid, with envelopes, as an RJE
-/// file. Equal seeds give equal bytes.
+/// Makes `count` valid messages as an RJE file: MT103, MT202, MT541 and MT940 in turn, about 550 bytes each, with
+/// envelopes. Equal seeds give equal bytes.
 #[must_use]
 pub fn sample_messages(count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
     let mut out = Vec::with_capacity(count * 580);
     for n in 0..count {
-        let mut next = |below: u64| {
+        let mut next = |bound: u64| {
             // SplitMix64.
             rng = rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = rng;
             z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ z >> 31) % below
+            (z ^ z >> 31) % bound
         };
         let (us, them) = (BANKS[next(8) as usize], BANKS[next(8) as usize]);
         let kind = [103, 202, 541, 940][n % 4];

@@ -5,9 +5,9 @@ use crate::text::{NextTextMessage, PathValues, Span, TextMessageDecoder, decode_
 /// The result at a place: paths, values and entries with it.
 type DecodeTrace = (NextTextMessage, Vec<(String, String)>, Vec<(String, u32, u32)>);
 
-fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) -> DecodeTrace {
+fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], offset: usize, eof: bool) -> DecodeTrace {
     let mut leaves = PathValues::default();
-    let next = decoder.next(buf, at, eof, &mut leaves);
+    let next = decoder.next(buf, offset, eof, &mut leaves);
     if !matches!(next, NextTextMessage::Message(_)) {
         return (next, Vec::new(), Vec::new());
     }
@@ -16,34 +16,39 @@ fn ask(decoder: &mut impl TextMessageDecoder, buf: &[u8], at: usize, eof: bool) 
     (next, values, entries)
 }
 
-/// The spans of `input` in order, what is between them skipped by `between`, and no byte of it in none.
+/// Decodes `input` and returns its spans in order. Checks that `between` accepts all bytes between the spans, so that
+/// every byte is accounted for.
 ///
 /// # Errors
-/// The first place where that does not hold, in words.
+/// Fails at the first byte that is not accounted for, and describes it.
 pub fn accounted(
     decoder: &mut impl TextMessageDecoder,
     between: impl Fn(&[u8]) -> bool,
     input: &[u8],
 ) -> Result<Vec<Span>, String> {
-    let (mut at, mut spans, mut leaves) = (0, Vec::new(), PathValues::default());
+    let (mut offset, mut spans, mut leaves) = (0, Vec::new(), PathValues::default());
     loop {
-        let span = match decoder.next(input, at, true, &mut leaves) {
+        let span = match decoder.next(input, offset, true, &mut leaves) {
             NextTextMessage::Message(message) => message.span,
             NextTextMessage::Bad { span, fault } => {
-                if fault.at as usize > span.len() {
-                    return Err(format!("at {at}: {fault:?} is not in {span:?}"));
+                if fault.offset as usize > span.len() {
+                    return Err(format!("at {offset}: {fault:?} is not in {span:?}"));
                 }
                 span
             }
-            NextTextMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
-            NextTextMessage::End if between(&input[at..]) => return Ok(spans),
-            NextTextMessage::End => return Err(format!("at {at}: ended too soon")),
+            NextTextMessage::Incomplete { .. } => return Err(format!("at {offset}: incomplete at the end")),
+            NextTextMessage::End if between(&input[offset..]) => return Ok(spans),
+            NextTextMessage::End => return Err(format!("at {offset}: ended too soon")),
         };
-        if span.is_empty() || span.start < at || span.end > input.len() || !between(&input[at..span.start]) {
-            return Err(format!("at {at}: span {span:?}"));
+        if span.is_empty()
+            || span.start < offset
+            || span.end > input.len()
+            || !between(&input[offset..span.start])
+        {
+            return Err(format!("at {offset}: span {span:?}"));
         }
         spans.push(span);
-        at = span.end;
+        offset = span.end;
     }
 }
 
@@ -51,24 +56,24 @@ pub fn accounted(
 /// must not wait for more than `wait` bytes.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn cuts(decoder: &mut impl TextMessageDecoder, wait: usize, input: &[u8]) -> Result<(), String> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let whole = ask(decoder, input, at, true);
-        for end in at..=input.len() {
-            let cut = ask(decoder, &input[..end], at, false);
+        let full_trace = ask(decoder, input, offset, true);
+        for end in offset..=input.len() {
+            let cut = ask(decoder, &input[..end], offset, false);
             match cut.0 {
-                NextTextMessage::Incomplete { from, need } if from >= at && need > end => {
+                NextTextMessage::Incomplete { from, need } if from >= offset && need > end => {
                     if end - from > wait {
-                        return Err(format!("at {at}, cut {end}: waits without bound"));
+                        return Err(format!("at {offset}, cut {end}: waits without bound"));
                     }
                 }
-                _ if cut == whole => {}
-                _ => return Err(format!("at {at}, cut {end}: {cut:?}, whole {whole:?}")),
+                _ if cut == full_trace => {}
+                _ => return Err(format!("at {offset}, cut {end}: {cut:?}, whole {full_trace:?}")),
             }
         }
-        at = match whole.0 {
+        offset = match full_trace.0 {
             NextTextMessage::Message(message) => message.span.end,
             NextTextMessage::Bad { span, .. } => span.end,
             NextTextMessage::Incomplete { .. } | NextTextMessage::End => return Ok(()),
@@ -79,7 +84,7 @@ pub fn cuts(decoder: &mut impl TextMessageDecoder, wait: usize, input: &[u8]) ->
 /// Checks that `decode` prints a line of JSON for each span.
 ///
 /// # Panics
-/// When it is not.
+/// Panics if it is not.
 pub fn printed(decoder: &mut impl TextMessageDecoder, input: &[u8], spans: usize) {
     let mut out = Vec::new();
     let summary = decode_json(&mut &input[..], "fuzz", decoder, &mut out).expect("memory reads and writes");

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 /// Paths and values of a line that is an object or a list.
 ///
 /// # Errors
-/// The message of the other parser.
+/// Fails if the other parser refuses the text; returns that parser's message.
 pub fn leaves(line: &[u8]) -> Result<Vec<(String, String)>, String> {
     let mut guessed = String::new();
     let text = match std::str::from_utf8(line) {

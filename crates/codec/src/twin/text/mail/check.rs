@@ -6,7 +6,7 @@ use crate::twin::text::check;
 /// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
-/// If any property does not hold.
+/// Panics if any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_message = [64, 200, 1000, 1 << 20][usize::from(pick & 3)];

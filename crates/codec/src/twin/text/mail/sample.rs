@@ -3,30 +3,31 @@
 use crate::text::time::MONTHS;
 use std::fmt::Write as _;
 
-/// `count` messages in an mbox, of 300 to 1,500 bytes: plain, quoted-printable, base64, with parts and attachments.
+/// Makes an mbox of `count` messages, of 300 to 1,500 bytes: plain, quoted-printable, base64, with parts and
+/// attachments.
 #[must_use]
 pub fn sample_mbox(count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
     let mut out = String::new();
     for n in 0..count {
-        let mut next = |below: u64| {
+        let mut next = |bound: u64| {
             // SplitMix64.
             rng = rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = rng;
             z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ z >> 31) % below
+            (z ^ z >> 31) % bound
         };
         let (from, to, cc) = (next(4) as usize, next(4) as usize, next(4) as usize);
         let (day, month) = (1 + next(28), MONTHS[next(12) as usize]);
         let clock = format!("{:02}:{:02}:{:02}", next(24), next(60), next(60));
         let zone = ["+0000", "+0100", "-0500", "EST"][next(4) as usize];
         let words = WORDS[next(4) as usize];
-        let (encoded, plain) = SUBJECTS[next(4) as usize];
+        let (encoded, subject_text) = SUBJECTS[next(4) as usize];
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "From {0}@bank.example Mon {month} {day:2} {clock} 2026\nReceived: from relay.example (relay [192.0.2.7])\n\tby mx.example; Mon, {day} {month} 2026 {clock} {zone}\nDate: Mon, {day} {month} 2026 {clock} {zone}\nMessage-ID: <{n:06}.{1}@mx.example>\nFrom: \"{2}\" <{0}@bank.example>\nTo: {3}@bank.example,\n {4} <desk@fund.example>\nCc: {5}@bank.example\nSubject: {encoded}\nX-Desk: {plain}\nMIME-Version: 1.0\n",
+            "From {0}@bank.example Mon {month} {day:2} {clock} 2026\nReceived: from relay.example (relay [192.0.2.7])\n\tby mx.example; Mon, {day} {month} 2026 {clock} {zone}\nDate: Mon, {day} {month} 2026 {clock} {zone}\nMessage-ID: <{n:06}.{1}@mx.example>\nFrom: \"{2}\" <{0}@bank.example>\nTo: {3}@bank.example,\n {4} <desk@fund.example>\nCc: {5}@bank.example\nSubject: {encoded}\nX-Desk: {subject_text}\nMIME-Version: 1.0\n",
             PEOPLE[from].0,
             next(1_000_000),
             PEOPLE[from].1,
@@ -55,7 +56,7 @@ pub fn sample_mbox(count: usize, seed: u64) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Bytes in base64, lines of 76 letters.
+/// Encodes bytes in base64, in lines of 76 letters.
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

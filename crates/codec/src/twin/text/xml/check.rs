@@ -7,14 +7,14 @@ use crate::text::{NextTextMessage, PathValues, TextMessageDecoder};
 use crate::twin::text::check;
 use unitape_base::xml::is_white;
 
-/// The decoder reports of every item what the slow twin reads in it.
+/// Checks that the decoder reports for every item what the slow twin reads in it.
 ///
 /// # Errors
-/// The first difference, in words.
+/// Fails at the first difference and describes it.
 pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
-    let (mut leaves, mut at) = (PathValues::default(), 0);
+    let (mut leaves, mut offset) = (PathValues::default(), 0);
     loop {
-        at = match decoder.next(input, at, true, &mut leaves) {
+        offset = match decoder.next(input, offset, true, &mut leaves) {
             NextTextMessage::Message(message) => {
                 if message.kind != SURROUNDINGS && message.kind != OTHER {
                     let text = decoder.encoding.text(
@@ -26,14 +26,14 @@ pub fn agree(decoder: &mut XmlDecoder, input: &[u8]) -> Result<(), String> {
                         text.map_err(|e| e.to_string()).and_then(|text| naive::leaves(text.as_bytes()));
                     let fast = leaves.iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
                     if slow.as_ref() != Ok(&fast) {
-                        return Err(format!("at {at}: fast {fast:?}, slow {slow:?}"));
+                        return Err(format!("at {offset}: fast {fast:?}, slow {slow:?}"));
                     }
                     entries(&leaves)?;
                 }
                 message.span.end
             }
             NextTextMessage::Bad { span, .. } => span.end,
-            NextTextMessage::Incomplete { .. } => return Err(format!("at {at}: incomplete at the end")),
+            NextTextMessage::Incomplete { .. } => return Err(format!("at {offset}: incomplete at the end")),
             NextTextMessage::End => return Ok(()),
         }
     }
@@ -45,25 +45,25 @@ fn entries(leaves: &PathValues) -> Result<(), String> {
         let list = leaves.path(entry.path);
         let values =
             leaves.as_slice().get(entry.from as usize..entry.to as usize).ok_or("an entry out of bounds")?;
-        let within = |path: &str| {
+        let is_within = |path: &str| {
             path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '@']))
         };
-        if let Some(leaf) = values.iter().find(|leaf| !within(leaves.path(leaf.path))) {
+        if let Some(leaf) = values.iter().find(|leaf| !is_within(leaves.path(leaf.path))) {
             return Err(format!("{} is an entry of {list}", leaves.path(leaf.path)));
         }
     }
     Ok(())
 }
 
-/// Whether bytes that are part of no item may be there: white space, marks, declarations, comments, instructions, end
+/// Returns whether the bytes may be outside of items: white space, marks, declarations, comments, instructions, end
 /// tags.
 fn between(skipped: &[u8]) -> bool {
-    let mut at = 0;
-    while let Some(&byte) = skipped.get(at) {
-        at = match byte {
-            _ if is_white(byte) => at + 1,
-            0xef if skipped[at..].starts_with(b"\xef\xbb\xbf") => at + 3,
-            _ => match token(skipped, at) {
+    let mut offset = 0;
+    while let Some(&byte) = skipped.get(offset) {
+        offset = match byte {
+            _ if is_white(byte) => offset + 1,
+            0xef if skipped[offset..].starts_with(b"\xef\xbb\xbf") => offset + 3,
+            _ => match token(skipped, offset) {
                 Ok(
                     XmlToken::Nothing { end } | XmlToken::Declaration { end, .. } | XmlToken::End { end, .. },
                 ) => end,
@@ -77,7 +77,7 @@ fn between(skipped: &[u8]) -> bool {
 /// Runs the fuzzer's checks: the first byte picks the limit, the rest is the input.
 ///
 /// # Panics
-/// If any property does not hold.
+/// Panics if any property does not hold.
 pub fn any_bytes(data: &[u8]) {
     let Some((&pick, input)) = data.split_first() else { return };
     let max_message = [64, 150, 1000, 1 << 20][usize::from(pick & 3)];

@@ -23,7 +23,7 @@ const WHITE: [char; 4] = [' ', '\t', '\n', '\r'];
 /// Paths and values of `item`, the bytes of an item and nothing else.
 ///
 /// # Errors
-/// The message of the other parser.
+/// Fails if the other parser refuses the text; returns that parser's message.
 pub fn leaves(item: &[u8]) -> Result<Vec<(String, String)>, String> {
     let text = std::str::from_utf8(item).map_err(|e| e.to_string())?;
     let mut reader = Reader::from_str(text);
@@ -112,7 +112,7 @@ fn collect(element: &Element, above: &str, prefix: &str, found: &mut Vec<(String
     }
 }
 
-/// All text in an element; `markup`: it is markup, so that some of it is silent.
+/// Collects all text in an element. If `markup`, the text is markup, and its silent elements are left out.
 fn text(element: &Element, markup: bool, out: &mut String) {
     for node in &element.content {
         match node {

@@ -13,7 +13,7 @@ pub enum SampleFeedKind {
     NewsMl,
 }
 
-/// A feed of this format with `count` items of 300 to 800 bytes.
+/// Makes a feed of this format with `count` items of 300 to 800 bytes.
 #[must_use]
 pub fn sample_feed(sample: SampleFeedKind, count: usize, seed: u64) -> Vec<u8> {
     let mut rng = seed;
@@ -33,13 +33,13 @@ pub fn sample_feed(sample: SampleFeedKind, count: usize, seed: u64) -> Vec<u8> {
     };
     let mut out = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{head}");
     for n in 0..count {
-        let mut next = |below: u64| {
+        let mut next = |bound: u64| {
             // SplitMix64.
             rng = rng.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = rng;
             z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ z >> 31) % below
+            (z ^ z >> 31) % bound
         };
         let second = next(86_400);
         let clock = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
